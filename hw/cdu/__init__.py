@@ -1,0 +1,1 @@
+"""RTL generator of compression/decompression units (Amaranth)."""

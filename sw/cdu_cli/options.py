@@ -1,0 +1,45 @@
+"""Options and small helpers that several subcommands share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from cdu_spec.config import CduConfig, ConfigError, named_config
+from cdu_spec.errors import UserError
+from cdu_spec.files import write_whole
+
+ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration (tiny) or a .toml file.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
+]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
+
+
+def configuration(name: str, settings: list[str] | None) -> CduConfig:
+    """The configuration that ``--config`` and ``--set`` describe."""
+    pairs = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting!r} is not of the form KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return named_config(name).override_texts(pairs)
+
+
+def output_directory(path: Path) -> Path:
+    """Make the directory of ``-o``; UserError when that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
+    return path
+
+
+def write_json(path: Path | None, result: Any) -> None:
+    """Write ``result`` for ``--json FILE`` (nothing when the option was not given)."""
+    if path is not None:
+        write_whole(path, json.dumps(result, indent=2) + "\n")

@@ -1,0 +1,302 @@
+"""The compressed form of one tensor, byte for byte: modes, matrix view, header, sections.
+
+``docs/bitstream.md`` is the prose form of this file. A stream is
+
+    header | shape | shift table | reciprocals | payload | CRC-32
+
+all little endian, no gaps. Only the payload crosses the data ports of the hardware; the rest is what a driver writes to
+its registers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from math import prod
+
+from cdu_spec.errors import UserError
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+
+
+class BitstreamError(UserError, ValueError):
+    """A stream that is corrupted, truncated or not a stream at all; the message says what is wrong."""
+
+
+class Mode(IntEnum):
+    """What the payload holds; the numbers are those of the header and of the hardware's job descriptor."""
+
+    SFPR = 1
+    SFPR_ZVC = 2
+    JPEG_ACT = 3
+    BRC = 4
+
+    @property
+    def label(self) -> str:
+        """The name of the mode in configurations and commands (``sfpr+zvc``)."""
+        return _MODE_LABELS[self]
+
+    @classmethod
+    def from_label(cls, label: str) -> Mode:
+        """The mode of a label; ValueError names the allowed ones."""
+        for mode, name in _MODE_LABELS.items():
+            if name == label:
+                return mode
+        raise ValueError(f"unknown mode {label!r}: use {', '.join(_MODE_LABELS.values())}")
+
+    @property
+    def has_zvc(self) -> bool:
+        """Whether the payload is a sequence of ZVC blocks (8 mask bytes, then the non-zero bytes)."""
+        return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT)
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether values were scaled, so that the stream carries reciprocals."""
+        return self is not Mode.BRC
+
+    @property
+    def in_tiles(self) -> bool:
+        """Whether values travel in 8x8 blocks of the matrix rather than in rows."""
+        return self is Mode.JPEG_ACT
+
+
+_MODE_LABELS = {Mode.SFPR: "sfpr", Mode.SFPR_ZVC: "sfpr+zvc", Mode.JPEG_ACT: "jpeg-act", Mode.BRC: "brc"}
+
+
+class Dtype(IntEnum):
+    """Number format of the original values."""
+
+    FP32 = 0
+    BF16 = 1
+    FP16 = 2
+
+    @property
+    def label(self) -> str:
+        """The name in configurations (``fp32``)."""
+        return self.name.lower()
+
+    @classmethod
+    def from_label(cls, label: str) -> Dtype:
+        """The format of a label; ValueError names the allowed ones."""
+        try:
+            return cls[label.upper()]
+        except KeyError:
+            raise ValueError(f"unknown number format {label!r}: use {', '.join(d.label for d in cls)}") from None
+
+    @property
+    def bits(self) -> int:
+        """Bits of one value."""
+        return 32 if self is Dtype.FP32 else 16
+
+    @property
+    def exponent_bits(self) -> int:
+        """Bits of the exponent field."""
+        return 5 if self is Dtype.FP16 else 8
+
+    @property
+    def fraction_bits(self) -> int:
+        """Bits of the fraction field (the hidden bit is not among them)."""
+        return self.bits - 1 - self.exponent_bits
+
+
+@dataclass(frozen=True)
+class MatrixView:
+    """A tensor seen as the matrix that passes through the unit, rows first.
+
+    ``jpeg-act`` sees (N, C, H, W) as (N*C*H, W) (JPEG-ACT, "alignment buffer"); the other modes, which need no
+    neighbours, as (N*C, H*W), so that small maps are not padded. Rows are padded at the right to whole beats of 8 values,
+    the matrix at the bottom to whole strips of 8 rows (jpeg-act) or the sequence at its end to whole blocks of 8 beats
+    (sfpr+zvc). A scale belongs to ``channel_rows`` consecutive rows.
+
+    Parameters
+    ----------
+    rows, columns
+        Size of the matrix without padding.
+    channels
+        Distinct scales; the scale of row r is number ``(r // channel_rows) % channels``.
+    channel_rows
+        Rows in a row per scale.
+    mode
+        The mode whose padding rules apply.
+    """
+
+    rows: int
+    columns: int
+    channels: int
+    channel_rows: int
+    mode: Mode
+
+    @classmethod
+    def of(cls, shape: Sequence[int], mode: Mode) -> MatrixView:
+        """The view of a tensor of ``shape`` (rank >= 1, no zero extent) in ``mode``.
+
+        Axis 1 is the channel axis of tensors of rank 3 and more. Without one (rank 1 and 2), with maps of fewer than 8
+        values, and in ``brc`` (no scales), the tensor is one row with one scale.
+        """
+        if mode.in_tiles:
+            if len(shape) != 4:
+                raise ValueError(f"jpeg-act takes tensors of shape (N, C, H, W), not {tuple(shape)}: use sfpr")
+            n, c, h, w = shape
+            return cls(n * c * h, w, c, h, mode)
+        inner = prod(shape[2:])
+        if mode.has_scales and len(shape) >= 3 and inner >= LANES:
+            return cls(shape[0] * shape[1], inner, shape[1], 1, mode)
+        return cls(1, prod(shape), 1, 1, mode)
+
+    @property
+    def row_beats(self) -> int:
+        """Beats of 8 values per padded row."""
+        return -(-self.columns // LANES)
+
+    @property
+    def padded_rows(self) -> int:
+        """Rows including the padding at the bottom."""
+        return -(-self.rows // BLOCK_SIDE) * BLOCK_SIDE if self.mode.in_tiles else self.rows
+
+    @property
+    def beats(self) -> int:
+        """Beats of 8 values of the whole job, all padding included."""
+        beats = self.padded_rows * self.row_beats
+        return -(-beats // BLOCK_SIDE) * BLOCK_SIDE if self.mode.has_zvc else beats
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of 64 values of the whole job (modes with ZVC)."""
+        return self.beats // BLOCK_SIDE
+
+    @property
+    def scale_groups(self) -> int:
+        """Scales that the job consumes in order, groups that begin in the padding included (their scale is 1)."""
+        return -(-self.beats // (self.row_beats * self.channel_rows))
+
+    def payload_bounds(self) -> tuple[int, int]:
+        """Least and greatest number of payload bytes that this view can have."""
+        if self.mode.has_zvc:
+            return self.blocks * MASK_BYTES, self.blocks * (MASK_BYTES + BLOCK_VALUES)
+        size = self.beats if self.mode is Mode.BRC else self.beats * LANES
+        return size, size
+
+
+MAGIC = b"CDU\x1a"
+VERSION = 1
+MAX_RANK = 8
+#: Bytes of a ZVC mask.
+MASK_BYTES = BLOCK_VALUES // 8
+#: Bytes of the shift table: 64 entries of 3 bits, entry i at bits 3*i .. 3*i+2.
+SHIFT_TABLE_BYTES = BLOCK_VALUES * SHIFT_BITS // 8
+#: Bytes of one reciprocal (float32).
+RECIPROCAL_BYTES = 4
+CRC_BYTES = 4
+#: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
+#: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
+COEFFICIENT_ORDER = tuple(BLOCK_SIDE * (place % BLOCK_SIDE) + place // BLOCK_SIDE for place in range(BLOCK_VALUES))
+#: magic, version, mode, dtype, rank, const_bits, pass1_bits, two zero bytes, payload bytes.
+_HEADER = struct.Struct("<4s6B2xQ")
+HEADER_BYTES = _HEADER.size
+_EXTENT = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class Header:
+    """Header and shape of a stream; every instance is valid (BitstreamError otherwise)."""
+
+    mode: Mode
+    dtype: Dtype
+    shape: tuple[int, ...]
+    payload_bytes: int
+    const_bits: int = 0  #: DCT precision, zero in modes without a DCT
+    pass1_bits: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.shape) <= MAX_RANK:
+            raise BitstreamError(f"a tensor of rank {len(self.shape)} does not fit the format: ranks 1 to {MAX_RANK} do")
+        if not all(1 <= extent < 1 << 32 for extent in self.shape):
+            raise BitstreamError(f"shape {self.shape} does not fit the format: extents 1 to 2**32 - 1 do")
+        if self.mode.in_tiles:
+            if len(self.shape) != 4:
+                raise BitstreamError(f"shape {self.shape} is not allowed in mode jpeg-act: it needs rank 4")
+            if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
+                raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
+        elif self.const_bits or self.pass1_bits:
+            raise BitstreamError(f"mode {self.mode.label} has no DCT precision, but the header gives one")
+        least, most = self.view.payload_bounds()
+        if not least <= self.payload_bytes <= most:
+            raise BitstreamError(
+                f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "
+                f"{least} to {most} bytes can"
+            )
+
+    @property
+    def view(self) -> MatrixView:
+        """The matrix that the payload describes."""
+        return MatrixView.of(self.shape, self.mode)
+
+    @property
+    def shift_table_bytes(self) -> int:
+        """Bytes of the shift table section."""
+        return SHIFT_TABLE_BYTES if self.mode.in_tiles else 0
+
+    @property
+    def reciprocal_count(self) -> int:
+        """Entries of the reciprocals section."""
+        return self.view.channels if self.mode.has_scales else 0
+
+    @property
+    def payload_offset(self) -> int:
+        """Offset of the payload from the start of the stream."""
+        tables = self.shift_table_bytes + self.reciprocal_count * RECIPROCAL_BYTES
+        return HEADER_BYTES + len(self.shape) * _EXTENT.size + tables
+
+    @property
+    def stream_bytes(self) -> int:
+        """Length of the whole stream."""
+        return self.payload_offset + self.payload_bytes + CRC_BYTES
+
+    def pack(self) -> bytes:
+        """The header and the shape as bytes."""
+        fixed = _HEADER.pack(
+            MAGIC, VERSION, self.mode, self.dtype, len(self.shape), self.const_bits, self.pass1_bits, self.payload_bytes
+        )
+        return fixed + b"".join(_EXTENT.pack(extent) for extent in self.shape)
+
+    @classmethod
+    def unpack(cls, stream: bytes | memoryview) -> Header:
+        """Read header and shape from the start of a stream and check that the stream has the length they say.
+
+        The CRC is not checked here. Raises BitstreamError for anything that is not exactly one stream.
+        """
+        if len(stream) < HEADER_BYTES:
+            raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {HEADER_BYTES}")
+        magic, version, mode, dtype, rank, const_bits, pass1_bits, payload_bytes = _HEADER.unpack_from(stream)
+        if magic != MAGIC:
+            raise BitstreamError("not a CDU stream: it does not begin with the magic bytes")
+        if version != VERSION:
+            raise BitstreamError(f"stream version {version} is not known: this software reads version {VERSION}")
+        if any(bytes(stream[10:12])):
+            raise BitstreamError("corrupted stream: reserved header bytes are not zero")
+        if mode not in list(Mode):
+            raise BitstreamError(f"corrupted stream: mode {mode} does not exist")
+        if dtype not in list(Dtype):
+            raise BitstreamError(f"corrupted stream: number format {dtype} does not exist")
+        if not 1 <= rank <= MAX_RANK or len(stream) < HEADER_BYTES + rank * _EXTENT.size:
+            raise BitstreamError(f"corrupted or truncated stream: no room for a shape of rank {rank}")
+        shape = tuple(_EXTENT.unpack_from(stream, HEADER_BYTES + i * _EXTENT.size)[0] for i in range(rank))
+        header = cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits)
+        if len(stream) != header.stream_bytes:
+            raise BitstreamError(
+                f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}"
+            )
+        return header
+
+
+def pack_shifts(shifts: Sequence[int]) -> bytes:
+    """64 shifts (0..7, coefficient order of the payload) as the 24 bytes of the shift table section."""
+    word = sum(shift << (SHIFT_BITS * i) for i, shift in enumerate(shifts))
+    return word.to_bytes(SHIFT_TABLE_BYTES, "little")
+
+
+def unpack_shifts(section: bytes | memoryview) -> tuple[int, ...]:
+    """The 64 shifts of a shift table section."""
+    word = int.from_bytes(section, "little")
+    return tuple(word >> (SHIFT_BITS * i) & ((1 << SHIFT_BITS) - 1) for i in range(BLOCK_VALUES))

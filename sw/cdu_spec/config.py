@@ -1,0 +1,145 @@
+"""``CduConfig``: the one description of a unit that every package reads."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.errors import UserError
+from cdu_spec.rounding import Rounding
+from cdu_spec.sfpr import SCALE_BITS
+
+
+class ConfigError(UserError, ValueError):
+    """A configuration that cannot be built; the message says what is allowed."""
+
+
+@dataclass(frozen=True)
+class CduConfig:
+    """Parameters of a unit. Every instance is valid: the constructor raises :class:`ConfigError` otherwise.
+
+    Parameters
+    ----------
+    name
+        Name of the configuration; generated files and the Verilog top bear it.
+    value_format
+        Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
+    scale_bits
+        Significand bits of SFPR's multiplier, hidden bit included: 24 (float32), 11 or 8 (bfloat16).
+    const_bits
+        Fraction bits of the DCT constants, 8..13.
+    pass1_bits
+        Fraction bits kept between both DCT passes, 0..4 and below ``const_bits``.
+    sample_bits
+        Bits of the samples at the DCT and IDCT blocks: 8 for the unit; 9 builds the two blocks alone for the
+        IEEE 1180 procedure, which is defined on 9-bit samples.
+    rounding
+        Rounding of the shift quantiser, ``half_away`` or ``trunc``.
+    modes
+        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``.
+    """
+
+    name: str = "tiny"
+    value_format: str = "fp32"
+    scale_bits: int = 8
+    const_bits: int = 12
+    pass1_bits: int = 2
+    sample_bits: int = 8
+    rounding: str = Rounding.HALF_AWAY.value
+    modes: tuple[str, ...] = tuple(mode.label for mode in Mode)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(field.default, int):
+                value = getattr(self, field.name)
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise ConfigError(f"{field.name} = {value!r} is not allowed: use a whole number")
+        if not (isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()):
+            raise ConfigError(f"name = {self.name!r} is not allowed: use letters, digits and _, not starting with a digit")
+        self._one_of("value_format", [dtype.label for dtype in Dtype])
+        self._one_of("scale_bits", SCALE_BITS)
+        self._one_of("const_bits", range(8, 14))
+        self._one_of("pass1_bits", range(0, 5))
+        self._one_of("sample_bits", (8, 9))
+        self._one_of("rounding", [rounding.value for rounding in Rounding])
+        allowed = [mode.label for mode in Mode]
+        if not isinstance(self.modes, (tuple, list)) or not self.modes or not set(self.modes) <= set(allowed):
+            raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}")
+        object.__setattr__(self, "modes", tuple(label for label in allowed if label in self.modes))
+
+    def _one_of(self, name: str, allowed: Any) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            span = isinstance(allowed, range)
+            choice = f"{allowed.start} to {allowed.stop - 1}" if span else ", ".join(map(str, allowed))
+            raise ConfigError(f"{name} = {value!r} is not allowed: use {choice}")
+
+    @property
+    def rounding_mode(self) -> Rounding:
+        """:attr:`rounding` as the enumeration."""
+        return Rounding(self.rounding)
+
+    @property
+    def dtype(self) -> Dtype:
+        """:attr:`value_format` as the enumeration."""
+        return Dtype.from_label(self.value_format)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All parameters as plain values (JSON, TOML)."""
+        return asdict(self) | {"modes": list(self.modes)}
+
+    def override(self, **values: Any) -> CduConfig:
+        """A copy with some parameters replaced.
+
+        Raises ConfigError for a name that is not a parameter and for values that are not allowed.
+        """
+        known = {field.name for field in fields(self)}
+        for name in values:
+            if name not in known:
+                raise ConfigError(f"{name!r} is not a parameter of a configuration: use {', '.join(sorted(known))}")
+        return replace(self, **values)
+
+    def override_texts(self, settings: Mapping[str, str]) -> CduConfig:
+        """A copy with parameters replaced by texts, as given on a command line (``modes=sfpr,brc``)."""
+        values: dict[str, Any] = {}
+        for name, text in settings.items():
+            default = getattr(type(self), name, None)
+            if isinstance(default, int):
+                try:
+                    values[name] = int(text)
+                except ValueError:
+                    raise ConfigError(f"{name} = {text!r} is not allowed: use a whole number") from None
+            elif isinstance(default, tuple):
+                values[name] = tuple(part.strip() for part in text.split(","))
+            else:
+                values[name] = text
+        return self.override(**values)
+
+
+#: Named configurations.
+CONFIGS: Mapping[str, CduConfig] = {config.name: config for config in (CduConfig("tiny"),)}
+
+
+def named_config(name_or_file: str) -> CduConfig:
+    """The configuration of a name (``tiny``) or of a TOML file with the parameters as keys.
+
+    Raises ConfigError when there is neither, or when the file is not a valid configuration.
+    """
+    if name_or_file in CONFIGS:
+        return CONFIGS[name_or_file]
+    path = Path(name_or_file)
+    if path.suffix != ".toml" or not path.is_file():
+        raise ConfigError(
+            f"unknown configuration {name_or_file!r}: use {', '.join(CONFIGS)}, or the path of an existing .toml file"
+        )
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    if isinstance(values.get("modes"), list):
+        values["modes"] = tuple(values["modes"])
+    return CduConfig(name=path.stem.replace("-", "_")).override(**values)

@@ -1,0 +1,16 @@
+"""SFPR (scaled fix-point precision reduction): the limits and defaults of its scale (JPEG-ACT, equation for SFPR)."""
+
+from cdu_spec.geometry import VALUE_BITS
+
+#: Default S: the published commands use ``2**7 * S = 144``.
+DEFAULT_S = 1.125
+#: ``k = SCALE_UNIT * s_c``: one unit of the quantised value per ``1 / SCALE_UNIT`` of the scaled input.
+SCALE_UNIT = 1 << (VALUE_BITS - 1)
+#: Multiplier and reciprocal lie in ``[2**-SCALE_EXPONENT_LIMIT, 2**SCALE_EXPONENT_LIMIT]``. Both are then normal
+#: float32 numbers, and every product of a reciprocal and an 8-bit value is a normal, finite float32 number.
+SCALE_EXPONENT_LIMIT = 120
+#: Significand widths of the multiplier that the hardware can be built for (hidden bit included).
+SCALE_BITS = (24, 11, 8)
+#: Smallest and largest quantised value.
+VALUE_MIN = -(1 << (VALUE_BITS - 1))
+VALUE_MAX = (1 << (VALUE_BITS - 1)) - 1
