@@ -1,0 +1,61 @@
+"""From a configuration to the three delivered files of a unit or of one block."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.files import write_whole
+
+from cdu import blocks
+from cdu.manifest import core_file, manifest
+from cdu.verilog import convert
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The delivered files, in memory.
+
+    Parameters
+    ----------
+    name
+        Name of the Verilog top and of the files.
+    verilog
+        Text of NAME.v.
+    manifest
+        Content of NAME.json.
+    core
+        Text of NAME.core.
+    """
+
+    name: str
+    verilog: str
+    manifest: dict[str, Any]
+    core: str
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the three files into an existing folder, each whole or not at all, and return their paths."""
+        texts = {"v": self.verilog, "core": self.core, "json": json.dumps(self.manifest, indent=2) + "\n"}
+        paths = []
+        for extension, text in texts.items():
+            paths.append(folder / f"{self.name}.{extension}")
+            write_whole(paths[-1], text)
+        return paths
+
+
+def generate(config: CduConfig, block: str | None = None) -> Generated:
+    """Generate the unit of a configuration, or one of its blocks.
+
+    Raises ConfigError for an unknown block.
+    """
+    if block is not None and block not in blocks.BLOCKS:
+        raise ConfigError(f"unknown block {block!r}: use {', '.join(blocks.BLOCKS)}")
+    name = config.name if block is None else block
+    # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
+    component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
+    text = convert(component, name, config)
+    description = manifest(component, name, config, {f"{name}.v": text})
+    return Generated(name, text, description, core_file(name, description["versions"]["cdu"]))

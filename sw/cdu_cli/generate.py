@@ -1,0 +1,37 @@
+"""``cdu generate``: Verilog, manifest and FuseSoC description of a unit or of one of its blocks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+
+BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: cdu generate --config tiny --set value_format=bf16 -o build/rtl")(generate)
+
+
+def generate(
+    output: OutputOption,
+    config: ConfigOption = "tiny",
+    settings: SetOption = None,
+    block: BlockOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, versions, checksums) and NAME.core (FuseSoC).
+
+    NAME is the name of the configuration, or of the block with --block. The bytes are the same on every machine.
+    """
+    chosen = configuration(config, settings)
+    from cdu import generator
+
+    result = generator.generate(chosen, block)
+    folder = output_directory(output)
+    for path in result.write(folder):
+        typer.echo(path)
+    write_json(json_file, result.manifest)
