@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.geometry import COEFFICIENT_BITS
 from cdu_spec.errors import UserError
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import SCALE_BITS
@@ -82,6 +83,12 @@ class CduConfig:
     def rounding_mode(self) -> Rounding:
         """:attr:`rounding` as the enumeration."""
         return Rounding(self.rounding)
+
+    @property
+    def coefficient_bits(self) -> int:
+        """Bits of a DCT coefficient, sign included: 12, or as many for the IEEE 1180 build (whose 9-bit samples are the
+        clipped outputs of a transform that accepts 12-bit coefficients too)."""
+        return COEFFICIENT_BITS
 
     @property
     def dtype(self) -> Dtype:

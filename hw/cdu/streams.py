@@ -1,0 +1,72 @@
+"""Payloads of the streams between blocks, and the pipeline that most blocks are.
+
+Streams obey Amaranth's four rules (valid and payload hold until the transfer, valid never waits for ready).
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Shape, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Dtype
+from cdu_spec.geometry import LANES, PACKED_BYTES, VALUE_BITS
+
+
+def lanes(width: int) -> data.ArrayLayout:
+    """One row of 8 signed integers of ``width`` bits, a beat."""
+    return data.ArrayLayout(signed(width), LANES)
+
+
+#: A beat of quantised values.
+Beat = lanes(VALUE_BITS)
+
+
+def float_beat(dtype: Dtype) -> data.ArrayLayout:
+    """One row of 8 floating-point values as bit patterns."""
+    return data.ArrayLayout(Shape(dtype.bits), LANES)
+
+
+class Marked(data.StructLayout):
+    """A beat of quantised values, and whether it is the last of its job."""
+
+    def __init__(self) -> None:
+        super().__init__({"values": Beat, "last": 1})
+
+
+class Chunk(data.StructLayout):
+    """Between 0 and 16 bytes of payload, first byte in the lowest bits, and whether the job ends with them."""
+
+    def __init__(self) -> None:
+        super().__init__({"data": data.ArrayLayout(8, PACKED_BYTES), "count": range(PACKED_BYTES + 1), "last": 1})
+
+
+#: Port that hands bytes to a decoder: ``available`` (0..16) bytes stand in ``data``, the decoder says how many it takes.
+#: ``take`` must not exceed ``available`` and may depend on it.
+ByteWindow = wiring.Signature(
+    {
+        "data": Out(data.ArrayLayout(8, PACKED_BYTES)),
+        "available": Out(range(PACKED_BYTES + 1)),
+        "take": In(range(PACKED_BYTES + 1)),
+    }
+)
+
+
+def pipeline(m: Module, i: stream.Interface, o: stream.Interface, stages: int) -> Signal:
+    """Connect the handshakes of a block whose data pass through ``stages`` registers that move together.
+
+    Returns the enable of these registers: high unless the output waits. One transfer per cycle, latency ``stages``.
+    """
+    advance = Signal()
+    valid = Signal(stages)
+    m.d.comb += [advance.eq(~o.valid | o.ready), o.valid.eq(valid[-1]), i.ready.eq(advance)]
+    with m.If(advance):
+        m.d.sync += valid.eq(Cat(i.valid, valid)[:stages])
+    return advance
+
+
+def registered(m: Module, enable: Value, value: Value, name: str) -> Value:
+    """``value`` one cycle later, in a register that moves when ``enable`` is high and is not reset."""
+    register = Signal.like(value, name=name, reset_less=True)
+    with m.If(enable):
+        m.d.sync += register.eq(value)
+    return register
