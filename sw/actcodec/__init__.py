@@ -1,1 +1,11 @@
-"""To be filled."""
+"""Activation codecs for training: golden model, codecs, and the plug-in for PyTorch.
+
+>>> import torch, actcodec
+>>> packed = actcodec.codec("jpeg-act", dqt="optL").compress(torch.zeros(1, 8, 8, 8))
+>>> packed.nbytes < 1 * 8 * 8 * 8 * 4, actcodec.decompress(packed).shape
+(True, torch.Size([1, 8, 8, 8]))
+"""
+
+from actcodec.codecs import Compressed, codec, decompress, from_bytes
+
+__all__ = ["Compressed", "codec", "decompress", "from_bytes"]

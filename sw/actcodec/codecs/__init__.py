@@ -1,0 +1,39 @@
+"""Codecs of the papers over the golden model or any other backend.
+
+``codec("jpeg-act").compress(x)`` gives a :class:`Compressed`; :func:`decompress` brings the tensor back.
+"""
+
+from actcodec.codecs.backend import Backend
+from actcodec.codecs.codec import CODEC_NAMES, Codec, codec, codec_options
+from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
+from actcodec.codecs.job import (
+    Job,
+    beats_in,
+    compression_job,
+    decompression_job,
+    group_scales,
+    payload_shifts,
+    tensor_from_beats,
+)
+from actcodec.codecs.torch_backend import TorchBackend
+
+__all__ = [
+    "CODEC_NAMES",
+    "Backend",
+    "Codec",
+    "Compressed",
+    "Job",
+    "Packed",
+    "RawCopy",
+    "TorchBackend",
+    "beats_in",
+    "codec",
+    "codec_options",
+    "compression_job",
+    "decompress",
+    "decompression_job",
+    "from_bytes",
+    "group_scales",
+    "payload_shifts",
+    "tensor_from_beats",
+]

@@ -1,0 +1,284 @@
+"""Codecs: how a tensor is compressed. ``codec(name, **options)`` makes one.
+
+Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has everything in it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, prod
+from typing import Any
+
+import torch
+from cdu_spec import dqt as tables
+from cdu_spec.bitstream import MAX_RANK, Dtype, Header, MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.errors import UserError
+from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.sfpr import DEFAULT_S
+from torch import Tensor
+
+from actcodec.codecs.backend import Backend, backend
+from actcodec.codecs.compressed import Compressed, Packed, RawCopy
+from actcodec.codecs.job import DTYPES, compression_job, payload_shifts
+from actcodec.golden.blocks import by_channel
+from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales
+
+_FORMATS = {dtype: form for form, dtype in DTYPES.items()}
+#: Name of the piece-wise schedule: optL in the first epochs, optH after them.
+OPT_LH = "optLH"
+
+
+class Codec(ABC):
+    """One way to compress a tensor."""
+
+    name: str
+
+    @abstractmethod
+    def compress(self, x: Tensor) -> Packed:
+        """The compressed form of ``x``; ``x`` is not changed. UserError for tensors that the codec cannot take."""
+
+    @abstractmethod
+    def decompress(self, compressed: Packed) -> Tensor:
+        """The reconstructed tensor: original shape, dtype and device."""
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether the codec takes tensors of this shape."""
+        return 1 <= len(shape) <= MAX_RANK and prod(shape) > 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the codec how many epochs of training are over; only schedules care."""
+        del epoch
+
+
+@dataclass
+class NoCodec(Codec):
+    """``none``: an exact copy in memory, the baseline."""
+
+    name = "none"
+
+    def compress(self, x: Tensor) -> RawCopy:
+        """See :class:`Codec`."""
+        return RawCopy(x.detach().clone())
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()
+
+
+@dataclass
+class BrcCodec(Codec):
+    """``brc``: one bit per value, ``x > 0``; decodes to 1.0 and 0.0.
+
+    Parameters
+    ----------
+    nonfinite
+        ``raise`` refuses NaN and infinity; ``saturate`` takes their sign, NaN counting as not positive.
+    backend
+        ``torch``, or an object derived from Backend.
+    """
+
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.BRC.label
+
+    def __post_init__(self) -> None:
+        check_nonfinite_policy(self.nonfinite)
+        self._backend = backend(self.backend)
+
+    def compress(self, x: Tensor) -> Compressed:
+        """See :class:`Codec`."""
+        form = _check_input(x)
+        if self.nonfinite == "raise":
+            _check_finite(x)
+        view = MatrixView.of(x.shape, Mode.BRC)
+        none = torch.zeros(0, dtype=torch.float32, device=x.device)
+        payload = self._backend.compress_tensor(x.detach(), view, compression_job(view, form, none))
+        return Compressed(Header(Mode.BRC, form, tuple(x.shape), payload.numel()), (), none, payload)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+
+@dataclass
+class SfprCodec(Codec):
+    """``sfpr``: 8 bits per value with one scale per channel.
+
+    Parameters
+    ----------
+    S
+        Target of the largest magnitude of a channel in units of full scale (paper: S), positive.
+    scale_bits
+        Significand bits of the multiplier: 24, 11 or 8.
+    nonfinite
+        ``raise`` refuses NaN and infinity; ``saturate`` turns NaN into 0 and infinity into the largest value.
+    backend
+        ``torch``, or an object derived from Backend.
+    """
+
+    S: float = DEFAULT_S
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.SFPR.label
+    mode = Mode.SFPR
+
+    def __post_init__(self) -> None:
+        if isinstance(self.S, bool) or not isinstance(self.S, (int, float)) or not (isfinite(self.S) and self.S > 0):
+            raise UserError(f"S = {self.S!r} is not allowed: use a positive finite number")
+        check_nonfinite_policy(self.nonfinite)
+        self._precision()
+        self._backend = backend(self.backend)
+
+    def _precision(self) -> CduConfig:
+        """The configuration of a unit for this codec; ConfigError when there is none."""
+        return CduConfig(scale_bits=self.scale_bits)
+
+    def compress(self, x: Tensor) -> Compressed:
+        """See :class:`Codec`."""
+        form = _check_input(x)
+        self._check_shape(x.shape)
+        x = x.detach().contiguous()
+        view = MatrixView.of(x.shape, self.mode)
+        k, r = scales(by_channel(x, view), self.S, self.scale_bits, self.nonfinite)
+        precision = self._precision() if self.mode.in_tiles else None
+        bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
+        shifts = self._shifts()
+        job = compression_job(view, form, k, shifts, *bits, precision.rounding_mode if precision else None)
+        payload = self._backend.compress_tensor(x, view, job)
+        return Compressed(Header(self.mode, form, tuple(x.shape), payload.numel(), *bits), shifts, r, payload)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+    def _check_shape(self, shape: Sequence[int]) -> None:
+        """UserError for shapes beyond what every codec takes."""
+
+    def _shifts(self) -> tuple[int, ...]:
+        """Shifts in payload order."""
+        return ()
+
+
+@dataclass
+class SfprZvcCodec(SfprCodec):
+    """``sfpr+zvc``: SFPR, then zeros cost one bit. Parameters as for :class:`SfprCodec`."""
+
+    name = Mode.SFPR_ZVC.label
+    mode = Mode.SFPR_ZVC
+
+
+@dataclass
+class JpegActCodec(SfprCodec):
+    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC. Takes (N, C, H, W) with W >= 8 and N * C * H >= 8.
+
+    Parameters beyond those of :class:`SfprCodec`:
+
+    dqt
+        ``optL``, ``optH``, ``optsL``, ``optsH``, ``imageQ`` with Q from 1 to 100, or ``optLH``: optL before epoch 5, optH
+        from it on (see :meth:`set_epoch`).
+    const_bits, pass1_bits
+        Precision of the DCT.
+    rounding
+        Of the shift quantiser, ``half_away`` or ``trunc``.
+    """
+
+    dqt: str = "optL"
+    const_bits: int = CduConfig.const_bits
+    pass1_bits: int = CduConfig.pass1_bits
+    rounding: str = CduConfig.rounding
+
+    name = Mode.JPEG_ACT.label
+    mode = Mode.JPEG_ACT
+
+    def __post_init__(self) -> None:
+        self._epoch = 0
+        try:
+            self._shifts()
+        except (ValueError, TypeError):
+            raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+        super().__post_init__()
+
+    def _precision(self) -> CduConfig:
+        return CduConfig(
+            scale_bits=self.scale_bits, const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell a schedule how many epochs are over; other tables do not change."""
+        self._epoch = epoch
+
+    @property
+    def table(self) -> str:
+        """Name of the table in use."""
+        if self.dqt != OPT_LH:
+            return self.dqt
+        return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
+
+    def _shifts(self) -> tuple[int, ...]:
+        return payload_shifts(tables.shifts(self.table))
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
+        return len(shape) == 4 and prod(shape) > 0 and shape[3] >= BLOCK_SIDE and prod(shape[:3]) >= BLOCK_SIDE
+
+    def _check_shape(self, shape: Sequence[int]) -> None:
+        if not self.fits(shape):
+            raise UserError(
+                f"jpeg-act does not take a tensor of shape {tuple(shape)}: "
+                f"use sfpr, or (N, C, H, W) with W >= {BLOCK_SIDE} and N*C*H >= {BLOCK_SIDE}"
+            )
+
+
+_CODECS: Mapping[str, Callable[..., Codec]] = {
+    kind.name: kind for kind in (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, NoCodec)
+}
+#: Names that :func:`codec` takes.
+CODEC_NAMES = tuple(_CODECS)
+
+
+def codec_options(name: str) -> dict[str, Any]:
+    """Names and default values of a codec's options; UserError for an unknown codec."""
+    if name not in _CODECS:
+        raise UserError(f"unknown codec {name!r}: use {', '.join(_CODECS)}")
+    return {field.name: field.default for field in fields(_CODECS[name])}  # type: ignore[arg-type]
+
+
+def codec(name: str, **options: Any) -> Codec:
+    """A codec by name, with options.
+
+    ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
+    (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``none``. UserError for unknown names, options and
+    values; the message lists the allowed ones.
+    """
+    allowed = codec_options(name)
+    for option in options:
+        if option not in allowed:
+            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            raise UserError(f"codec {name!r} has no option {option!r}: {choice}")
+    return _CODECS[name](**options)
+
+
+def _check_input(x: Tensor) -> Dtype:
+    """The number format of a tensor that can be compressed; UserError for any other."""
+    if not isinstance(x, Tensor):
+        raise UserError(f"cannot compress a {type(x).__name__}: use a torch tensor")
+    if x.dtype not in _FORMATS:
+        kind = str(x.dtype).removeprefix("torch.")
+        raise UserError(f"cannot compress a tensor of dtype {kind}: use float32, bfloat16 or float16")
+    if x.numel() == 0:
+        raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
+    if not 1 <= x.ndim <= MAX_RANK:
+        raise UserError(f"cannot compress a tensor of rank {x.ndim}: ranks 1 to {MAX_RANK} are possible")
+    return _FORMATS[x.dtype]
+
+
+def _check_finite(x: Tensor) -> None:
+    """NonFiniteError when there is NaN or infinity."""
+    channels = x.detach().reshape(x.shape[0], x.shape[1], -1) if x.ndim > 1 else x.detach().reshape(1, 1, -1)
+    channel_maxima(channels, "raise")

@@ -1,0 +1,89 @@
+"""What a codec returns: a compressed tensor that knows all that decoding needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cdu_spec.bitstream import Header
+from cdu_spec.errors import UserError
+from torch import Tensor
+
+from actcodec.codecs.backend import Backend
+from actcodec.codecs.backend import backend as backend_of
+from actcodec.codecs.job import decompression_job
+from actcodec.golden import bitstream
+
+
+class Packed(Protocol):
+    """Anything that a codec's ``compress`` returns."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept, everything included."""
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream; UserError where a codec has none."""
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor: original shape, dtype and device."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """One compressed tensor, its parts in memory: reciprocals and payload stay on the tensor's device."""
+
+    header: Header
+    shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
+    reciprocals: Tensor  #: float32 (channels,); empty in brc
+    payload: Tensor  #: uint8 (header.payload_bytes,)
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the serialised stream: header, tables, reciprocals, payload, checksum."""
+        return self.header.stream_bytes
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream (docs/bitstream.md)."""
+        return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload)
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor; needs nothing but this stream.
+
+        Raises BitstreamError when the payload is corrupted.
+        """
+        job = decompression_job(self.header, self.shifts, self.reciprocals)
+        return backend_of(backend).decompress_tensor(self.payload, self.header.view, job, self.header.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class RawCopy:
+    """The result of codec ``none``: an exact copy, for comparison."""
+
+    tensor: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.tensor.numel() * self.tensor.element_size()
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: the format has no mode for uncompressed values."""
+        raise UserError("codec 'none' has no bitstream: use jpeg-act, sfpr, sfpr+zvc or brc")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """A copy of the values."""
+        return self.tensor.clone()
+
+
+def from_bytes(stream: bytes) -> Compressed:
+    """The compressed tensor of a stream, on the CPU.
+
+    Raises BitstreamError for anything that is not exactly one intact stream.
+    """
+    return Compressed(*bitstream.parse(bytes(stream)))
+
+
+def decompress(compressed: Packed, backend: str | Backend = "torch") -> Tensor:
+    """The tensor of a compressed one: original shape, dtype and device; needs no codec."""
+    return compressed.decompress(backend)

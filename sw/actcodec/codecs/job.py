@@ -1,0 +1,113 @@
+"""``Job``: what a driver tells the unit about one tensor, and the beats that it feeds and receives.
+
+A backend (the torch model, a simulated unit) sees a tensor only as a :class:`Job`, 8-value beats and payload bytes. For
+compression the driver views the tensor as a matrix, computes the scales, writes the job, and streams ``beats_in(x, view)``;
+for decompression it writes the same job with reciprocals as scales, streams the payload, and turns the beats that come back
+into the tensor with :func:`tensor_from_beats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Dtype, Header, MatrixView, Mode
+from cdu_spec.rounding import Rounding
+from torch import Tensor
+
+from actcodec.golden import blocks
+
+DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that crosses to the hardware for one tensor besides the data.
+
+    The precision fields (``const_bits``, ``pass1_bits``, ``rounding``) are fixed when a unit is built; they are here so
+    that a backend can refuse a job for which its unit was not built. ``rounding`` is None for decompression, which does not
+    depend on it.
+    """
+
+    mode: Mode
+    dtype: Dtype  #: format of the values at the uncompressed port
+    beats: int  #: beats of 8 values of the whole job, padding included
+    row_beats: int  #: beats per row of the matrix
+    channel_rows: int  #: consecutive rows that share a scale
+    shifts: tuple[int, ...]  #: 64 shifts 0..7 in payload order (column by column); empty outside jpeg-act
+    scales: Tensor  #: float32 (scale_groups,), CPU: one per ``channel_rows`` rows; k to compress, r to decompress
+    const_bits: int = 0  #: DCT precision; 0 in modes without a DCT
+    pass1_bits: int = 0
+    rounding: Rounding | None = None
+
+
+def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
+    """64 shifts ordered [vertical][horizontal frequency] (``cdu_spec.dqt.shifts``) in the order of the payload."""
+    return tuple(row_major[index] for index in COEFFICIENT_ORDER)
+
+
+def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
+    """The scale of each group of ``channel_rows`` rows in the order in which rows pass, float32 (scale_groups,), CPU.
+
+    Groups that begin in the padding have scale 1.
+    """
+    groups = torch.ones(view.scale_groups, dtype=torch.float32)
+    if view.mode.has_scales:
+        real = view.rows // view.channel_rows
+        groups[:real] = per_channel.detach().cpu().repeat(real // view.channels)
+    return groups
+
+
+def compression_job(
+    view: MatrixView,
+    dtype: Dtype,
+    multipliers: Tensor,
+    shifts: Sequence[int] = (),
+    const_bits: int = 0,
+    pass1_bits: int = 0,
+    rounding: Rounding | None = None,
+) -> Job:
+    """The job of compressing a tensor with this view; ``multipliers`` is float32 (channels,), ignored by brc."""
+    return Job(
+        view.mode,
+        dtype,
+        view.beats,
+        view.row_beats,
+        view.channel_rows,
+        tuple(shifts),
+        group_scales(multipliers, view),
+        const_bits,
+        pass1_bits,
+        rounding,
+    )
+
+
+def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor) -> Job:
+    """The job of decompressing a stream; all of it stands in the stream."""
+    view = header.view
+    return Job(
+        view.mode,
+        header.dtype,
+        view.beats,
+        view.row_beats,
+        view.channel_rows,
+        tuple(shifts),
+        group_scales(reciprocals, view),
+        header.const_bits,
+        header.pass1_bits,
+    )
+
+
+def beats_in(x: Tensor, view: MatrixView) -> Tensor:
+    """The values of ``x`` as beats (view.beats, 8) of the dtype of ``x``, in feeding order, zeros as padding.
+
+    Order: see :func:`actcodec.golden.blocks.to_beats`.
+    """
+    return blocks.to_beats(blocks.padded(x.contiguous(), view), view)
+
+
+def tensor_from_beats(beats: Tensor, view: MatrixView, shape: Sequence[int]) -> Tensor:
+    """The inverse of :func:`beats_in`: a tensor of ``shape``, what stands in the padding is dropped."""
+    matrix = blocks.from_beats(beats, view)
+    return blocks.unpadded(matrix, view).reshape(tuple(shape))

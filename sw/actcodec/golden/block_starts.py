@@ -1,0 +1,118 @@
+"""Where each block of a ZVC payload begins.
+
+A block's length stands in its mask, so the starts form a chain: block at p, next block at ``p + 8 + popcount(p .. p+7)``.
+Following it one block at a time would be a loop over blocks. Here the payload is cut into segments of equal length, and
+every byte position is treated as if a block began there:
+
+1. from the right to the left of all segments at once, eight positions per step (a block has at least eight bytes): where
+   the chain from this position enters the next segment;
+2. the same over groups of segments, for the 72 places where a chain can enter;
+3. along the groups, then along the segments of all groups at once: where the real chain enters each;
+4. along the chain inside all segments at once: the starts.
+
+The work is proportional to the payload, whatever its bytes are.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import torch
+from cdu_spec.bitstream import MASK_BYTES, BitstreamError
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.golden.bits import popcount
+
+#: Longest block, and number of places where a chain can enter a segment.
+_ENTRIES = MASK_BYTES + BLOCK_VALUES
+#: Longest segment in bytes; a multiple of the shortest block.
+_SEGMENT_BYTES = 512
+
+
+def block_starts(payload: Tensor, count: int) -> Tensor:
+    """Offsets of the ``count`` blocks of ``payload`` (uint8, one axis), int64 (count,).
+
+    Raises BitstreamError when the chain does not end, after ``count`` blocks, exactly at the end of the payload.
+    """
+    size = payload.numel()
+    if not MASK_BYTES * count <= size <= _ENTRIES * count:
+        raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} ZVC blocks")
+    if count == 0:
+        return torch.zeros(0, dtype=torch.int64, device=payload.device)
+    length = min(max(-(-size // MASK_BYTES) * MASK_BYTES, _ENTRIES), _SEGMENT_BYTES)
+    lengths = _lengths(payload, length)
+    exits = _exits(lengths)
+    entries = _entries(exits)
+    starts, end = _walk(lengths, entries, size)
+    if starts.numel() != count or end != size:
+        raise BitstreamError("corrupted stream: the ZVC blocks do not end where the payload ends")
+    return starts
+
+
+def _lengths(payload: Tensor, length: int) -> Tensor:
+    """Length that a block at each position would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
+    size = payload.numel()
+    segments = -(-size // length)
+    counts = torch.zeros(segments * length + MASK_BYTES - 1, dtype=torch.uint8, device=payload.device)
+    counts[:size] = popcount(payload)
+    pairs = counts[:-1] + counts[1:]
+    fours = pairs[:-2] + pairs[2:]
+    eights = fours[:-4] + fours[4:]
+    table = torch.zeros(length + _ENTRIES, segments, dtype=torch.uint8, device=payload.device)
+    table[:length] = eights.view(segments, length).T.add(MASK_BYTES)
+    return table
+
+
+def _exits(lengths: Tensor) -> Tensor:
+    """Step 1: entry into the next segment for each entry into a segment, uint8 (72, segments)."""
+    rows, segments = lengths.shape
+    length = rows - _ENTRIES
+    exits = torch.empty_like(lengths)
+    exits[length:] = torch.arange(_ENTRIES, dtype=torch.uint8, device=lengths.device)[:, None]
+    flat = exits.view(-1)
+    places = torch.arange(MASK_BYTES * segments, device=lengths.device).view(MASK_BYTES, segments)
+    for row in range(length - MASK_BYTES, -1, -MASK_BYTES):
+        ahead = lengths[row : row + MASK_BYTES].to(torch.int64).mul_(segments).add_(places).add_(row * segments)
+        exits[row : row + MASK_BYTES] = flat.index_select(0, ahead.view(-1)).view(MASK_BYTES, segments)
+    return exits[:_ENTRIES]
+
+
+def _entries(exits: Tensor) -> Tensor:
+    """Steps 2 and 3: where the chain from byte 0 enters each segment, int64 (segments,)."""
+    segments = exits.shape[1]
+    per_group = isqrt(segments - 1) + 1
+    groups = -(-segments // per_group)
+    table = torch.zeros(_ENTRIES, groups * per_group, dtype=torch.int64, device=exits.device)
+    table[:, :segments] = exits
+    table = table.view(_ENTRIES, groups, per_group)
+
+    through = table[:, :, -1]
+    for place in range(per_group - 2, -1, -1):
+        through = through.gather(0, table[:, :, place])
+
+    entries = torch.zeros(groups, per_group, dtype=torch.int64, device=exits.device)
+    for group in range(1, groups):
+        entries[group, :1] = through[:, group - 1].gather(0, entries[group - 1, :1])
+    for place in range(1, per_group):
+        entries[:, place] = table[:, :, place - 1].gather(0, entries[None, :, place - 1])[0]
+    return entries.view(-1)[:segments]
+
+
+def _walk(lengths: Tensor, entries: Tensor, size: int) -> tuple[Tensor, int]:
+    """Step 4: starts of all blocks below ``size`` in order, and where the last of them ends."""
+    rows, segments = lengths.shape
+    length = rows - _ENTRIES
+    steps = length // MASK_BYTES
+    flat = lengths.view(-1)
+    columns = torch.arange(segments, device=lengths.device)
+    visited = torch.empty(steps, segments, dtype=torch.int64, device=lengths.device)
+    place = entries
+    for step in range(steps):
+        visited[step] = place
+        place = place + flat.index_select(0, place * segments + columns)
+    absolute = visited + columns * length
+    valid = (visited < length) & (absolute < size)
+    starts = absolute.T[valid.T]
+    last = int(starts[-1])
+    return starts, last + int(lengths[last % length, last // length])

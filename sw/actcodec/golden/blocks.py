@@ -1,0 +1,113 @@
+"""Tensors, matrices, beats and blocks: the arrangements of :class:`cdu_spec.bitstream.MatrixView`."""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.bitstream import MatrixView
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from torch import Tensor
+
+
+def by_channel(values: Tensor, view: MatrixView) -> Tensor:
+    """A tensor as (outer, channels, inner), one scale per index of axis 1."""
+    return values.reshape(-1, view.channels, view.channel_rows * view.columns)
+
+
+def padded(values: Tensor, view: MatrixView) -> Tensor:
+    """A tensor as the matrix with its padding of zeros, (padded rows, 8 * row beats), same dtype.
+
+    The padding of a linear sequence to whole blocks is not part of a row, so it is not here (see :func:`linear_blocks`).
+    """
+    width = view.row_beats * LANES
+    flat = values.reshape(view.rows, view.columns)
+    if (view.padded_rows, width) == (view.rows, view.columns):
+        return flat
+    out = values.new_zeros(view.padded_rows, width)
+    out[: view.rows, : view.columns] = flat
+    return out
+
+
+def unpadded(matrix: Tensor, view: MatrixView) -> Tensor:
+    """The matrix without its padding, (rows, columns); the inverse of :func:`padded`."""
+    return matrix[: view.rows, : view.columns]
+
+
+def tiles(matrix: Tensor) -> Tensor:
+    """A padded matrix (8 * strips, 8 * n) as blocks (B, 8, 8) [row][column]: strip by strip, left to right."""
+    rows, columns = matrix.shape
+    grid = matrix.view(rows // BLOCK_SIDE, BLOCK_SIDE, columns // BLOCK_SIDE, BLOCK_SIDE)
+    return grid.transpose(1, 2).reshape(-1, BLOCK_SIDE, BLOCK_SIDE)
+
+
+def untiled(blocks: Tensor, view: MatrixView) -> Tensor:
+    """Blocks (B, 8, 8) as the padded matrix; the inverse of :func:`tiles`."""
+    grid = blocks.reshape(-1, view.row_beats, BLOCK_SIDE, BLOCK_SIDE).transpose(1, 2)
+    return grid.reshape(view.padded_rows, view.row_beats * LANES)
+
+
+def linear_blocks(matrix: Tensor, view: MatrixView) -> Tensor:
+    """A padded matrix, row after row, as blocks (B, 64) of consecutive values, zeros after the end."""
+    flat = matrix.reshape(-1)
+    if flat.numel() == view.blocks * BLOCK_VALUES:
+        return flat.view(-1, BLOCK_VALUES)
+    out = flat.new_zeros(view.blocks * BLOCK_VALUES)
+    out[: flat.numel()] = flat
+    return out.view(-1, BLOCK_VALUES)
+
+
+def linear_matrix(blocks: Tensor, view: MatrixView) -> Tensor:
+    """Blocks (B, 64) of consecutive values as the padded matrix; the inverse of :func:`linear_blocks`."""
+    width = view.row_beats * LANES
+    return blocks.reshape(-1)[: view.padded_rows * width].view(view.padded_rows, width)
+
+
+def to_payload_order(blocks: Tensor) -> Tensor:
+    """Blocks (B, 8, 8) [vertical][horizontal frequency] as (B, 64), column by column (``COEFFICIENT_ORDER``)."""
+    return blocks.transpose(1, 2).reshape(-1, BLOCK_VALUES)
+
+
+def from_payload_order(blocks: Tensor) -> Tensor:
+    """The inverse of :func:`to_payload_order`."""
+    return blocks.view(-1, BLOCK_SIDE, BLOCK_SIDE).transpose(1, 2)
+
+
+def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
+    """A padded matrix as beats (view.beats, 8) in the order in which the hardware is fed.
+
+    jpeg-act: strip by strip (8 rows), in it tile by tile (32 columns; the last tile may be narrower), in a tile row by row.
+    Other modes: row by row, zero beats after the end up to a whole block where the mode has blocks.
+    """
+    if not view.mode.in_tiles:
+        beats = matrix.new_zeros(view.beats, LANES)
+        beats[: view.padded_rows * view.row_beats] = matrix.view(-1, LANES)
+        return beats
+    strips = matrix.view(-1, BLOCK_SIDE, view.row_beats, LANES)
+    parts = [part.transpose(1, 2).reshape(strips.shape[0], -1, LANES) for part in _whole_and_last(strips)]
+    return torch.cat(parts, 1).view(-1, LANES)
+
+
+def from_beats(beats: Tensor, view: MatrixView) -> Tensor:
+    """The padded matrix of beats (view.beats, 8); the inverse of :func:`to_beats`."""
+    width = view.row_beats * LANES
+    if not view.mode.in_tiles:
+        return beats[: view.padded_rows * view.row_beats].reshape(view.padded_rows, width)
+    strips = beats.view(-1, BLOCK_SIDE * view.row_beats, LANES)
+    matrix = beats.new_empty(strips.shape[0], BLOCK_SIDE, view.row_beats, LANES)
+    begin = 0
+    for part in _whole_and_last(matrix):
+        shape = part.transpose(1, 2).shape
+        end = begin + shape[1] * shape[2] * (shape[3] // LANES)
+        part.transpose(1, 2).copy_(strips[:, begin:end].reshape(shape))
+        begin = end
+    return matrix.view(view.padded_rows, width)
+
+
+def _whole_and_last(strips: Tensor) -> list[Tensor]:
+    """Strips (S, 8, row beats, 8) as views (S, 8, tiles, tile columns): the tiles of 32 columns, then the narrower one."""
+    whole = strips.shape[2] // TILE_BLOCKS * TILE_BLOCKS
+    parts = []
+    if whole:
+        parts.append(strips[:, :, :whole].unflatten(2, (-1, TILE_BLOCKS)).flatten(3))
+    if whole < strips.shape[2]:
+        parts.append(strips[:, :, whole:].flatten(2).unsqueeze(2))
+    return parts

@@ -1,0 +1,124 @@
+"""SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR), and its inverse.
+
+A channel's multiplier is ``k = 128 * S / max|x|``, rounded to ``scale_bits`` significand bits; ``q`` is the exact product
+``x * k`` rounded half to even and saturated. Decoding multiplies by ``r = float32(1 / k)``, which travels in the stream.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+
+import torch
+from cdu_spec.errors import UserError
+from cdu_spec.sfpr import SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, VALUE_MAX, VALUE_MIN
+from torch import Tensor
+
+from actcodec.golden.checks import require
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+#: What to do with NaN and infinity in the input.
+NONFINITE_POLICIES = ("raise", "saturate")
+#: Values handled at a time: the working set stays in a core's second-level cache.
+CHUNK_VALUES = 1 << 15
+
+
+class NonFiniteError(UserError, ValueError):
+    """The input has NaN or infinite values and the policy is ``raise``."""
+
+
+def check_nonfinite_policy(policy: str) -> None:
+    """Raise UserError for a name that is no policy."""
+    if policy not in NONFINITE_POLICIES:
+        raise UserError(f"nonfinite = {policy!r} is not allowed: use {' or '.join(NONFINITE_POLICIES)}")
+
+
+def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
+    """Largest finite magnitude of each channel, float64.
+
+    Parameters
+    ----------
+    channels
+        Float tensor (outer, channels, inner).
+    nonfinite
+        ``raise``: NonFiniteError names the first channel with NaN or infinity and the counts; ``saturate``: such values
+        do not count.
+    """
+    require("channels", channels, FLOATS)
+    check_nonfinite_policy(nonfinite)
+    largest = torch.maximum(channels.amax(2), -channels.amin(2)).amax(0)
+    if not bool(largest.isfinite().all()):
+        finite = channels.isfinite()
+        if nonfinite == "raise":
+            bad = (~finite).sum((0, 2))
+            first = int(bad.ne(0).nonzero()[0])
+            raise NonFiniteError(
+                f"{int(bad.sum())} of {channels.numel()} values are NaN or infinite "
+                f"(channel {first} has {int(bad[first])}): "
+                f'correct the values or use nonfinite="saturate"'
+            )
+        largest = torch.where(finite, channels, channels.new_zeros(())).abs().amax((0, 2))
+    return largest.to(torch.float64)
+
+
+def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise") -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Multiplier and reciprocal of each channel.
+
+    Parameters
+    ----------
+    channels
+        Float tensor (outer, channels, inner); a scale spans axes 0 and 2.
+    S
+        Target of the largest magnitude, in units of full scale (paper: S); positive and finite.
+    scale_bits
+        Significand bits of the multiplier, hidden bit included: 24, 11 or 8.
+    nonfinite
+        See :func:`channel_maxima`.
+
+    Returns
+    -------
+    k, r
+        float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to float32. A channel of zeros has k = 128.
+    """
+    if not (isfinite(S) and S > 0):
+        raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
+    if scale_bits not in SCALE_BITS:
+        raise UserError(f"scale_bits = {scale_bits!r} is not allowed: use {', '.join(map(str, SCALE_BITS))}")
+    largest = channel_maxima(channels, nonfinite)
+    exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
+    limit = 2.0**SCALE_EXPONENT_LIMIT
+    mantissa, exponent = torch.frexp(exact.clamp(1 / limit, limit))
+    rounded = torch.ldexp(torch.round(mantissa * 2.0**scale_bits), exponent - scale_bits)
+    k = rounded.clamp(1 / limit, limit)
+    return k.to(torch.float32), (1 / k).to(torch.float32)
+
+
+def sfpr(values: Tensor, k: Tensor) -> Tensor:
+    """Quantise: int8 ``sat8(round_half_even(values * k))`` of the exact product.
+
+    Parameters
+    ----------
+    values
+        float32, bfloat16 or float16, any shape. Infinities saturate, NaN becomes 0.
+    k
+        float32 multipliers, broadcastable to ``values``.
+    """
+    require("values", values, FLOATS)
+    require("k", k, (torch.float32,))
+    # A product of two 24-bit significands fits the 53 bits of a double.
+    product = values.to(torch.float64).mul_(k.to(torch.float64)).nan_to_num_(0.0, inf, -inf)
+    return product.round_().clamp_(VALUE_MIN, VALUE_MAX).to(torch.int8)
+
+
+def inverse_sfpr(q: Tensor, r: Tensor) -> Tensor:
+    """Dequantise: float32 ``q * r``, rounded once (half to even).
+
+    Parameters
+    ----------
+    q
+        int8, any shape.
+    r
+        float32 reciprocals in [2**-120, 2**120], broadcastable to ``q``.
+    """
+    require("q", q, (torch.int8,))
+    require("r", r, (torch.float32,))
+    return q.to(torch.float32).mul_(r)

@@ -1,0 +1,60 @@
+"""ZVC (zero value compression): per block of 64 bytes, a mask of 8 bytes and then the bytes that are not zero.
+
+Bit i of mask byte j belongs to value ``8 * j + i``. Blocks follow one another without gaps.
+"""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.bitstream import MASK_BYTES
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.golden.bits import pack_bits, unpack_bits
+from actcodec.golden.block_starts import block_starts
+from actcodec.golden.checks import require
+
+_FULL_BYTES = MASK_BYTES + BLOCK_VALUES
+
+
+def encode(blocks: Tensor) -> Tensor:
+    """int8 (B, 64) to the payload, uint8 (8 * B + number of non-zero values,)."""
+    require("blocks", blocks, (torch.int8,), (BLOCK_VALUES,))
+    full = torch.empty(blocks.shape[0], _FULL_BYTES, dtype=torch.uint8, device=blocks.device)
+    present = torch.ones(full.shape, dtype=torch.bool, device=blocks.device)
+    nonzero = blocks != 0
+    full[:, :MASK_BYTES] = pack_bits(nonzero)
+    full[:, MASK_BYTES:] = blocks.view(torch.uint8)
+    present[:, MASK_BYTES:] = nonzero
+    return _select(full, present)
+
+
+def decode(payload: Tensor, count: int) -> Tensor:
+    """The ``count`` blocks of a payload, int8 (count, 64).
+
+    Raises BitstreamError when the chain of blocks does not end, after ``count`` blocks, exactly at the end of the payload.
+    No byte outside the payload is ever read.
+    """
+    require("payload", payload, (torch.uint8,))
+    starts = block_starts(payload, count)
+    offsets = torch.arange(MASK_BYTES, device=payload.device)
+    masks = payload[starts[:, None] + offsets]
+    present = torch.ones(count, _FULL_BYTES, dtype=torch.bool, device=payload.device)
+    present[:, MASK_BYTES:] = unpack_bits(masks)
+    return _spread(payload, present)[:, MASK_BYTES:].view(torch.int8)
+
+
+def _select(values: Tensor, present: Tensor) -> Tensor:
+    """``values[present]`` (numpy's loop is three times as fast as torch's on a CPU)."""
+    if values.device.type == "cpu":
+        return torch.from_numpy(values.numpy()[present.numpy()])
+    return values[present]
+
+
+def _spread(values: Tensor, present: Tensor) -> Tensor:
+    """The inverse of :func:`_select`, zero where nothing is present. The counts must match."""
+    full = torch.zeros(present.shape, dtype=values.dtype, device=values.device)
+    if values.device.type == "cpu":
+        full.numpy()[present.numpy()] = values.numpy()
+        return full
+    return full.masked_scatter_(present, values)
