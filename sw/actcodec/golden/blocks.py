@@ -107,7 +107,8 @@ def _whole_and_last(strips: Tensor) -> list[Tensor]:
     whole = strips.shape[2] // TILE_BLOCKS * TILE_BLOCKS
     parts = []
     if whole:
-        parts.append(strips[:, :, :whole].unflatten(2, (-1, TILE_BLOCKS)).flatten(3))
+        grid = (*strips.shape[:2], whole // TILE_BLOCKS, TILE_BLOCKS * LANES)
+        parts.append(strips[:, :, :whole].view(grid))
     if whole < strips.shape[2]:
         parts.append(strips[:, :, whole:].flatten(2).unsqueeze(2))
     return parts

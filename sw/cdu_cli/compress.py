@@ -1,0 +1,118 @@
+"""``cdu compress`` and ``cdu decompress``: the bitstream on files."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from cdu_spec.bitstream import Dtype
+from cdu_spec.dqt import DQT_HELP
+from cdu_spec.errors import UserError
+from cdu_spec.files import write_whole
+
+from cdu_cli.options import JsonOption, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_FILE_CODECS = "jpeg-act, sfpr, sfpr+zvc or brc"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two commands."""
+    app.command("compress")(compress)
+    app.command("decompress")(decompress)
+
+
+def compress(
+    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array of float32 or float16.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT.cdu", help="The bitstream to write.")],
+    codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
+    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act: {DQT_HELP}.")] = None,
+    scale_s: Annotated[float | None, typer.Option("--scale-S", help="S of SFPR, positive (default 1.125).")] = None,
+    nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Compress an array into a bitstream file.
+
+    Example: cdu compress activations.npy activations.cdu --codec jpeg-act --dqt optH
+    """
+    import actcodec
+    import torch
+
+    if codec == "none":
+        raise UserError(f"codec 'none' has no bitstream: use {_FILE_CODECS}")
+    given = {"dqt": dqt, "S": scale_s, "nonfinite": nonfinite}
+    chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
+    array = _load(source)
+    packed = chosen.compress(torch.from_numpy(array))
+    write_whole(target, packed.to_bytes())
+    ratio = array.nbytes / packed.nbytes
+    print(f"{target}: {packed.nbytes} bytes from {array.nbytes}, ratio {ratio:.2f}", file=sys.stderr)
+    result: dict[str, Any] = {
+        "codec": codec,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "bytes_original": array.nbytes,
+        "bytes_compressed": packed.nbytes,
+        "ratio": ratio,
+    }
+    write_json(json_file, result)
+
+
+def decompress(
+    source: Annotated[Path, typer.Argument(metavar="IN.cdu", help="A bitstream.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="The array to write.")],
+    json_file: JsonOption = None,
+) -> None:
+    """Decompress a bitstream file into an array.
+
+    Example: cdu decompress activations.cdu activations.npy
+    """
+    import actcodec
+    import numpy as np
+
+    try:
+        stream = source.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {source}: {error.strerror}") from None
+    try:
+        packed = actcodec.from_bytes(stream)
+        values = packed.decompress()
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    if packed.header.dtype is Dtype.BF16:
+        print(f"note: numpy has no bfloat16: {target} holds the same values as float32", file=sys.stderr)
+        values = values.float()
+    file = io.BytesIO()
+    np.save(file, values.numpy())
+    write_whole(target, file.getvalue())
+    result: dict[str, Any] = {
+        "codec": packed.header.mode.label,
+        "shape": list(packed.header.shape),
+        "dtype": packed.header.dtype.label,
+        "bytes_compressed": packed.nbytes,
+    }
+    write_json(json_file, result)
+
+
+def _load(path: Path) -> npt.NDArray[np.generic]:
+    """The float array of an .npy file in native byte order; UserError says what else it is."""
+    import numpy as np
+
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
+        reason = "it holds Python objects" if "Object arrays" in str(error) else "it is no whole .npy file"
+        raise UserError(f"cannot read {path}: {reason}; use a file that numpy.save wrote from a float array") from None
+    if array.dtype not in (np.float32, np.float16):
+        raise UserError(f"{path} holds {array.dtype}: use float32 or float16")
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
