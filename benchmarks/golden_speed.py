@@ -26,7 +26,7 @@ SHAPE = (64, 64, 32, 32)
 def conv_features(seed: int) -> Tensor:
     """Batch-normalised features of random 3x3 filters on crops of the sample photographs."""
     random = torch.Generator().manual_seed(seed)
-    photographs = [torch.from_numpy(image).float().permute(2, 0, 1) / 255 for image in load_sample_images().images]
+    photographs = [torch.from_numpy(image.copy()).float().permute(2, 0, 1) / 255 for image in load_sample_images().images]
     crops = []
     for index in range(SHAPE[0]):
         image = photographs[index % len(photographs)]
@@ -70,9 +70,18 @@ def main() -> None:
             down = best(lambda codec=codec, x=x: codec.compress(x), arguments.runs)
             up = best(lambda codec=codec, packed=packed: codec.decompress(packed), arguments.runs)
             rate = x.numel() / (down + up) / 1e6
+            cells = [
+                name,
+                table,
+                f"{packed.nbytes / x.numel():.3f}",
+                f"{down * 1e3:.1f}",
+                f"{up * 1e3:.1f}",
+                f"{copy * 1e3:.2f}",
+            ]
             print(
-                f"| {name} | {table} | {packed.nbytes / x.numel():.3f} | {down * 1e3:.1f} | {up * 1e3:.1f} | {copy * 1e3:.2f} "
-                f"| {rate:.1f} | {(down + up) / copy:.1f} |",
+                "|",
+                " | ".join([*cells, f"{rate:.1f}", f"{(down + up) / copy:.1f}"]),
+                "|",
                 flush=True,
             )
 

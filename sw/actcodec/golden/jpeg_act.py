@@ -50,7 +50,7 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
     first, second = pass_shifts(const_bits, pass1_bits)
     basis = dct.matrix(const_bits, matrix.device)
     # Row pass: sums stay below 2**23 * 2, exact in float32. Column pass: float64.
-    row_matrix = torch.kron(torch.eye(_ROW_BLOCKS, device=matrix.device), basis.T * 2.0**-first).to(torch.float32)
+    row_matrix = torch.kron(torch.eye(_ROW_BLOCKS, device=matrix.device), basis.T.contiguous() * 2.0**-first).float()
     column_matrix = basis * 2.0**-second
     strips = matrix.view(-1, BLOCK_SIDE, matrix.shape[1])
     half_away = rounding is Rounding.HALF_AWAY
