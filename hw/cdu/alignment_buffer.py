@@ -58,9 +58,7 @@ class AlignmentBuffer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.memory = memory = Memory(
-            shape=LANES * VALUE_BITS, depth=2 * BLOCK_SIDE * TILE_BLOCKS, init=[]
-        )
+        m.submodules.memory = memory = Memory(shape=LANES * VALUE_BITS, depth=2 * BLOCK_SIDE * TILE_BLOCKS, init=[])
         write, read = memory.write_port(), memory.read_port()
         filled = Signal(2)  # by half: a tile is complete and not yet read
         blocks = [Signal(range(TILE_BLOCKS), name=f"blocks{half}") for half in range(2)]  # its last block's number
@@ -94,9 +92,7 @@ class AlignmentBuffer(wiring.Component):
         # read
         read_half = Signal()
         fetch = Signal()
-        address, done = _walk(
-            m, self.direction is Direction.TO_ROWS, Mux(read_half, blocks[1], blocks[0]), fetch, "read"
-        )
+        address, done = _walk(m, self.direction is Direction.TO_ROWS, Mux(read_half, blocks[1], blocks[0]), fetch, "read")
         advance = ~self.o.valid | self.o.ready
         m.d.comb += [
             fetch.eq(advance & filled.bit_select(read_half, 1)),

@@ -38,9 +38,7 @@ class IdctPass(wiring.Component):
     def __init__(self, input_bits: int, const_bits: int, shift: int, saturate_bits: int | None = None) -> None:
         self.input_bits, self.const_bits, self.shift = input_bits, const_bits, shift
         self.output_bits = saturate_bits or _output_bits(input_bits, const_bits, shift)
-        super().__init__(
-            {"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))}
-        )
+        super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -107,9 +107,7 @@ class Sfpr(wiring.Component):
         super().__init__(
             {
                 "i": In(
-                    stream.Signature(
-                        data.StructLayout({"values": float_beat(self.dtype), "scale": FP32_BITS, "binary": 1})
-                    )
+                    stream.Signature(data.StructLayout({"values": float_beat(self.dtype), "scale": FP32_BITS, "binary": 1}))
                 ),
                 "o": Out(stream.Signature(data.StructLayout({"values": Beat, "nonfinite": 1}))),
             }
@@ -142,7 +140,7 @@ class Sfpr(wiring.Component):
             # 2: align; only exponents from LEAST to MOST give something between a half and the saturated value
             right = Signal(range(_REACH + 1), name=f"right{lane}")
             m.d.comb += right.eq((_MOST - exponent_sum)[: len(right)])
-            window = Cat(product[: -_WINDOW].any(), product[-_WINDOW:])
+            window = Cat(product[:-_WINDOW].any(), product[-_WINDOW:])
             lost = Const(0, 1)
             for place in range(len(right)):
                 distance = 1 << place

