@@ -20,6 +20,7 @@ _FULL_BYTES = MASK_BYTES + BLOCK_VALUES
 def encode(blocks: Tensor) -> Tensor:
     """int8 (B, 64) to the payload, uint8 (8 * B + number of non-zero values,)."""
     require("blocks", blocks, (torch.int8,), (BLOCK_VALUES,))
+    blocks = blocks.contiguous()
     full = torch.empty(blocks.shape[0], _FULL_BYTES, dtype=torch.uint8, device=blocks.device)
     present = torch.ones(full.shape, dtype=torch.bool, device=blocks.device)
     nonzero = blocks != 0
