@@ -113,6 +113,7 @@ def _load(path: Path) -> npt.NDArray[np.generic]:
     except (ValueError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
         reason = "it holds Python objects" if "Object arrays" in str(error) else "it is no whole .npy file"
         raise UserError(f"cannot read {path}: {reason}; use a file that numpy.save wrote from a float array") from None
-    if array.dtype not in (np.float32, np.float16):
-        raise UserError(f"{path} holds {array.dtype}: use float32 or float16")
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    native = array.dtype.newbyteorder("=")
+    if native not in (np.float32, np.float16):
+        raise UserError(f"{path} holds {native}: use float32 or float16")
+    return np.ascontiguousarray(array, dtype=native)

@@ -1,0 +1,218 @@
+"""What every codec promises: shape, dtype, values left alone, bounded error, clear refusals."""
+
+import actcodec
+import pytest
+import torch
+from actcodec.codecs import CODEC_NAMES, codec_options
+from actcodec.golden.sfpr import NonFiniteError
+from cdu_spec import UserError, dqt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FLOATS = [torch.float32, torch.bfloat16, torch.float16]
+LOSSY = [name for name in CODEC_NAMES if name != "none"]
+shapes = st.one_of(
+    st.just((1, 1, 1, 1)),
+    st.lists(st.integers(1, 6), min_size=1, max_size=5).map(tuple),
+    st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 17), st.integers(1, 70)),
+)
+kinds = st.sampled_from(["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero"])
+
+
+def values_of(kind, shape, dtype, seed):
+    random = torch.Generator().manual_seed(seed)
+    x = torch.randn(shape, generator=random)
+    info = torch.finfo(dtype)
+    if kind == "relu":
+        x = x.relu()
+    elif kind in ("zero", "negative zero"):
+        x = x * 0 if kind == "zero" else torch.full(shape, -0.0)
+    elif kind == "max":
+        return torch.where(x > 0, info.max, info.min).to(dtype)
+    elif kind == "subnormal":
+        return (torch.randint(-20, 21, shape, generator=random).double() * info.smallest_normal / 64).to(dtype)
+    elif kind == "huge range":
+        x = x * 2.0 ** torch.randint(-10, 11, shape, generator=random)
+    elif kind == "one channel zero" and x.ndim > 1:
+        x[:, 0] = 0
+    return x.to(dtype)
+
+
+def channel_maxima(x):
+    """Largest magnitude over what shares a scale, broadcastable to x."""
+    x = x.double().abs()
+    if x.ndim >= 3 and x[0, 0].numel() >= 8:
+        return x.amax([0, *range(2, x.ndim)], keepdim=True)
+    return x.amax()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(CODEC_NAMES), shapes, st.sampled_from(FLOATS), kinds, st.integers(0, 2**31))
+def test_conformance(name, shape, dtype, kind, seed):
+    codec = actcodec.codec(name)
+    x = values_of(kind, shape, dtype, seed)
+    if not codec.fits(shape):
+        assert name == "jpeg-act"
+        with pytest.raises(UserError, match="use sfpr"):
+            codec.compress(x)
+        return
+    before = x.clone()
+    packed = codec.compress(x)
+    y = codec.decompress(packed)
+    assert torch.equal(x.view(torch.uint8), before.view(torch.uint8))
+    assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
+    assert y.isfinite().all()
+    if name == "none":
+        assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
+        assert packed.nbytes == x.numel() * x.element_size()
+        return
+    assert len(packed.to_bytes()) == packed.nbytes
+    assert torch.equal(actcodec.from_bytes(packed.to_bytes()).decompress(), y)
+    if name == "brc":
+        assert torch.equal(y, (x > 0).to(dtype))
+    elif name.startswith("sfpr") and kind not in ("subnormal", "max"):
+        # Half a step of 1/144 of the maximum, up to saturation at 127/144, the scale's 8 bits, and the dtype's rounding.
+        largest = channel_maxima(x)
+        error = (y.double() - x.double()).abs()
+        inside = x.double().abs() < largest * 126 / 144
+        rounding = torch.finfo(dtype).eps * x.double().abs() + torch.finfo(dtype).smallest_normal
+        assert (error <= largest / 144 * 0.505 + rounding)[inside].all()
+        assert (error <= largest * 0.13 + rounding).all()
+    if kind in ("zero", "negative zero"):
+        assert not y.any()
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_layouts_and_gradients_do_not_matter(name):
+    codec = actcodec.codec(name)
+    x = torch.randn(2, 8, 9, 11, generator=torch.Generator().manual_seed(3))
+    stream = codec.compress(x).to_bytes()
+    assert codec.compress(x.to(memory_format=torch.channels_last)).to_bytes() == stream
+    assert codec.compress(x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)).to_bytes() == stream
+    assert codec.compress(x.clone().requires_grad_()).to_bytes() == stream
+    wide = torch.randn(2, 8, 9, 1).expand(2, 8, 9, 11)
+    assert codec.decompress(codec.compress(wide)).shape == wide.shape
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", LOSSY)
+def test_cuda_gives_the_same_bytes(name, dtype):
+    x = torch.randn(5, 16, 17, 19, generator=torch.Generator().manual_seed(3)).relu().to(dtype)
+    codec = actcodec.codec(name)
+    there = codec.compress(x.cuda())
+    assert there.payload.is_cuda
+    assert there.to_bytes() == codec.compress(x).to_bytes()
+    assert torch.equal(codec.decompress(there).cpu(), codec.decompress(codec.compress(x)))
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_decoding_does_not_depend_on_the_codec(name):
+    x = torch.randn(1, 4, 8, 16, generator=torch.Generator().manual_seed(3))
+    packed = actcodec.codec(name).compress(x)
+    other = actcodec.codec("jpeg-act", dqt="image10", const_bits=9, pass1_bits=0, scale_bits=24, S=3.0)
+    assert torch.equal(other.decompress(packed), actcodec.decompress(packed))
+
+
+def test_schedule_switches_at_its_epoch_and_old_streams_stay_readable():
+    x = torch.randn(1, 4, 8, 16, generator=torch.Generator().manual_seed(3))
+    schedule = actcodec.codec("jpeg-act", dqt="optLH")
+    early = schedule.compress(x)
+    assert early.to_bytes() == actcodec.codec("jpeg-act", dqt="optL").compress(x).to_bytes()
+    schedule.set_epoch(dqt.LH_SWITCH_EPOCH - 1)
+    assert schedule.compress(x).shifts == early.shifts
+    schedule.set_epoch(dqt.LH_SWITCH_EPOCH)
+    assert schedule.compress(x).to_bytes() == actcodec.codec("jpeg-act", dqt="optH").compress(x).to_bytes()
+    assert torch.equal(schedule.decompress(early), actcodec.codec("jpeg-act").decompress(early))
+
+
+def test_optl_and_optsl_are_one_for_the_shift_quantiser():
+    x = torch.randn(1, 4, 8, 16, generator=torch.Generator().manual_seed(3))
+    for published, shift_form in dqt.PUBLISHED_SHIFT_FORM.items():
+        streams = [actcodec.codec("jpeg-act", dqt=name).compress(x).to_bytes() for name in (published, shift_form)]
+        assert streams[0] == streams[1]
+
+
+def test_smooth_maps_compress_and_come_back_closely():
+    grid = torch.linspace(0, 3, 32)
+    x = (grid[:, None] + torch.sin(grid)[None]).expand(4, 8, 32, 32)
+    packed = actcodec.codec("jpeg-act").compress(x)
+    assert x.numel() * 4 / packed.nbytes > 15
+    assert (packed.decompress() - x).abs().max() < 0.15 * x.max()  # saturation above 127/144 of the maximum
+    assert (packed.decompress() - x)[x < 0.85 * x.max()].abs().max() < 0.03 * x.max()
+
+
+def test_best_ratio_is_32():
+    packed = actcodec.codec("jpeg-act").compress(torch.zeros(16, 1, 256, 256))
+    assert packed.payload.numel() * 32 == 16 * 256 * 256 * 4
+
+
+@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_nonfinite(name, bad):
+    x = torch.ones(2, 3, 8, 8)
+    x[1, 2, 3, 4] = bad
+    with pytest.raises(NonFiniteError, match=r"1 of 384 values are NaN or infinite \(channel 2 has 1\)"):
+        actcodec.codec(name).compress(x)
+    y = actcodec.codec(name, nonfinite="saturate").compress(x).decompress()
+    assert y.isfinite().all()
+    if name.startswith("sfpr"):
+        expected = {"inf": 1.0, "-inf": -1.0}.get(str(bad), 0.0)
+        assert y[1, 2, 3, 4].sign() == expected
+    if name == "brc":
+        assert y[1, 2, 3, 4] == (bad > 0)
+
+
+@pytest.mark.parametrize("name", CODEC_NAMES)
+def test_codec_takes_each_of_its_options(name):
+    actcodec.codec(name, **codec_options(name))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: actcodec.codec("jpg"), "unknown codec 'jpg': use jpeg-act, sfpr, sfpr\\+zvc, brc, none"),
+        (lambda: actcodec.codec("sfpr", dqt="optL"), "codec 'sfpr' has no option 'dqt': use S, scale_bits"),
+        (lambda: actcodec.codec("none", S=1.0), "codec 'none' has no option 'S': it has none"),
+        (lambda: actcodec.codec("jpeg-act", dqt="optX"), "unknown quantisation table 'optX': use optLH, optL"),
+        (lambda: actcodec.codec("jpeg-act", dqt="image0"), "unknown quantisation table 'image0'"),
+        (lambda: actcodec.codec("jpeg-act", dqt=3), "unknown quantisation table 3"),
+        (lambda: actcodec.codec("jpeg-act", S=0), "S = 0"),
+        (lambda: actcodec.codec("sfpr", S="1"), "S = '1'"),
+        (lambda: actcodec.codec("sfpr", scale_bits=9), "scale_bits = 9 is not allowed: use 24, 11, 8"),
+        (lambda: actcodec.codec("jpeg-act", const_bits=14), "const_bits = 14"),
+        (lambda: actcodec.codec("jpeg-act", rounding="up"), "rounding = 'up'"),
+        (lambda: actcodec.codec("brc", nonfinite="ok"), "nonfinite = 'ok'"),
+        (lambda: actcodec.codec("brc", backend="fpga"), "unknown backend 'fpga'"),
+        (lambda: actcodec.codec("none").compress(torch.ones(1)).to_bytes(), "codec 'none' has no bitstream"),
+    ],
+)
+def test_bad_options(call, message):
+    with pytest.raises(UserError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.ones(1, 1, 8, 8, dtype=torch.float64), "dtype float64: use float32, bfloat16 or float16"),
+        (torch.ones(1, 1, 8, 8, dtype=torch.int8), "dtype int8"),
+        (torch.ones(0, 1, 8, 8), r"empty tensor of shape \(0, 1, 8, 8\)"),
+        (torch.tensor(1.0), "rank 0"),
+        (torch.ones([1] * 8 + [8]), "rank 9"),
+        ([1.0], "cannot compress a list"),
+    ],
+)
+def test_bad_tensors(name, x, message):
+    with pytest.raises(UserError, match=message):
+        actcodec.codec(name).compress(x)
+
+
+@pytest.mark.parametrize("shape", [(8,), (8, 8), (1, 8, 8), (1, 8, 8, 7), (1, 7, 1, 64), (1, 1, 1, 8, 8)])
+def test_shapes_that_do_not_fit_jpeg_act(shape):
+    codec = actcodec.codec("jpeg-act")
+    assert not codec.fits(shape)
+    with pytest.raises(UserError, match="use sfpr"):
+        codec.compress(torch.ones(shape))
+    assert actcodec.codec("sfpr").fits(shape)

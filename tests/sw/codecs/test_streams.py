@@ -1,0 +1,151 @@
+"""Streams of all modes, read by a decoder written from docs/bitstream.md with struct and loops."""
+
+import math
+import struct
+import zlib
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def half_up(value, shift):
+    return (value + (1 << (shift - 1))) >> shift
+
+
+def sat(value, low, high):
+    return max(low, min(high, value))
+
+
+def read_zvc(payload, count):
+    blocks, place = [], 0
+    for _ in range(count):
+        mask, place = payload[place : place + 8], place + 8
+        block = [0] * 64
+        for j in range(8):
+            for i in range(8):
+                if mask[j] >> i & 1:
+                    block[8 * j + i] = struct.unpack_from("<b", payload, place)[0]
+                    place += 1
+        blocks.append(block)
+    assert place == len(payload)
+    return blocks
+
+
+def inverse_dct(c, const_bits, pass1_bits):
+    m = [[1 << const_bits] * 8]
+    for k in range(1, 8):
+        row = [math.sqrt(2) * math.cos((2 * x + 1) * k * math.pi / 16) * 2**const_bits for x in range(8)]
+        m.append([math.floor(entry + 0.5) for entry in row])
+    a, b = const_bits - pass1_bits, const_bits + pass1_bits + 3
+    t = [[half_up(sum(m[v][y] * c[v][u] for v in range(8)), a) for u in range(8)] for y in range(8)]
+    return [[sat(half_up(sum(m[u][x] * t[y][u] for u in range(8)), b), -128, 127) for x in range(8)] for y in range(8)]
+
+
+def decode(stream):
+    """float32 values of the tensor, before conversion to the original number format."""
+    magic, version, mode, form, rank, const_bits, pass1_bits, reserved, payload_bytes = struct.unpack_from("<4s6BHQ", stream)
+    assert (magic, version, reserved) == (b"CDU\x1a", 1, 0)
+    assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
+    place = 20
+    shape = struct.unpack_from(f"<{rank}I", stream, place)
+    place += 4 * rank
+    count = math.prod(shape)
+    rows, columns, channels, channel_rows = 1, count, 1, 1
+    if mode == 3:
+        n, c, h, w = shape
+        rows, columns, channels, channel_rows = n * c * h, w, c, h
+    elif mode in (1, 2) and rank >= 3 and math.prod(shape[2:]) >= 8:
+        rows, columns, channels = shape[0] * shape[1], math.prod(shape[2:]), shape[1]
+    shifts = []
+    if mode == 3:
+        word = int.from_bytes(stream[place : place + 24], "little")
+        shifts = [word >> (3 * i) & 7 for i in range(64)]
+        place += 24
+    reciprocals = []
+    if mode != 4:
+        reciprocals = struct.unpack_from(f"<{channels}f", stream, place)
+        place += 4 * channels
+    payload = stream[place:-4]
+    assert len(payload) == payload_bytes
+    row_beats = -(-columns // 8)
+    if mode == 4:
+        values = np.array([payload[i // 8] >> (i % 8) & 1 for i in range(count)], dtype=np.float32)
+        return form, values.reshape(shape)
+    width = 8 * row_beats
+    if mode == 1:
+        sequence = list(struct.unpack(f"<{len(payload)}b", payload))
+    elif mode == 2:
+        sequence = [value for block in read_zvc(payload, -(-rows * row_beats // 8)) for value in block]
+    else:
+        strips = -(-rows // 8)
+        sequence = [0] * (8 * strips * width)
+        for index, block in enumerate(read_zvc(payload, strips * row_beats)):
+            strip, across = divmod(index, row_beats)
+            c = [[sat(block[8 * u + v] * 2 ** shifts[8 * u + v], -2048, 2047) for u in range(8)] for v in range(8)]
+            samples = inverse_dct(c, const_bits, pass1_bits)
+            for y in range(8):
+                start = (8 * strip + y) * width + 8 * across
+                sequence[start : start + 8] = samples[y]
+    out = np.empty((rows, columns), dtype=np.float32)
+    for row in range(rows):
+        r = reciprocals[row // channel_rows % channels]
+        for column in range(columns):
+            out[row, column] = np.float32(sequence[row * width + column] * r)  # exact in double, rounded once
+    return form, out.reshape(shape)
+
+
+FORMATS = [torch.float32, torch.bfloat16, torch.float16]
+CODECS = [
+    ("sfpr", {}),
+    ("sfpr", {"scale_bits": 24, "S": 1.0}),
+    ("sfpr+zvc", {}),
+    ("brc", {}),
+    ("jpeg-act", {}),
+    ("jpeg-act", {"dqt": "optH", "rounding": "trunc"}),
+    ("jpeg-act", {"dqt": "image60", "const_bits": 13, "pass1_bits": 4, "scale_bits": 11}),
+]
+
+
+def check(x, name, options):
+    packed = actcodec.codec(name, **options).compress(x)
+    stream = packed.to_bytes()
+    assert len(stream) == packed.nbytes
+    form, values = decode(stream)
+    assert FORMATS[form] == x.dtype
+    expected = torch.from_numpy(values).to(x.dtype)
+    for mine in (packed.decompress(), actcodec.from_bytes(stream).decompress()):
+        assert mine.dtype == x.dtype
+        assert torch.equal(mine, expected)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize(("name", "options"), CODECS)
+@settings(max_examples=12, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 70)),
+    seed=st.integers(0, 2**31),
+    relu=st.booleans(),
+)
+def test_independent_decoder_gives_the_same_values(name, options, dtype, shape, seed, relu):
+    if not actcodec.codec(name).fits(shape):
+        shape = (*shape[:2], 8, max(shape[3], 8))
+    random = torch.Generator().manual_seed(seed)
+    x = torch.randn(shape, generator=random) * 10.0 ** torch.randint(-3, 4, (1, shape[1], 1, 1), generator=random)
+    check((x.relu() if relu else x).to(dtype), name, options)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (64,), (3, 5), (2, 3, 7), (2, 3, 8), (2, 3, 65), (2, 2, 2, 2, 2), (1, 1, 1, 1)])
+@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "brc"])
+def test_other_ranks(name, shape):
+    check(torch.randn(shape, generator=torch.Generator().manual_seed(1)), name, {})
+
+
+def test_known_bytes():
+    """A stream worked out by hand: two values in mode sfpr+zvc with S = 1."""
+    stream = actcodec.codec("sfpr+zvc", S=1.0).compress(torch.tensor([0.0, -4.0, 2.0])).to_bytes()
+    body = bytes.fromhex("4344551a 01 02 00 01 00 00 0000 0a00000000000000 03000000 0000003d 0600000000000000 80 40")
+    assert stream == body + zlib.crc32(body).to_bytes(4, "little")

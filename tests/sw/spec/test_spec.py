@@ -1,0 +1,166 @@
+"""The ground floor: tables against published ones, constants against mathematics, configurations, views, headers."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
+from cdu_spec.bitstream import COEFFICIENT_ORDER, pack_shifts, unpack_shifts
+from cdu_spec.files import write_whole
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+
+@pytest.mark.parametrize("quality", [1, 10, 25, 49, 50, 51, 75, 90, 95, 99, 100])
+def test_image_tables_are_libjpegs(quality):
+    """libjpeg scales in whole percent and rounds alike; where 5000 / Q is no integer it truncates, so +-1 per 100 %."""
+    file = io.BytesIO()
+    Image.new("L", (8, 8)).save(file, "JPEG", quality=quality)
+    theirs = np.array(Image.open(io.BytesIO(file.getvalue())).quantization[0])
+    mine = np.array(dqt.image_table(quality))
+    if quality >= 50 or 5000 % quality == 0:
+        assert np.array_equal(mine, theirs)
+    else:
+        assert np.abs(mine - theirs).max() <= 1 + 0.01 * theirs.max()
+
+
+def test_luminance_table_is_the_one_of_t81():
+    assert dqt.divisors("image50") == dqt.T81_LUMINANCE
+    assert sum(dqt.T81_LUMINANCE) == 3688
+
+
+def test_shifts_are_nearest_powers_of_two():
+    assert dqt.shifts("optL") == (3,) * 64
+    assert dqt.shifts("optH") == tuple(int(math.log2(d)) for d in dqt.OPTS_H)
+    for quality in range(1, 101):
+        for divisor, shift in zip(dqt.image_table(quality), dqt.shifts(f"image{quality}"), strict=True):
+            distances = [abs(math.log2(divisor) - candidate) for candidate in range(8)]
+            assert distances[shift] == min(distances)
+
+
+@pytest.mark.parametrize("name", ["opt", "image", "image0", "image101", "image-1", "image1000", ""])
+def test_unknown_tables(name):
+    with pytest.raises(ValueError, match="unknown quantisation table|image quality"):
+        dqt.divisors(name)
+
+
+@pytest.mark.parametrize("const_bits", range(8, 14))
+def test_basis_is_the_scaled_orthonormal_transform(const_bits):
+    mine = np.array(dct.basis(const_bits)) / (math.sqrt(8) * 2**const_bits)
+    assert np.abs(mine @ mine.T - np.eye(8)).max() < 2.0 ** (1 - const_bits) * 2
+    n, k = np.meshgrid(np.arange(8), np.arange(8))
+    exact = np.cos((2 * n + 1) * k * np.pi / 16) / 2
+    exact[0] = math.sqrt(1 / 8)
+    assert np.abs(mine - exact).max() <= 0.5 / (math.sqrt(8) * 2**const_bits) + 1e-12
+
+
+def test_coefficient_order_is_column_by_column():
+    assert sorted(COEFFICIENT_ORDER) == list(range(64))
+    assert COEFFICIENT_ORDER[:9] == (0, 8, 16, 24, 32, 40, 48, 56, 1)
+
+
+@given(st.lists(st.integers(0, 7), min_size=64, max_size=64))
+def test_shift_table_bits(shifts):
+    packed = pack_shifts(shifts)
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little").reshape(64, 3)
+    assert (bits @ [1, 2, 4]).tolist() == shifts
+    assert unpack_shifts(packed) == tuple(shifts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mode", "expected"),
+    [
+        ((2, 3, 9, 17), Mode.JPEG_ACT, (54, 17, 3, 9, 3, 56, 168, 7)),
+        ((2, 3, 9, 17), Mode.SFPR, (6, 153, 3, 1, 20, 6, 120, 6)),
+        ((2, 3, 9, 17), Mode.SFPR_ZVC, (6, 153, 3, 1, 20, 6, 120, 6)),
+        ((1, 1, 1, 9), Mode.SFPR_ZVC, (1, 9, 1, 1, 2, 1, 8, 4)),
+        ((2, 3, 7), Mode.SFPR, (1, 42, 1, 1, 6, 1, 6, 1)),
+        ((2, 3, 9, 17), Mode.BRC, (1, 918, 1, 1, 115, 1, 115, 1)),
+    ],
+)
+def test_views(shape, mode, expected):
+    """rows, columns, channels, rows per scale, beats per row, padded rows, beats, scale groups; worked out by hand."""
+    v = MatrixView.of(shape, mode)
+    assert expected == (
+        v.rows,
+        v.columns,
+        v.channels,
+        v.channel_rows,
+        v.row_beats,
+        v.padded_rows,
+        v.beats,
+        v.scale_groups,
+    )
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.sampled_from([Mode.SFPR, Mode.BRC]), st.sampled_from(Dtype))
+def test_header_round_trip(shape, mode, dtype):
+    size = MatrixView.of(shape, mode).payload_bounds()[0]
+    header = Header(mode, dtype, tuple(shape), size)
+    body = header.pack()
+    assert Header.unpack(body + bytes(header.stream_bytes - len(body))) == header
+    with pytest.raises(BitstreamError):
+        Header.unpack(body + bytes(header.stream_bytes - len(body) + 1))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mode": Mode.SFPR, "shape": (), "payload_bytes": 8},
+        {"mode": Mode.SFPR, "shape": (0,), "payload_bytes": 0},
+        {"mode": Mode.SFPR, "shape": (2**32,), "payload_bytes": 2**32},
+        {"mode": Mode.SFPR, "shape": (8,), "payload_bytes": 7},
+        {"mode": Mode.SFPR, "shape": (8,), "payload_bytes": 8, "const_bits": 12},
+        {"mode": Mode.JPEG_ACT, "shape": (8, 8), "payload_bytes": 8, "const_bits": 12},
+        {"mode": Mode.JPEG_ACT, "shape": (1, 1, 8, 8), "payload_bytes": 73, "const_bits": 12},
+        {"mode": Mode.JPEG_ACT, "shape": (1, 1, 8, 8), "payload_bytes": 8, "const_bits": 7},
+    ],
+)
+def test_impossible_headers(arguments):
+    with pytest.raises(BitstreamError):
+        Header(dtype=Dtype.FP32, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"scale_bits": 12}, "scale_bits = 12 is not allowed: use 24, 11, 8"),
+        ({"const_bits": 14}, "const_bits = 14 is not allowed: use 8 to 13"),
+        ({"const_bits": True}, "const_bits = True is not allowed: use a whole number"),
+        ({"pass1_bits": -1}, "pass1_bits = -1"),
+        ({"rounding": "up"}, "rounding = 'up' is not allowed: use trunc, half_away"),
+        ({"value_format": "fp64"}, "value_format = 'fp64'"),
+        ({"modes": ()}, "modes = "),
+        ({"modes": ("zip",)}, "modes = "),
+        ({"name": "1x"}, "name = '1x'"),
+        ({"lanes": 8}, "'lanes' is not a parameter"),
+    ],
+)
+def test_impossible_configurations(values, message):
+    with pytest.raises(ConfigError, match=message):
+        CduConfig().override(**values)
+
+
+def test_configuration_from_a_file_and_texts(tmp_path):
+    (tmp_path / "small.toml").write_text('scale_bits = 11\nmodes = ["brc", "sfpr"]\n')
+    config = named_config(str(tmp_path / "small.toml"))
+    assert (config.name, config.scale_bits, config.modes) == ("small", 11, ("sfpr", "brc"))
+    assert config.override_texts({"const_bits": "13", "modes": "jpeg-act"}).modes == ("jpeg-act",)
+    with pytest.raises(ConfigError, match="whole number"):
+        config.override_texts({"const_bits": "many"})
+    with pytest.raises(ConfigError, match="unknown configuration 'big'"):
+        named_config("big")
+    (tmp_path / "bad.toml").write_text("scale_bits = ")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        named_config(str(tmp_path / "bad.toml"))
+
+
+def test_write_whole_leaves_nothing_half_done(tmp_path):
+    write_whole(tmp_path / "a", "text")
+    assert (tmp_path / "a").read_text() == "text"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(Exception, match="cannot write"):
+        write_whole(tmp_path / "folder", b"bytes")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
