@@ -15,7 +15,7 @@ from PIL import Image
 
 @pytest.mark.parametrize("quality", [1, 10, 25, 49, 50, 51, 75, 90, 95, 99, 100])
 def test_image_tables_are_libjpegs(quality):
-    """libjpeg scales in whole percent and rounds alike; where 5000 / Q is no integer it truncates, so +-1 per 100 %."""
+    """Where 5000 / Q is no integer, libjpeg truncates it: its scale is up to 1 % lower than the formula's."""
     file = io.BytesIO()
     Image.new("L", (8, 8)).save(file, "JPEG", quality=quality)
     theirs = np.array(Image.open(io.BytesIO(file.getvalue())).quantization[0])
@@ -42,7 +42,7 @@ def test_shifts_are_nearest_powers_of_two():
 
 @pytest.mark.parametrize("name", ["opt", "image", "image0", "image101", "image-1", "image1000", ""])
 def test_unknown_tables(name):
-    with pytest.raises(ValueError, match="unknown quantisation table|image quality"):
+    with pytest.raises(ValueError, match=r"unknown quantisation table|image quality"):
         dqt.divisors(name)
 
 
@@ -95,7 +95,7 @@ def test_views(shape, mode, expected):
     )
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.sampled_from([Mode.SFPR, Mode.BRC]), st.sampled_from(Dtype))
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.sampled_from([Mode.SFPR, Mode.BRC]), st.sampled_from(Dtype))
 def test_header_round_trip(shape, mode, dtype):
     size = MatrixView.of(shape, mode).payload_bounds()[0]
     header = Header(mode, dtype, tuple(shape), size)
