@@ -46,13 +46,19 @@ class Generated:
         return paths
 
 
+def check_block(name: str) -> None:
+    """Raise ConfigError when there is no block of that name."""
+    if name not in blocks.BLOCKS:
+        raise ConfigError(f"unknown block {name!r}: use {', '.join(blocks.BLOCKS)}")
+
+
 def generate(config: CduConfig, block: str | None = None) -> Generated:
     """Generate the unit of a configuration, or one of its blocks.
 
     Raises ConfigError for an unknown block.
     """
-    if block is not None and block not in blocks.BLOCKS:
-        raise ConfigError(f"unknown block {block!r}: use {', '.join(blocks.BLOCKS)}")
+    if block is not None:
+        check_block(block)
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)

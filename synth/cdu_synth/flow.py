@@ -1,0 +1,169 @@
+"""Synthesis of generated Verilog with Yosys and ABC onto a standard-cell library."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdu import yosys
+
+from cdu_synth.liberty import LibertyError, Library, contents
+from cdu_synth.timing import Netlist, Timing
+
+#: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
+RECIPES = {
+    "area": "dc2\ndc2\ndch -f\namap -m",
+    "balanced": "&get -n\n&st\n&dch -f\n&nf -D {period}\n&put",
+    "speed": "dc2\ndch -f\nmap -B 0.9 -D {period}",
+}
+_BEFORE = "strash\nifraig\nscorr\n"
+#: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
+_AFTER = "\ntopo\nbuffer\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
+
+_PREPARE = """\
+read_verilog design.v
+hierarchy -check -top {top}
+setattr -unset init w:*
+synth -flatten -top {top}
+dfflibmap {libraries}
+opt_clean
+design -save prepared
+"""
+_MAP = """\
+design -load prepared
+abc {libraries} -constr constraints -script {recipe}.abc
+opt_clean -purge
+delete */t:$scopeinfo
+write_json {recipe}.json
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a module costs on a library, before layout.
+
+    Parameters
+    ----------
+    area_um2, ge
+        Cell area, and the same in two-input NANDs of the library.
+    flip_flops, cells
+        Numbers of cells; the flip-flops are among the cells.
+    critical_path_ns, start, end, levels
+        Slowest path with clock-to-output and setup, the nets where it begins and ends, and its number of cells; 0 and
+        empty for a module without paths.
+    leakage_uw
+        Sum of the cells' leakage, None when the library has none.
+    recipe
+        The one of :data:`RECIPES` that was chosen.
+    """
+
+    area_um2: float
+    ge: float
+    flip_flops: int
+    cells: int
+    critical_path_ns: float
+    start: str
+    end: str
+    levels: int
+    leakage_uw: float | None
+    recipe: str
+
+    @property
+    def mhz(self) -> float:
+        """Highest clock frequency (0 without a path)."""
+        return 1e3 / self.critical_path_ns if self.critical_path_ns else 0.0
+
+
+def synthesise(verilog: str, top: str, library: Library, clock_ns: float, build: yosys.Engine | None = None) -> dict[str, Cost]:
+    """Costs of the module ``top`` of a Verilog text by recipe, all of :data:`RECIPES`.
+
+    Parameters
+    ----------
+    verilog
+        Verilog-2005 text.
+    top
+        Name of the module; everything in it is flattened.
+    library
+        Cells to map onto.
+    clock_ns
+        Period that gates are sized for; a goal and no promise.
+    build
+        The Yosys to use; all of them give the same netlist.
+
+    Raises
+    ------
+    yosys.YosysError
+        when Yosys does not accept the text.
+    """
+    period = max(round(1e3 * (clock_ns - register_overhead_ns(library))), 1)
+    libraries = " ".join(f"-liberty cells{index}.lib" for index in range(len(library.files)))
+    with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
+        directory = Path(folder)
+        files = {
+            "design.v": verilog,
+            "constraints": f"set_driving_cell {_driver(library)}\n",
+            **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
+            **{f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period) for name, recipe in RECIPES.items()},
+        }
+        for name, text in files.items():
+            (directory / name).write_text(text, encoding="utf-8")
+        maps = (_MAP.format(recipe=name, libraries=libraries) for name in RECIPES)
+        yosys.run(_PREPARE.format(top=top, libraries=libraries) + "".join(maps), directory, build)
+        return {name: _cost(directory / f"{name}.json", top, library, name) for name in RECIPES}
+
+
+def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
+    """The smallest result that meets the clock, or the fastest when none does."""
+    meeting = [cost for cost in costs.values() if cost.critical_path_ns <= clock_ns]
+    if meeting:
+        return min(meeting, key=lambda cost: cost.area_um2)
+    return min(costs.values(), key=lambda cost: (cost.critical_path_ns, cost.area_um2))
+
+
+def register_overhead_ns(library: Library) -> float:
+    """Clock-to-output delay, with a load of four gates, and setup time of the library's smallest flip-flop."""
+    load = 4 * max(library.gate.capacitances.values())
+    found = []
+    for cell in library.cells.values():
+        launches = [arc for arc in cell.arcs if arc.kind == "rising_edge" and arc.target in cell.functions]
+        if cell.flip_flop and cell.usable and launches and cell.setups:
+            delays = [table.at(0.0, load) for arc in launches for table in arc.delays if table]
+            setups = [table.at(0.0, 0.0) for arc in cell.setups for table in arc.delays if table]
+            found.append((cell.area, (max(delays) + max(setups)) * library.time_ns))
+    if not found:
+        raise LibertyError(f"library {library.name} has no flip-flop with setup times: use another one")
+    return min(found)[1]
+
+
+def _driver(library: Library) -> str:
+    """The cell that stands for flip-flops in front of the logic: the smallest buffer but one, else the smallest."""
+    buffers = sorted(
+        (cell.area, name)
+        for name, cell in library.cells.items()
+        if cell.usable and len(cell.capacitances) == 1 and list(cell.functions.values()) == list(cell.capacitances)
+    )
+    if not buffers:
+        raise LibertyError(f"library {library.name} has no buffer: use another one")
+    return buffers[min(1, len(buffers) - 1)][1]
+
+
+def _cost(netlist_file: Path, top: str, library: Library, recipe: str) -> Cost:
+    netlist = Netlist.of(json.loads(netlist_file.read_text(encoding="utf-8")), top)
+    used = [library.cells[kind] for kind, _ in netlist.cells]
+    area = sum(cell.area for cell in used)
+    leakages = [cell.leakage_uw for cell in used]
+    path = Timing(netlist, library).slowest()
+    return Cost(
+        area_um2=round(area, 3),
+        ge=round(area / library.gate.area, 1),
+        flip_flops=sum(cell.flip_flop for cell in used),
+        cells=len(used),
+        critical_path_ns=round(path.delay_ns, 4) if path else 0.0,
+        start=path.start if path else "",
+        end=path.end if path else "",
+        levels=path.cells if path else 0,
+        leakage_uw=None if None in leakages else round(sum(filter(None, leakages)), 3),
+        recipe=recipe,
+    )

@@ -1,0 +1,195 @@
+"""Static timing of a mapped netlist with the delay tables of its library (NLDM).
+
+What is assumed, as always before layout: an ideal clock, no wires, inputs that arrive at 0 with the steepest edge, nothing
+behind the outputs. A path begins at the clock of a flip-flop (clock-to-output delay included) or at an input, and ends at
+the data pin of a flip-flop (setup time included) or at an output. Every condition of an arc counts; false paths do too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from cdu_synth.liberty import Arc, Cell, Library, Table
+
+#: A net of Yosys' JSON: a number, or a constant as the text 0, 1 or x.
+Net = int | str
+#: Arrival and transition of one edge.
+_Edge = tuple[float, float]
+_NEVER: _Edge = (float("-inf"), 0.0)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The slowest path: total in ns, and the names of the nets where it begins and ends, in Verilog's spelling."""
+
+    delay_ns: float
+    start: str
+    end: str
+    cells: int
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A flat module of library cells, out of Yosys' JSON.
+
+    Parameters
+    ----------
+    cells
+        (cell type, {pin: net}) of every cell.
+    inputs, outputs
+        Nets of the ports.
+    names
+        A name for every net.
+    """
+
+    cells: tuple[tuple[str, dict[str, Net]], ...]
+    inputs: tuple[Net, ...]
+    outputs: tuple[Net, ...]
+    names: dict[Net, str]
+
+    @classmethod
+    def of(cls, design: dict[str, Any], top: str) -> Netlist:
+        """The module ``top`` of the output of ``write_json``; nets are numbers, constants the texts 0, 1, x."""
+        module = design["modules"][top]
+        names: dict[Net, str] = {}
+        # Names that somebody gave come first; the generated ones fill the gaps.
+        for hidden in (0, 1):
+            for name, net in module["netnames"].items():
+                if net.get("hide_name", 0) == hidden:
+                    for index, bit in enumerate(net["bits"]):
+                        names.setdefault(bit, f"{name}[{index}]" if len(net["bits"]) > 1 else name)
+        ports: dict[str, list[Net]] = {"input": [], "output": []}
+        for port in module["ports"].values():
+            ports[port["direction"]] += port["bits"]
+        cells = tuple(
+            (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits})
+            for cell in module["cells"].values()
+            if not cell["type"].startswith("$scopeinfo")
+        )
+        return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names)
+
+
+class Timing:
+    """Arrival times of all nets of a netlist."""
+
+    def __init__(self, netlist: Netlist, library: Library) -> None:
+        self._netlist, self._library = netlist, library
+        self._load: defaultdict[Net, float] = defaultdict(float)
+        self._arrival: dict[Net, tuple[_Edge, _Edge]] = {}
+        self._origin: dict[Net, tuple[Net, int]] = {}
+        self._types = [library.cells[kind] for kind, _ in netlist.cells]
+        for cell, (_, pins) in zip(self._types, netlist.cells, strict=True):
+            for pin, capacitance in cell.capacitances.items():
+                if pin in pins:
+                    self._load[pins[pin]] += capacitance
+        self._propagate()
+
+    def slowest(self) -> Path | None:
+        """The slowest path, or None when the netlist has none."""
+        best: tuple[float, Net, str] | None = None
+        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
+            output = next((pins[name] for name in cell.functions if name in pins), None)
+            for setup in cell.setups:
+                net = pins.get(setup.target)
+                if net in self._arrival:
+                    total = max(_constraint(setup, self._arrival[net], edge) for edge in (0, 1))
+                    if best is None or total > best[0]:
+                        best = total, net, self._name(output if output is not None else net)
+        for net in self._netlist.outputs:
+            if net in self._arrival:
+                total = max(edge[0] for edge in self._arrival[net])
+                if best is None or total > best[0]:
+                    best = total, net, self._name(net)
+        if best is None:
+            return None
+        start, cells = self._origin.get(best[1], (best[1], 0))
+        return Path(best[0] * self._library.time_ns, self._name(start), best[2], cells)
+
+    def _name(self, net: Net) -> str:
+        return self._netlist.names.get(net, str(net))
+
+    def _propagate(self) -> None:
+        """Visit every arc once all nets before it are known."""
+        leaving: defaultdict[Net, list[int]] = defaultdict(list)
+        waiting: list[int] = []
+        steps: list[list[tuple[Arc, Net, Net]]] = []
+        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
+            inner = [
+                (arc, pins[arc.source], pins[arc.target])
+                for arc in cell.arcs
+                if arc.kind == "combinational" and arc.source in pins and arc.target in pins
+            ]
+            if inner and not cell.flip_flop:
+                sources = {source for _, source, _ in inner if isinstance(source, int)}
+                for net in sources:
+                    leaving[net].append(len(steps))
+                waiting.append(len(sources))
+                steps.append(inner)
+        ready: list[Net] = []
+        for port in self._netlist.inputs:
+            self._arrival[port] = ((0.0, 0.0), (0.0, 0.0))
+            ready.append(port)
+        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
+            if cell.flip_flop:
+                ready += self._launch(cell, pins)
+            elif not cell.capacitances:
+                ready += [pins[name] for name in cell.functions if name in pins]
+        # Cells fed by constants alone never wait; their outputs never switch.
+        for number, count in enumerate(waiting):
+            ready += [] if count else dict.fromkeys(target for _, _, target in steps[number])
+        while ready:
+            for number in leaving.pop(ready.pop(), ()):
+                waiting[number] -= 1
+                if waiting[number] == 0:
+                    for arc, source, target in steps[number]:
+                        self._pass(arc, source, target)
+                    ready += list(dict.fromkeys(target for _, _, target in steps[number]))
+
+    def _launch(self, cell: Cell, pins: dict[str, Net]) -> list[Net]:
+        """Outputs of a flip-flop: clock-to-output delay from an ideal edge."""
+        outputs = []
+        for arc in cell.arcs:
+            if arc.kind in ("rising_edge", "falling_edge") and arc.target in pins:
+                net = pins[arc.target]
+                known = self._arrival.get(net, (_NEVER, _NEVER))
+                rise, fall = (_worst(known[edge], self._edge(arc, edge, (0.0, 0.0), self._load[net])) for edge in (0, 1))
+                self._arrival[net] = (rise, fall)
+                self._origin[net] = (net, 1)
+                outputs.append(net)
+        return list(dict.fromkeys(outputs))
+
+    def _pass(self, arc: Arc, source: Net, target: Net) -> None:
+        if source not in self._arrival:
+            return
+        before = self._arrival[source]
+        after = list(self._arrival.get(target, (_NEVER, _NEVER)))
+        load = self._load[target]
+        for edge in (0, 1):
+            causes = {"positive_unate": (edge,), "negative_unate": (1 - edge,)}.get(arc.sense, (0, 1))
+            for cause in causes:
+                arrival, transition = self._edge(arc, edge, before[cause], load)
+                if arrival > max(after[0][0], after[1][0]):
+                    origin, depth = self._origin.get(source, (source, 0))
+                    self._origin[target] = origin, depth + 1
+                after[edge] = _worst(after[edge], (arrival, transition))
+        self._arrival[target] = (after[0], after[1])
+
+    @staticmethod
+    def _edge(arc: Arc, edge: int, before: _Edge, load: float) -> _Edge:
+        delay, transition = arc.delays[edge], arc.transitions[edge]
+        if delay is None:
+            return _NEVER
+        return before[0] + delay.at(before[1], load), transition.at(before[1], load) if transition else before[1]
+
+
+def _worst(one: _Edge, other: _Edge) -> _Edge:
+    """The later arrival and the slower transition, though they may come from different inputs."""
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _constraint(setup: Arc, arrival: tuple[_Edge, _Edge], edge: int) -> float:
+    """Arrival plus setup time of one edge of the data, at an ideal clock edge."""
+    table: Table | None = setup.delays[edge]
+    return arrival[edge][0] + (table.at(arrival[edge][1], 0.0) if table else 0.0)
