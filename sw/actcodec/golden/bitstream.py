@@ -59,9 +59,7 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor]:
     # frombuffer on a bytearray: tensors must not alias immutable bytes.
     writable = bytearray(stream[begin : end + header.payload_bytes])
     split = end - begin
-    reciprocals = (
-        torch.frombuffer(writable, dtype=torch.float32, count=header.reciprocal_count) if split else torch.zeros(0)
-    )
+    reciprocals = torch.frombuffer(writable, dtype=torch.float32, count=header.reciprocal_count) if split else torch.zeros(0)
     payload = torch.frombuffer(writable, dtype=torch.uint8, offset=split)
     check_reciprocals(reciprocals)
     return header, shifts, reciprocals, payload

@@ -71,10 +71,13 @@ def _exits(lengths: Tensor) -> Tensor:
     exits = torch.empty_like(lengths)
     exits[length:] = torch.arange(_ENTRIES, dtype=torch.uint8, device=lengths.device)[:, None]
     flat = exits.view(-1)
-    places = torch.arange(MASK_BYTES * segments, device=lengths.device).view(MASK_BYTES, segments)
+    index = torch.int32 if flat.numel() < 1 << 31 else torch.int64
+    # Relative to the first row that is already known, eight rows further down.
+    places = torch.arange(-MASK_BYTES * segments, 0, dtype=index, device=lengths.device)
     for row in range(length - MASK_BYTES, -1, -MASK_BYTES):
-        ahead = lengths[row : row + MASK_BYTES].to(torch.int64).mul_(segments).add_(places).add_(row * segments)
-        exits[row : row + MASK_BYTES] = flat.index_select(0, ahead.view(-1)).view(MASK_BYTES, segments)
+        here = slice(row * segments, (row + MASK_BYTES) * segments)
+        ahead = lengths.view(-1)[here].to(index).mul_(segments).add_(places)
+        torch.index_select(flat[here.stop :], 0, ahead, out=flat[here])
     return exits[:_ENTRIES]
 
 

@@ -8,7 +8,7 @@ them is exact in floating point, so every result is the integer that :mod:`~actc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from cdu_spec.dct import POINTS, pass_shifts
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from actcodec.golden import dct
 from actcodec.golden.checks import require
+from actcodec.golden.movement import copy_transposed
 from actcodec.golden.sfpr import CHUNK_VALUES
 from actcodec.golden.shift_quantizer import COEFFICIENT_MAX, COEFFICIENT_MIN
 
@@ -52,19 +53,31 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
     # Row pass: sums stay below 2**23 * 2, exact in float32. Column pass: float64.
     row_matrix = torch.kron(torch.eye(_ROW_BLOCKS, device=matrix.device), basis.T.contiguous() * 2.0**-first).float()
     column_matrix = basis * 2.0**-second
-    strips = matrix.view(-1, BLOCK_SIDE, matrix.shape[1])
     half_away = rounding is Rounding.HALF_AWAY
-    table = _table([2.0**-shift * (_TIES_AWAY if half_away else 1) for shift in shifts], strips)
-    out = torch.empty(strips.shape[0], matrix.shape[1], POINTS, dtype=torch.int8, device=matrix.device)
-    for piece, result in _pieces(strips, out):
-        rows = piece.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
-        rows = (rows.view(-1, POINTS * _ROW_BLOCKS) @ row_matrix).add_(0.5).floor_()
-        columns = column_matrix @ rows.view(POINTS, -1).to(torch.float64)
-        scaled = columns.add_(0.5).floor_().to(torch.float32).mul_(table[:, : columns.shape[1]])
-        scaled.clamp_(VALUE_MIN, VALUE_MAX)
+    factors = [2.0**-shift * (_TIES_AWAY if half_away else 1) for shift in shifts]
+    by_frequency = torch.tensor(factors, dtype=torch.float32, device=matrix.device).view(POINTS, POINTS).T
+    width = matrix.shape[1]
+    strips = matrix.view(-1, BLOCK_SIDE, width)
+    out = torch.empty(strips.shape[0], width, POINTS, dtype=torch.int8, device=matrix.device)
+    step = _strips_per_piece(strips)
+    table = by_frequency.repeat(1, step * width // BLOCK_SIDE)
+    size = step * BLOCK_SIDE * width
+    values, rows = _buffers(2, size, torch.float32, matrix.device)
+    wide_rows, columns = _buffers(2, size, torch.float64, matrix.device)
+    (result,) = _buffers(1, size, torch.int8, matrix.device)
+    for begin in range(0, strips.shape[0], step):
+        piece = strips[begin : begin + step]
+        size = piece.numel()
+        run, high = (-1, POINTS * _ROW_BLOCKS), (POINTS, size // POINTS)
+        values[:size].view(BLOCK_SIDE, -1, width).copy_(piece.transpose(0, 1))
+        torch.mm(values[:size].view(run), row_matrix, out=rows[:size].view(run))
+        wide_rows[:size].copy_(rows[:size].add_(0.5).floor_())
+        torch.mm(column_matrix, wide_rows[:size].view(high), out=columns[:size].view(high))
+        scaled = values[:size].copy_(columns[:size].add_(0.5).floor_()).view(high)
+        scaled.mul_(table[:, : high[1]]).clamp_(VALUE_MIN, VALUE_MAX)
         if half_away:
             scaled.round_()
-        result.view(-1, POINTS).copy_(scaled.to(torch.int8).T)
+        copy_transposed(out[begin : begin + step].view(-1, POINTS), result[:size].view(high).copy_(scaled))
     return out.view(-1, BLOCK_VALUES)
 
 
@@ -80,31 +93,35 @@ def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_b
     column_matrix = basis.T * 2.0**-first
     row_matrix = basis * 2.0**-second
     width = BLOCK_SIDE * row_beats
-    strips = coefficients.reshape(-1, width, POINTS)
-    out = torch.empty(strips.shape[0], BLOCK_SIDE, width, dtype=torch.int8, device=coefficients.device)
-    table = _table([2.0**shift for shift in shifts], out)
-    for result, piece in _pieces(out, strips):
-        scaled = piece.reshape(-1, POINTS).T.to(torch.float32, memory_format=torch.contiguous_format)
-        scaled = scaled.mul_(table[:, : scaled.shape[1]]).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
-        columns = (column_matrix @ scaled.to(torch.float64)).add_(0.5).floor_()
-        rows = (columns.view(-1, POINTS) @ row_matrix).add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX)
-        result.copy_(rows.to(torch.int8).view(BLOCK_SIDE, -1, width).transpose(0, 1))
+    blocks = coefficients.view(-1, row_beats, BLOCK_VALUES)
+    out = torch.empty(blocks.shape[0], BLOCK_SIDE, width, dtype=torch.int8, device=coefficients.device)
+    step = _strips_per_piece(out)
+    factors = torch.tensor([2.0**shift for shift in shifts], dtype=torch.float32, device=coefficients.device)
+    table = factors.repeat(step * row_beats)
+    size = step * BLOCK_SIDE * width
+    (scaled,) = _buffers(1, size, torch.float32, coefficients.device)
+    wide, columns = _buffers(2, size, torch.float64, coefficients.device)
+    (result,) = _buffers(1, size, torch.int8, coefficients.device)
+    for begin in range(0, blocks.shape[0], step):
+        piece = blocks[begin : begin + step]
+        size = piece.numel()
+        run, high = (-1, POINTS), (POINTS, size // POINTS)
+        scaled[:size].view(piece.shape).copy_(piece)
+        scaled[:size].mul_(table[:size]).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
+        wide[:size].copy_(scaled[:size])
+        torch.mm(column_matrix, wide[:size].view(run).T, out=columns[:size].view(high))
+        columns[:size].add_(0.5).floor_()
+        torch.mm(columns[:size].view(run), row_matrix, out=wide[:size].view(run))
+        result[:size].copy_(wide[:size].add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX))
+        out[begin : begin + step].copy_(result[:size].view(BLOCK_SIDE, -1, width).transpose(0, 1))
     return out.view(-1, width)
 
 
 def _strips_per_piece(strips: Tensor) -> int:
-    return max(CHUNK_VALUES // (BLOCK_SIDE * strips.shape[2]), 1)
+    """Strips (S, 8, width) that are handled together."""
+    return min(max(CHUNK_VALUES // (BLOCK_SIDE * strips.shape[2]), 1), strips.shape[0])
 
 
-def _pieces(strips: Tensor, coefficients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Strips (S, 8, width) and their coefficients (S, width, 8) in pieces that fit the cache."""
-    step = _strips_per_piece(strips)
-    for begin in range(0, strips.shape[0], step):
-        yield strips[begin : begin + step], coefficients[begin : begin + step]
-
-
-def _table(entries: Sequence[float], strips: Tensor) -> Tensor:
-    """64 factors in payload order laid out as a piece of coefficients, float32 (8 vertical frequencies, columns)."""
-    by_frequency = torch.tensor(entries, dtype=torch.float32, device=strips.device).view(POINTS, POINTS).T
-    blocks = min(_strips_per_piece(strips), strips.shape[0]) * strips.shape[2] // BLOCK_SIDE
-    return by_frequency.repeat(1, blocks)
+def _buffers(count: int, size: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
+    """Working memory that all pieces share: fresh memory for every piece would cost more than the arithmetic."""
+    return tuple(torch.empty(size, dtype=dtype, device=device) for _ in range(count))

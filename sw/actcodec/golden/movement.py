@@ -1,0 +1,32 @@
+"""Moving bytes: the operations whose torch loops are slow on a CPU, where numpy's are used on the same memory instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def select(values: Tensor, present: Tensor) -> Tensor:
+    """``values[present]``, one axis. Both contiguous, of one shape; ``present`` is bool."""
+    if values.device.type == "cpu":
+        return torch.from_numpy(np.compress(present.view(-1).numpy(), values.view(-1).numpy()))
+    return values[present]
+
+
+def spread(values: Tensor, present: Tensor) -> Tensor:
+    """The inverse of :func:`select`: shape of ``present``, zero where nothing is present. The counts must match."""
+    full = torch.zeros(present.shape, dtype=values.dtype, device=values.device)
+    if values.device.type == "cpu":
+        places = torch.from_numpy(np.flatnonzero(present.numpy()))
+        full.view(-1).scatter_(0, places, values)
+        return full
+    return full.masked_scatter_(present, values)
+
+
+def copy_transposed(target: Tensor, source: Tensor) -> None:
+    """Copy ``source`` (m, n) into ``target`` (n, m), same dtype."""
+    if target.device.type == "cpu":
+        np.copyto(target.numpy(), source.numpy().T)
+    else:
+        target.copy_(source.T)
