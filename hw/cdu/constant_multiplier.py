@@ -2,14 +2,15 @@
 
 The classic multiple-constant-multiplication problem: every constant is reached from 1 by additions of shifted, already
 built multiples (after Dempster and Macleod, "Use of minimum-adder multiplier blocks in FIR digital filters", 1995). The
-search is greedy, complete for one and two additions per constant, and depends on nothing but the constants.
+search depends on nothing but the constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 from amaranth.hdl import Module
 
@@ -44,14 +45,47 @@ def _sums(left: int, right: int, limit: int) -> Iterator[Addition]:
                     yield Addition(total, a, a_shift, b, b_shift, sign)
 
 
-def _one_step(available: tuple[int, ...], limit: int) -> dict[int, Addition]:
-    """All odd multiples that one addition makes from those available, each with its first such addition."""
+#: Multiples that exist, each with the number of additions one after the other that it takes.
+Depths = Mapping[int, int]
+
+
+def _one_step(available: Depths, limit: int) -> dict[int, Addition]:
+    """All odd multiples that one addition makes from those available, each with such an addition of the least depth."""
     found: dict[int, Addition] = {}
-    for left in available:
-        for right in available:
-            for addition in _sums(left, right, limit):
-                found.setdefault(addition.result, addition)
+    for left, right in sorted(product(available, repeat=2), key=lambda pair: max(available[pair[0]], available[pair[1]])):
+        for addition in _sums(left, right, limit):
+            found.setdefault(addition.result, addition)
     return found
+
+
+def _extended(available: Depths, addition: Addition) -> Depths:
+    """The multiples after an addition."""
+    depth = 1 + max(available[addition.left], available[addition.right])
+    return {**available, addition.result: depth}
+
+
+def _chain(available: Depths, constant: int, limit: int, length: int) -> tuple[Addition, ...] | None:
+    """``length`` additions, the last of which makes ``constant``; None if there are none."""
+    step = _one_step(available, limit)
+    if length == 1:
+        return (step[constant],) if constant in step else None
+    for helper in sorted(set(step).difference(available)):
+        rest = _chain(_extended(available, step[helper]), constant, limit, length - 1)
+        if rest is not None:
+            return (step[helper], *rest)
+    return None
+
+
+def _popular_helper(available: Depths, missing: list[int], limit: int) -> Addition | None:
+    """The one addition after which most of the missing constants are one addition away; None if none would be."""
+    step = _one_step(available, limit)
+
+    def merit(helper: int) -> tuple[int, int]:
+        near = {addition.result for other in (*available, helper) for addition in _sums(helper, other, limit)}
+        return sum(constant in near for constant in missing), -_extended(available, step[helper])[helper]
+
+    best = max(sorted(step), key=merit)
+    return step[best] if merit(best)[0] else None
 
 
 @lru_cache
@@ -62,41 +96,24 @@ def adder_graph(constants: frozenset[int]) -> tuple[Addition, ...]:
     """
     if any(constant <= 0 or constant % 2 == 0 for constant in constants):
         raise ValueError(f"constants {sorted(constants)} are not allowed: use odd positive ones")
-    missing = sorted(constants - {1})
     limit = 1 << (max(constants, default=1).bit_length() + 1)
-    available, graph = (1,), []
-
-    def add(addition: Addition) -> None:
-        nonlocal available
-        if addition.result not in available:
-            graph.append(addition)
-            available += (addition.result,)
-
-    while missing := [constant for constant in missing if constant not in available]:
+    available: Depths = {1: 0}
+    graph: list[Addition] = []
+    while missing := sorted(constants.difference(available)):
         step = _one_step(available, limit)
-        if ready := [constant for constant in missing if constant in step]:
-            add(step[ready[0]])
-            continue
-        # No constant is one addition away: take the intermediate multiple from which most constants are.
-        best: tuple[int, int, int] | None = None
-        for candidate in sorted(step):
-            reach = _one_step_with(available, candidate, limit)
-            hits = sum(constant in reach for constant in missing)
-            if hits and (best is None or (-hits, candidate) < best[:2]):
-                best = (-hits, candidate, 0)
-        add(step[best[1]] if best else step[_nearest(step, missing[0])])
+        ready = [step[constant] for constant in missing if constant in step]
+        if ready:
+            more: tuple[Addition, ...] = (ready[0],)
+        elif helper := _popular_helper(available, missing, limit):
+            more = (helper,)
+        else:
+            # The nearest constant takes several additions of its own: the shortest chain, which binary addition bounds.
+            chains = (_chain(available, missing[0], limit, length) for length in range(3, limit.bit_length()))
+            more = next(chain for chain in chains if chain is not None)
+        graph += more
+        for addition in more:
+            available = _extended(available, addition)
     return tuple(graph)
-
-
-def _one_step_with(available: tuple[int, ...], candidate: int, limit: int) -> set[int]:
-    """Odd multiples that one addition makes with ``candidate`` as an operand."""
-    operands = (*available, candidate)
-    return {addition.result for other in operands for addition in _sums(candidate, other, limit)}
-
-
-def _nearest(step: dict[int, Addition], constant: int) -> int:
-    """The reachable multiple that leaves the least of ``constant`` to be added."""
-    return min(step, key=lambda value: (abs(constant - value).bit_count(), value))
 
 
 def products(m: Module, value: Ranged, constants: Iterable[int], name: str) -> dict[int, Ranged]:

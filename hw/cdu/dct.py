@@ -28,14 +28,15 @@ class DctPass(wiring.Component):
         Fraction bits of the constants.
     shift
         Right shift of the results.
+    registered
+        Whether the results pass a register. Without one they suit a block that begins with registers.
 
-    Ports: ``i``, ``o`` streams of 8 signed values. Latency 2 cycles, one transfer per cycle.
+    Ports: ``i``, ``o`` streams of 8 signed values. Latency 2 cycles, 1 without the output register; one transfer per cycle.
     """
 
-    latency = 2
-
-    def __init__(self, input_bits: int, const_bits: int, shift: int) -> None:
-        self.input_bits, self.const_bits, self.shift = input_bits, const_bits, shift
+    def __init__(self, input_bits: int, const_bits: int, shift: int, registered: bool = True) -> None:
+        self.input_bits, self.const_bits, self.shift, self.registered = input_bits, const_bits, shift, registered
+        self.latency = 2 if registered else 1
         self.output_bits = _output_bits(input_bits, const_bits, shift)
         super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
@@ -67,8 +68,9 @@ class DctPass(wiring.Component):
             (d0[c[7]] - d1[c[5]]) + (d2[c[3]] - d3[c[1]]),
         )
         for k, total in enumerate(totals):
-            rounded = total.round_half_up(self.shift).register(m, advance, f"y{k}")
-            m.d.comb += self.o.payload[k].eq(rounded.value)
+            rounded = total.round_half_up(self.shift)
+            result = rounded.register(m, advance, f"y{k}") if self.registered else rounded
+            m.d.comb += self.o.payload[k].eq(result.value)
         return m
 
 
@@ -100,12 +102,12 @@ class Dct(wiring.Component):
         Stream of columns of 8 coefficients of the orthonormal transform, ``signed(sample_bits + 4)``, horizontal frequency
         0 first, vertical frequency 0 in lane 0. |coefficient| <= 2**(sample_bits + 2).
 
-    Latency 12 cycles from the first row to the first column.
+    Latency 11 cycles from the first row to the first column.
     """
 
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)
-        self.rows = DctPass(config.sample_bits, config.const_bits, shifts[0])
+        self.rows = DctPass(config.sample_bits, config.const_bits, shifts[0], registered=False)
         self.columns = DctPass(self.rows.output_bits, config.const_bits, shifts[1])
         self.coefficient_bits = config.sample_bits + 4
         super().__init__(
