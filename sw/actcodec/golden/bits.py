@@ -13,12 +13,13 @@ assert sys.byteorder == "little", "the golden model needs a little-endian machin
 #: Multiplying bytes b0..b7 of zeros and ones by this leaves b_i at bit 56 + i.
 _GATHER = sum(1 << (56 - 7 * i) for i in range(8))
 _SPREAD = tuple(sum((byte >> i & 1) << (8 * i) for i in range(8)) for byte in range(256))
+_EVEN_BITS, _EVEN_PAIRS, _LOW_NIBBLES = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
 
 
 def pack_bits(flags: Tensor) -> Tensor:
     """Contiguous bool (..., 8 * n) to uint8 (..., n): flag 8 * j + i becomes bit i of byte j."""
-    words = flags.view(torch.int64)
-    return (words * _GATHER >> 56).to(torch.uint8)
+    words = flags.view(torch.int64) * _GATHER
+    return words.bitwise_right_shift_(56).to(torch.uint8)
 
 
 def unpack_bits(packed: Tensor) -> Tensor:
@@ -28,8 +29,10 @@ def unpack_bits(packed: Tensor) -> Tensor:
     return words.view(torch.bool).view(*packed.shape[:-1], 8 * packed.shape[-1])
 
 
-def popcount(values: Tensor) -> Tensor:
-    """Set bits of each byte: uint8 to uint8 0..8."""
-    pairs = values - (values >> 1 & 0x55)
-    nibbles = (pairs & 0x33) + (pairs >> 2 & 0x33)
-    return nibbles + (nibbles >> 4) & 0x0F
+def popcount_(values: Tensor) -> Tensor:
+    """Replace each byte by the number of its set bits, 0..8: contiguous uint8 (8 * n,), aligned to 8 bytes, in place."""
+    words = values.view(torch.int64)
+    words.sub_((words >> 1).bitwise_and_(_EVEN_BITS))
+    words.copy_((words & _EVEN_PAIRS).add_((words >> 2).bitwise_and_(_EVEN_PAIRS)))
+    words.add_(words >> 4).bitwise_and_(_LOW_NIBBLES)
+    return values

@@ -22,7 +22,7 @@ from cdu_spec.bitstream import MASK_BYTES, BitstreamError
 from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
 
-from actcodec.golden.bits import popcount
+from actcodec.golden.bits import popcount_
 
 #: Longest block, and number of places where a chain can enter a segment.
 _ENTRIES = MASK_BYTES + BLOCK_VALUES
@@ -54,9 +54,10 @@ def _lengths(payload: Tensor, length: int) -> Tensor:
     """Length that a block at each position would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
     size = payload.numel()
     segments = -(-size // length)
-    counts = torch.zeros(segments * length + MASK_BYTES - 1, dtype=torch.uint8, device=payload.device)
-    counts[:size] = popcount(payload)
-    pairs = counts[:-1] + counts[1:]
+    counts = torch.zeros(segments * length + MASK_BYTES, dtype=torch.uint8, device=payload.device)
+    counts[:size] = payload
+    popcount_(counts)
+    pairs = counts[:-2] + counts[1:-1]
     fours = pairs[:-2] + pairs[2:]
     eights = fours[:-4] + fours[4:]
     table = torch.zeros(length + _ENTRIES, segments, dtype=torch.uint8, device=payload.device)

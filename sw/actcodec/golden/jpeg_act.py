@@ -61,23 +61,25 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
     out = torch.empty(strips.shape[0], width, POINTS, dtype=torch.int8, device=matrix.device)
     step = _strips_per_piece(strips)
     table = by_frequency.repeat(1, step * width // BLOCK_SIDE)
-    size = step * BLOCK_SIDE * width
-    values, rows = _buffers(2, size, torch.float32, matrix.device)
-    wide_rows, columns = _buffers(2, size, torch.float64, matrix.device)
-    (result,) = _buffers(1, size, torch.int8, matrix.device)
     for begin in range(0, strips.shape[0], step):
         piece = strips[begin : begin + step]
-        size = piece.numel()
-        run, high = (-1, POINTS * _ROW_BLOCKS), (POINTS, size // POINTS)
-        values[:size].view(BLOCK_SIDE, -1, width).copy_(piece.transpose(0, 1))
-        torch.mm(values[:size].view(run), row_matrix, out=rows[:size].view(run))
-        wide_rows[:size].copy_(rows[:size].add_(0.5).floor_())
-        torch.mm(column_matrix, wide_rows[:size].view(high), out=columns[:size].view(high))
-        scaled = values[:size].copy_(columns[:size].add_(0.5).floor_()).view(high)
-        scaled.mul_(table[:, : high[1]]).clamp_(VALUE_MIN, VALUE_MAX)
+        if begin == 0 or piece.shape[0] < step:
+            # Working memory is shared by all pieces: fresh memory for each would cost more than the arithmetic.
+            values = torch.empty(BLOCK_SIDE, piece.shape[0], width, device=matrix.device)
+            columns = torch.empty(POINTS, piece.numel() // POINTS, dtype=torch.float64, device=matrix.device)
+            wide_rows, runs = torch.empty_like(columns), values.view(-1, POINTS * _ROW_BLOCKS)
+            rows, scaled = torch.empty_like(runs), values.view(columns.shape)
+            narrow_rows = rows.view(columns.shape)
+            result = torch.empty(columns.shape, dtype=torch.int8, device=matrix.device)
+            factor = table[:, : columns.shape[1]]
+        values.copy_(piece.transpose(0, 1))
+        torch.mm(runs, row_matrix, out=rows)
+        wide_rows.copy_(narrow_rows.add_(0.5).floor_())
+        torch.mm(column_matrix, wide_rows, out=columns)
+        scaled.copy_(columns.add_(0.5).floor_()).mul_(factor).clamp_(VALUE_MIN, VALUE_MAX)
         if half_away:
             scaled.round_()
-        copy_transposed(out[begin : begin + step].view(-1, POINTS), result[:size].view(high).copy_(scaled))
+        copy_transposed(out[begin : begin + step].view(-1, POINTS), result.copy_(scaled))
     return out.view(-1, BLOCK_VALUES)
 
 
@@ -97,31 +99,26 @@ def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_b
     out = torch.empty(blocks.shape[0], BLOCK_SIDE, width, dtype=torch.int8, device=coefficients.device)
     step = _strips_per_piece(out)
     factors = torch.tensor([2.0**shift for shift in shifts], dtype=torch.float32, device=coefficients.device)
-    table = factors.repeat(step * row_beats)
-    size = step * BLOCK_SIDE * width
-    (scaled,) = _buffers(1, size, torch.float32, coefficients.device)
-    wide, columns = _buffers(2, size, torch.float64, coefficients.device)
-    (result,) = _buffers(1, size, torch.int8, coefficients.device)
+    table = factors.repeat(step, row_beats, 1)
     for begin in range(0, blocks.shape[0], step):
         piece = blocks[begin : begin + step]
-        size = piece.numel()
-        run, high = (-1, POINTS), (POINTS, size // POINTS)
-        scaled[:size].view(piece.shape).copy_(piece)
-        scaled[:size].mul_(table[:size]).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
-        wide[:size].copy_(scaled[:size])
-        torch.mm(column_matrix, wide[:size].view(run).T, out=columns[:size].view(high))
-        columns[:size].add_(0.5).floor_()
-        torch.mm(columns[:size].view(run), row_matrix, out=wide[:size].view(run))
-        result[:size].copy_(wide[:size].add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX))
-        out[begin : begin + step].copy_(result[:size].view(BLOCK_SIDE, -1, width).transpose(0, 1))
+        if begin == 0 or piece.shape[0] < step:
+            scaled = torch.empty(piece.shape, device=coefficients.device)
+            wide = torch.empty(piece.numel() // POINTS, POINTS, dtype=torch.float64, device=coefficients.device)
+            columns = torch.empty(POINTS, piece.numel() // POINTS, dtype=torch.float64, device=coefficients.device)
+            runs, by_column = columns.view(-1, POINTS), wide.T
+            result = torch.empty(BLOCK_SIDE, piece.shape[0], width, dtype=torch.int8, device=coefficients.device)
+            factor = table[: piece.shape[0]]
+        scaled.copy_(piece).mul_(factor).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
+        wide.copy_(scaled.view(wide.shape))
+        torch.mm(column_matrix, by_column, out=columns)
+        columns.add_(0.5).floor_()
+        torch.mm(runs, row_matrix, out=wide)
+        result.copy_(wide.add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX).view(result.shape))
+        out[begin : begin + step].copy_(result.transpose(0, 1))
     return out.view(-1, width)
 
 
 def _strips_per_piece(strips: Tensor) -> int:
     """Strips (S, 8, width) that are handled together."""
     return min(max(CHUNK_VALUES // (BLOCK_SIDE * strips.shape[2]), 1), strips.shape[0])
-
-
-def _buffers(count: int, size: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
-    """Working memory that all pieces share: fresh memory for every piece would cost more than the arithmetic."""
-    return tuple(torch.empty(size, dtype=dtype, device=device) for _ in range(count))

@@ -24,7 +24,7 @@ def encode(blocks: Tensor) -> Tensor:
     blocks = blocks.contiguous()
     full = torch.empty(blocks.shape[0], _FULL_BYTES, dtype=torch.uint8, device=blocks.device)
     present = torch.ones(full.shape, dtype=torch.bool, device=blocks.device)
-    nonzero = blocks != 0
+    nonzero = blocks.to(torch.bool)
     full[:, :MASK_BYTES] = pack_bits(nonzero)
     full[:, MASK_BYTES:] = blocks.view(torch.uint8)
     present[:, MASK_BYTES:] = nonzero

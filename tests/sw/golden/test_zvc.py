@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.golden import brc, zvc
-from actcodec.golden.bits import pack_bits, popcount, unpack_bits
+from actcodec.golden.bits import pack_bits, popcount_, unpack_bits
 from actcodec.golden.block_starts import block_starts
 from cdu_spec import BitstreamError
 from hypothesis import given, settings
@@ -107,7 +107,7 @@ def test_bits_against_numpy(flags):
 
 
 def test_popcount_of_every_byte():
-    assert popcount(torch.arange(256, dtype=torch.uint8)).tolist() == [byte.bit_count() for byte in range(256)]
+    assert popcount_(torch.arange(256, dtype=torch.uint8)).tolist() == [byte.bit_count() for byte in range(256)]
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=70))

@@ -1,0 +1,166 @@
+"""What operation runs, and what operation made a tensor: the two facts that decide how a saved tensor is compressed.
+
+Autograd tells a pack hook neither. The *consumer* (the operation that saves) is known because :class:`OperationTracker`, a
+``TorchFunctionMode``, sees every call of a torch function before autograd does; a call inside another torch function counts
+as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``). The *producer* is the ``grad_fn`` that a saved tensor
+bears. Both are folded into the same short vocabulary: ``conv``, ``linear``, ``norm``, ``relu``, ``pool``, ``dropout``,
+``sum``, ``softmax``, ``loss``, ``input`` (a leaf), else the lower-case name of the function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+from torch.overrides import TorchFunctionMode
+
+#: Producer of a tensor without history.
+INPUT = "input"
+#: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
+UNKNOWN = "unknown"
+#: Operations whose first argument is the activation and whose other tensors are weights or buffers.
+WEIGHTED = frozenset({"conv", "linear", "norm"})
+
+# First match wins; names are lower case, without underscores.
+_VOCABULARY = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r".*dropout.*", "dropout"),
+        (r".*(batchnorm|layernorm|groupnorm|instancenorm|rmsnorm).*", "norm"),
+        (r".*loss.*|.*crossentropy.*", "loss"),
+        (r".*softmax", "softmax"),
+        (r".*pool\d?d.*", "pool"),
+        (r".*conv(olution|transpose)?(\d?d)?(overrideable)?|convtbc", "conv"),
+        (r"relu", "relu"),
+        (r"linear|addmm|addmv|mm|mv|bmm|baddbmm|matmul|rmatmul|mkldnnlinear", "linear"),
+        (r"add|iadd|radd|sub|isub|rsub", "sum"),
+        (r"mul|imul|rmul|multiply", "mul"),
+    )
+)
+# Nodes that only rearrange or select what another operation produced.
+_VIEWS = frozenset(
+    "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
+    "clone tocopy movedim unfold flatten contiguous split chunk".split()
+)
+# Nodes with one input that turn a parameter into an activation.
+_LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
+_WALK_LIMIT = 64
+_PRODUCER_MARK = "actcodec.producer"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def canonical(name: str) -> str:
+    """The word of the vocabulary for a function's name (``conv2d`` -> ``conv``)."""
+    plain = _plain(name)
+    return next((word for pattern, word in _VOCABULARY if pattern.fullmatch(plain)), plain)
+
+
+def _node_name(node: Node) -> str:
+    """``ConvolutionBackward0`` -> ``convolution``."""
+    return re.sub(r"backward\d*$", "", _plain(node.name()))
+
+
+def _single_input(node: Node) -> Node | None:
+    inputs = node.next_functions
+    return inputs[0][0] if len(inputs) == 1 else None
+
+
+def producer(x: Tensor) -> str:
+    """The operation that computed ``x``, looked up through views and copies; ``input`` for a tensor without history."""
+    node = x.grad_fn
+    for _ in range(_WALK_LIMIT):
+        if node is None:
+            return INPUT
+        mark = node.metadata.get(_PRODUCER_MARK)
+        if mark is not None:
+            return str(mark)
+        name = _node_name(node)
+        if name.endswith("accumulategrad"):
+            return INPUT
+        if re.sub(r"(int|withsizes|dim)$", "", name) not in _VIEWS:
+            return canonical(name)
+        node = node.next_functions[0][0] if node.next_functions else None
+    return UNKNOWN
+
+
+def leaf_of(x: Tensor) -> Tensor | None:
+    """The leaf that ``x`` is a rearranged or converted copy of, if that is all it is.
+
+    Walks from ``grad_fn`` through nodes with a single input (``t``, ``to``, ``expand`` ...) to ``AccumulateGrad``.
+    """
+    node = x.grad_fn
+    for _ in range(_WALK_LIMIT):
+        if node is None:
+            return None
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, Tensor):
+            return leaf
+        if _node_name(node) in _LOOKUPS:
+            return None
+        node = _single_input(node)
+    return None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A torch function in progress."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors among the arguments, in lists and tuples too; the activation comes first."""
+        return _tensors_in((*self.args, *self.kwargs.values()))
+
+
+def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors_in(value)
+
+
+class OperationTracker(TorchFunctionMode):
+    """While entered, :attr:`current` is the torch function in progress on this thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current: Operation | None = None
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run ``func`` and remember it meanwhile."""
+        outer, name = self.current, canonical(getattr(func, "__name__", UNKNOWN))
+        self.current = Operation(name, args, kwargs or {})
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            self.current = outer
+        # On the CPU dropout is a multiplication: its result would not be known as dropout's.
+        if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
+            result.grad_fn.metadata[_PRODUCER_MARK] = name
+        return result
+
+
+def is_parameter(x: Any) -> bool:
+    """Whether ``x`` is a torch parameter (also one that a wrapper such as FSDP put in place of the model's own)."""
+    return isinstance(x, nn.Parameter)
+
+
+def low_precision_copy(x: Tensor, operation: Operation) -> Tensor | None:
+    """The argument of which ``x`` is autocast's copy, for copies that bear no ``grad_fn`` (inputs, frozen weights)."""
+    if not torch.is_autocast_enabled(x.device.type) or x.dtype != torch.get_autocast_dtype(x.device.type):
+        return None
+    shapes = (x.shape, x.shape[::-1])
+    return next((arg for arg in operation.tensors() if arg.dtype != x.dtype and arg.shape in shapes), None)

@@ -1,0 +1,244 @@
+"""Policies: which saved tensor gets which codec. A policy is data, an ordered list of rules.
+
+The ready-made ones follow the table "which activation gets what" of JPEG-ACT:
+
+======================================  ===========  ========  ===============
+activation                              jpeg_act     sfpr      sfpr_zvc
+======================================  ===========  ========  ===============
+dense: conv, sum, the network's input   jpeg-act     sfpr      sfpr+zvc
+ReLU into anything that needs no value  brc          brc       brc
+ReLU, pool, dropout into other layers   sfpr+zvc     sfpr      sfpr+zvc
+shapes that do not fit (W < 8 ...)      sfpr         sfpr      sfpr+zvc
+======================================  ===========  ========  ===============
+
+A ReLU saves its own result and wants only its sign; a convolution after it saves the same tensor and wants its values.
+Whichever comes first, the tensor is kept once, in the form that serves both. Softmax results and whatever a loss function
+saves stay exact: they are small and the whole gradient passes through them.
+
+Parameters, buffers, statistics, integers, boolean masks and tensors of rank 0 and 1 never reach a policy; they are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from actcodec import codecs
+from actcodec.codecs import Codec
+from cdu_spec.errors import UserError
+
+#: In place of a codec: keep the tensor as it is.
+EXACT = "exact"
+#: Formats that the codecs of this project take.
+CODED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+#: ``factory(name, **options)`` makes a codec.
+CodecFactory = Callable[..., Codec]
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """What a rule can see of a tensor that autograd saves."""
+
+    producer: str  #: operation that made it: conv, sum, relu, pool, dropout, norm, linear, input ...
+    consumer: str  #: operation that saves it
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
+
+
+@dataclass(frozen=True)
+class CodecSpec:
+    """A codec by name, with options; made when a policy is first used."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Tensors that match every given condition get ``codec``.
+
+    Parameters
+    ----------
+    codec
+        A name (``jpeg-act``, or ``exact``), a CodecSpec, or a codec object.
+    producer, consumer
+        Operation names; none given means any.
+    module
+        Glob on the module's name (``layer1.*``).
+    dtypes
+        Number formats; none given means any floating-point format.
+    min_rank
+        Least number of dimensions.
+    """
+
+    codec: str | CodecSpec | Codec
+    producer: tuple[str, ...] = ()
+    consumer: tuple[str, ...] = ()
+    module: str = "*"
+    dtypes: tuple[torch.dtype, ...] = ()
+    min_rank: int = 0
+
+    def matches(self, tensor: SavedTensor) -> bool:
+        """Whether all conditions hold."""
+        return (
+            (not self.producer or tensor.producer in self.producer)
+            and (not self.consumer or tensor.consumer in self.consumer)
+            and (not self.dtypes or tensor.dtype in self.dtypes)
+            and len(tensor.shape) >= self.min_rank
+            and fnmatchcase(tensor.module, self.module)
+        )
+
+
+class Policy:
+    """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
+
+    A codec that keeps only signs (``brc``) is passed over unless a ReLU saves its own result, because nothing else can
+    compute a gradient from signs.
+
+    Parameters
+    ----------
+    rules
+        In order of precedence.
+    default
+        As ``Rule.codec``; what does not fit it either stays exact.
+    codec_factory
+        Makes codecs of names, ``actcodec.codec`` unless given; a bench gives one whose codecs run elsewhere.
+
+    Raises UserError for unknown codecs and options.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        default: str | CodecSpec | Codec = EXACT,
+        codec_factory: CodecFactory | None = None,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.default = default
+        factory = codec_factory or codecs.codec
+        self._codecs: dict[str, Codec] = {}
+        self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
+        self._by_default = self._resolve(default, factory)
+
+    def _resolve(self, codec: str | CodecSpec | Codec, factory: CodecFactory) -> Codec | None:
+        """The codec object, one for equal specifications; None for exact."""
+        if codec == EXACT:
+            return None
+        spec = CodecSpec(codec) if isinstance(codec, str) else codec
+        key = repr(spec)
+        if key not in self._codecs:
+            self._codecs[key] = factory(spec.name, **spec.options) if isinstance(spec, CodecSpec) else spec
+        return self._codecs[key]
+
+    def choose(self, tensor: SavedTensor) -> Codec | None:
+        """The codec for a tensor; None means that it is kept exactly."""
+        chosen = [codec for rule, codec in zip(self.rules, self._by_rule, strict=True) if rule.matches(tensor)]
+        for codec in (*chosen, self._by_default):
+            if codec is None:
+                return None
+            if (not signs_only(codec) or tensor.producer == tensor.consumer == "relu") and codec.fits(tensor.shape):
+                return codec
+        return None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell every codec how many epochs are over (the schedule optLH)."""
+        for codec in self._codecs.values():
+            codec.set_epoch(epoch)
+
+
+def signs_only(codec: Codec) -> bool:
+    """Whether a codec keeps nothing but signs."""
+    return codec.name == "brc"
+
+
+_SPARSE = ("relu", "pool", "dropout")
+
+
+def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
+    """A specification with those of ``options`` that the codec takes."""
+    allowed = codecs.codec_options(name)
+    return CodecSpec(name, {key: value for key, value in options.items() if key in allowed})
+
+
+def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
+    allowed = codecs.codec_options(dense)
+    for option in options:
+        if option not in allowed:
+            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            raise UserError(f"codec {dense!r} has no option {option!r}: {choice}")
+    rules = (
+        Rule(EXACT, producer=("softmax", "loss")),
+        Rule(EXACT, consumer=("loss",)),
+        Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
+        Rule(_spec(sparse, options), producer=_SPARSE, dtypes=CODED_DTYPES, min_rank=3),
+        Rule(_spec(dense, options), dtypes=CODED_DTYPES),
+        Rule(_spec(unfit, options), dtypes=CODED_DTYPES),
+    )
+    return Policy(rules, codec_factory=factory)
+
+
+def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """JPEG-ACT's table. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
+    return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
+
+
+def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """The table's column SFPR. Options as for codec ``sfpr``."""
+    return _table("sfpr", "sfpr", "sfpr", options, codec_factory)
+
+
+def sfpr_zvc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """SFPR+ZVC for every activation, BRC for ReLU. Options as for codec ``sfpr+zvc``."""
+    return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory)
+
+
+def brc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """BRC for what only a ReLU saves, everything else exact: no gradient changes. Options as for codec ``brc``."""
+    spec = CodecSpec("brc", options)
+    rule = Rule(spec, producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES)
+    return Policy((rule,), codec_factory=codec_factory)
+
+
+def exact_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """Everything as it is, for comparison and for counting; takes no options."""
+    if options:
+        raise UserError(f"codec 'none' has no option {next(iter(options))!r}: it has none")
+    return Policy((), codec_factory=codec_factory)
+
+
+def uniform_policy(codec: Codec) -> Policy:
+    """One codec object for every activation that it fits, whatever the operation; the rest exact."""
+    return Policy((), default=codec)
+
+
+_POLICIES: dict[str, Callable[..., Policy]] = {
+    "jpeg-act": jpeg_act_policy,
+    "sfpr": sfpr_policy,
+    "sfpr+zvc": sfpr_zvc_policy,
+    "brc": brc_policy,
+    "none": exact_policy,
+}
+#: Names that :func:`policy` takes.
+POLICY_NAMES = tuple(_POLICIES)
+
+
+def policy(which: str | Policy | Codec, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """A policy by the name of its main codec, of a codec object (:func:`uniform_policy`), or the given policy.
+
+    Raises UserError for unknown names, and for options or a factory that go with no name.
+    """
+    if isinstance(which, str):
+        if which not in _POLICIES:
+            raise UserError(f"unknown codec {which!r}: use {', '.join(_POLICIES)}")
+        return _POLICIES[which](codec_factory, **options)
+    if options or codec_factory is not None:
+        raise UserError("options and codec_factory go with the name of a codec: a codec object or a policy has its own")
+    if isinstance(which, Policy):
+        return which
+    if isinstance(which, Codec):
+        return uniform_policy(which)
+    raise UserError(f"a {type(which).__name__} is no codec: use {', '.join(_POLICIES)}, a Policy, or a codec object")
