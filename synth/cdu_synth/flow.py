@@ -15,8 +15,8 @@ from cdu_synth.timing import Netlist, Timing
 #: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
 RECIPES = {
     "area": "dc2\ndc2\ndch -f\namap -m",
-    "balanced": "&get -n\n&st\n&dch -f\n&nf -D {period}\n&put",
-    "speed": "dc2\ndch -f\nmap -B 0.9 -D {period}",
+    "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
+    "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
 }
 _BEFORE = "strash\nifraig\nscorr\n"
 #: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.

@@ -1,0 +1,114 @@
+"""The manifest against the Verilog beside it, and against Amaranth's own layouts."""
+
+import hashlib
+import json
+import re
+
+import pytest
+from cdu import generator, manifest, verilog
+from cdu.blocks import BLOCKS
+from cdu_spec import CduConfig
+from cdu_spec.config import ConfigError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+VALUE = {
+    "values": [1, -2, 3, -128, 127, 0, -1, 5],
+    "grid": [0, 15, 7, 1, 2, 3],
+    "pixels": [{"level": -16, "kind": 7}, {"level": 15, "kind": 0}],
+    "first": {"level": -1, "kind": 5},
+    "last": 1,
+}
+
+
+def described(component):
+    text = verilog.convert(component, "adder")
+    return text, manifest.manifest(component, "adder", CduConfig(), {"adder.v": text})
+
+
+def ports_of(text, name):
+    """(direction, signed, width) of the ports of a module, read from its Verilog."""
+    body = re.search(rf"module {name}\(.*?endmodule", text, re.DOTALL)[0]
+    found = re.findall(r"^  (input|output)( signed)?(?: \[(\d+):0\])? (\w+);$", body, re.MULTILINE)
+    return {name: (direction, bool(sign), int(high or 0) + 1) for direction, sign, high, name in found}
+
+
+def test_ports_are_those_of_the_verilog(small):
+    text, content = described(small)
+    listed = {port["name"]: (port["direction"], port["signed"], port["width"]) for port in content["ports"]}
+    assert listed == ports_of(text, "adder")
+    assert {"clk", "rst", "i__payload", "marks__1__valid", "lookup"} <= set(listed)
+    assert "marks__0__ready" not in listed  # always ready
+
+
+@pytest.mark.parametrize("block", [None, *BLOCKS])
+def test_ports_of_all_blocks_are_those_of_the_verilog(generated, block):
+    made = generated[block]
+    listed = {port["name"]: (port["direction"], port["signed"], port["width"]) for port in made.manifest["ports"]}
+    assert listed == ports_of(made.verilog, made.name)
+
+
+def test_streams(small):
+    _, content = described(small)
+    streams = {port["name"]: port.get("stream") for port in content["ports"]}
+    assert streams["i__ready"] == {"name": "i", "role": "ready", "direction": "input"}
+    assert streams["o__payload"] == {"name": "o", "role": "payload", "direction": "output"}
+    assert streams["marks__1__valid"] == {"name": "marks__1", "role": "valid", "direction": "input"}
+    assert streams["busy"] is None
+
+
+def test_packing_is_that_of_amaranth(small):
+    _, content = described(small)
+    (port,) = [port for port in content["ports"] if port["name"] == "i__payload"]
+    grid = [VALUE["grid"][:2], VALUE["grid"][2:4], VALUE["grid"][4:]]
+    expected = small.i.payload.shape().const({**VALUE, "grid": grid}).as_bits()
+    assert manifest.pack(port, VALUE) == expected
+    assert manifest.unpack(port, expected) == VALUE
+
+
+@given(bits=st.integers(0, 2**300 - 1))
+@settings(max_examples=50)
+def test_packing_inverts_unpacking(bits):
+    port = {"name": "p", "fields": [_entry("a", 0, 5, True, 7), _entry("b", 35, 1, True, 1), _entry("c", 36, 44, False, 6)]}
+    bits &= (1 << 300) - 1
+    assert manifest.pack(port, manifest.unpack(port, bits)) == bits
+
+
+def _entry(name, offset, width, signed, count):
+    return {"name": name, "offset": offset, "width": width, "signed": signed, "count": count}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({**VALUE, "last": 2}, "does not fit 1 bits: use 0 to 1"),
+        ({**VALUE, "values": [128] * 8}, "use -128 to 127"),
+        ({**VALUE, "values": [0] * 7}, "takes 8 elements, not 7"),
+        ({"values": [0] * 8}, "exactly the fields"),
+        (3, "exactly the fields"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(small, value, message):
+    _, content = described(small)
+    (port,) = [port for port in content["ports"] if port["name"] == "i__payload"]
+    with pytest.raises(ValueError, match=message):
+        manifest.pack(port, value)
+
+
+def test_files_carry_versions_checksum_and_description(tmp_path):
+    made = generator.generate(CduConfig(), "shift_quantizer")
+    paths = made.write(tmp_path)
+    assert [path.name for path in paths] == ["shift_quantizer.v", "shift_quantizer.core", "shift_quantizer.json"]
+    content = json.loads(paths[2].read_text())
+    assert content["sha256"] == {"shift_quantizer.v": hashlib.sha256(paths[0].read_bytes()).hexdigest()}
+    assert content["config"] == CduConfig().to_dict()
+    assert content["versions"] == verilog.versions()
+    assert content["registers"] == []
+    core = paths[1].read_text()
+    assert core.startswith("CAPI=2:\n")
+    assert "shift_quantizer.v" in core
+
+
+def test_unknown_block_is_refused():
+    with pytest.raises(ConfigError, match=r"unknown block 'dtc'.*dct"):
+        generator.generate(CduConfig(), "dtc")

@@ -1,0 +1,105 @@
+"""The text of generated Verilog: the same everywhere, and accepted by everybody."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from cdu import verilator, verilog, yosys
+from cdu.blocks import BLOCKS
+from cdu_spec import CduConfig
+from cdu_spec.errors import MissingToolError
+
+GENERATE_DCT = (
+    "from cdu import generator; from cdu_spec import CduConfig; print(generator.generate(CduConfig(), 'dct').verilog)"
+)
+
+
+def dct_text(**environment):
+    done = subprocess.run(
+        [sys.executable, "-c", GENERATE_DCT], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_text_does_not_depend_on_hash_seed_or_folder(tmp_path, monkeypatch):
+    one = dct_text(PYTHONHASHSEED="0")
+    monkeypatch.chdir(tmp_path)
+    assert dct_text(PYTHONHASHSEED="4711") == one
+    assert len(one) > 10_000
+
+
+@pytest.mark.parametrize("name", ["pyosys", "yosys"])
+def test_every_build_of_yosys_writes_the_same_text(small, name):
+    try:
+        build = yosys.engine(name)
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    if not build.version.startswith("0.70"):
+        pytest.skip(f"{name} {build.version} is another version than the pinned one")
+    assert verilog.convert(type(small)(), "adder", build=build) == verilog.convert(small, "adder")
+
+
+@pytest.mark.parametrize("block", [*BLOCKS, None])
+def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
+    name, text = generated[block].name, generated[block].verilog
+    path = tmp_path / f"{name}.v"
+    path.write_text(text)
+    assert verilator.find().lint(path, top=name) == ""
+    assert "always @*" not in text
+    assert not re.search(r"\\\w*[^\w\s]", text), "a name needs an escape and is no keyword"
+    assert not re.search(r"(?<![/*])/(?:[a-z]+/)+", text), "a path"
+    assert "(*" not in text.replace("(* )", ""), "an attribute"
+    assert not re.search(r"\b20\d\d-\d\d", text), "a date"
+    if shutil.which("iverilog"):
+        done = subprocess.run(["iverilog", "-g2005", "-Wall", "-o", os.devnull, path], capture_output=True, text=True)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    yosys.run(f"read_verilog {name}.v\nhierarchy -check -top {name}\nproc\ncheck -assert\n", tmp_path)
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus is not installed: apt-get install iverilog")
+def test_icarus_parses_the_small_component(small, tmp_path):
+    path = tmp_path / "adder.v"
+    path.write_text(verilog.convert(small, "adder"))
+    assert subprocess.run(["iverilog", "-g2005", "-Wall", "-o", os.devnull, path], check=False).returncode == 0
+
+
+def test_lint_reports_what_is_not_waived(tmp_path):
+    path = tmp_path / "bad.v"
+    path.write_text("module bad(input a, input b, output c);\n  assign c = a;\n  assign c = b;\n  wire d;\nendmodule\n")
+    assert "UNDRIVEN" in verilator.find().lint(path, top="bad") or "MULTIDRIVEN" in verilator.find().lint(path, top="bad")
+
+
+def test_waivers_are_the_allowed_ones_and_have_reasons():
+    lines = verilator.WAIVERS.read_text().splitlines()
+    rules = [line.split()[-1] for line in lines if line.startswith("lint_off")]
+    assert all(re.fullmatch(r"WIDTH\w+|PROCASSINIT|UNUSEDSIGNAL|DECLFILENAME", rule) for rule in rules)
+    for number, line in enumerate(lines):
+        if line.startswith("lint_off"):
+            assert lines[number - 1].startswith(("//", "lint_off"))
+
+
+def test_plain_names_do_not_collide():
+    text = "  wire width 1 \\a.b\n  wire width 1 \\a__b\n  wire width 2 \\c[1]\n  connect \\a.b \\c[1] [0]\n"
+    plain = verilog._plain_names(text)
+    assert plain == "  wire width 1 \\a__b_\n  wire width 1 \\a__b\n  wire width 2 \\c_1\n  connect \\a__b_ \\c_1 [0]\n"
+
+
+def test_header_states_versions_and_configuration(small):
+    text = verilog.convert(small, "adder", CduConfig(const_bits=11))
+    head = text.split("\n\n")[0]
+    assert all(version in head for version in verilog.versions().values())
+    assert '"const_bits": 11' in head
+
+
+def test_a_failing_script_is_an_error_with_the_reason(tmp_path):
+    for build in yosys.engines():
+        with pytest.raises(yosys.YosysError, match="nonsense"):
+            yosys.run("nonsense\n", tmp_path, build)
+
+
+def test_an_absent_build_is_named_with_its_command():
+    with pytest.raises(MissingToolError, match="pip install"):
+        yosys.engine("no-such-yosys")
