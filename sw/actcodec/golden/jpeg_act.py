@@ -1,9 +1,10 @@
 """DCT and shift quantiser together, over whole matrices: the same integers as the block functions, several times as fast.
 
-The values of a few strips lie as (8 rows, columns of all strips), so that the column pass is one product with a wide
-matrix and the row pass works on runs of 8 neighbours. Powers of two are folded into the matrices and tables: scaling by
-them is exact in floating point, so every result is the integer that :mod:`~actcodec.golden.dct` and
-:mod:`~actcodec.golden.shift_quantizer` define. Pieces of CHUNK_VALUES values stay in a core's cache.
+Axes are kept in the order in which each pass is one product with a wide matrix, and blocks are put into order when they are
+bytes. Powers of two are folded into matrices and tables: scaling by them is exact in floating point, so every result is the
+integer that :mod:`~actcodec.golden.dct` and :mod:`~actcodec.golden.shift_quantizer` define. All products are float64, which
+is exact and, unlike float32, untouched by autocast and reduced-precision settings. Pieces of CHUNK_VALUES values stay in a
+core's cache.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ from torch import Tensor
 
 from actcodec.golden import dct
 from actcodec.golden.checks import require
-from actcodec.golden.movement import copy_transposed
+from actcodec.golden.movement import copy_permuted
 from actcodec.golden.sfpr import CHUNK_VALUES
 from actcodec.golden.shift_quantizer import COEFFICIENT_MAX, COEFFICIENT_MIN
 
-#: Blocks side by side in one product of the forward row pass: 16 columns use a core's vector unit, 8 do not.
-_ROW_BLOCKS = 2
 #: ``c * 2**-shift * (1 + 2**-11)`` rounds to nearest as ``c * 2**-shift`` does with ties away from zero: the factor moves
-#: ties off zero, and anything else (at least 2**-shift from the next tie, with |c| < 2**11) across no tie. The product has
-#: at most 24 bits, so it is exact in float32.
+#: ties off zero, and anything else (at least 2**-shift from the next tie, with |c| < 2**11) across no tie. The product is
+#: exact in float64.
 _TIES_AWAY = 1 + 2.0**-11
 
 
@@ -50,36 +49,34 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
     require("matrix", matrix, (torch.int8,))
     first, second = pass_shifts(const_bits, pass1_bits)
     basis = dct.matrix(const_bits, matrix.device)
-    # Row pass: sums stay below 2**23 * 2, exact in float32. Column pass: float64.
-    row_matrix = torch.kron(torch.eye(_ROW_BLOCKS, device=matrix.device), basis.T.contiguous() * 2.0**-first).float()
-    column_matrix = basis * 2.0**-second
+    row_matrix = basis * 2.0**-first
+    column_matrices = (basis * 2.0**-second).expand(POINTS, POINTS, POINTS)
     half_away = rounding is Rounding.HALF_AWAY
     factors = [2.0**-shift * (_TIES_AWAY if half_away else 1) for shift in shifts]
-    by_frequency = torch.tensor(factors, dtype=torch.float32, device=matrix.device).view(POINTS, POINTS).T
+    factor = torch.tensor(factors, dtype=torch.float64, device=matrix.device)[:, None]
     width = matrix.shape[1]
     strips = matrix.view(-1, BLOCK_SIDE, width)
-    out = torch.empty(strips.shape[0], width, POINTS, dtype=torch.int8, device=matrix.device)
-    step = _strips_per_piece(strips)
-    table = by_frequency.repeat(1, step * width // BLOCK_SIDE)
+    out = torch.empty(strips.shape[0], width // BLOCK_SIDE, BLOCK_VALUES, dtype=torch.int8, device=matrix.device)
+    step = _strips_per_piece(strips.shape[0], width)
     for begin in range(0, strips.shape[0], step):
         piece = strips[begin : begin + step]
         if begin == 0 or piece.shape[0] < step:
             # Working memory is shared by all pieces: fresh memory for each would cost more than the arithmetic.
-            values = torch.empty(BLOCK_SIDE, piece.shape[0], width, device=matrix.device)
-            columns = torch.empty(POINTS, piece.numel() // POINTS, dtype=torch.float64, device=matrix.device)
-            wide_rows, runs = torch.empty_like(columns), values.view(-1, POINTS * _ROW_BLOCKS)
-            rows, scaled = torch.empty_like(runs), values.view(columns.shape)
-            narrow_rows = rows.view(columns.shape)
-            result = torch.empty(columns.shape, dtype=torch.int8, device=matrix.device)
-            factor = table[:, : columns.shape[1]]
+            values = torch.empty(BLOCK_SIDE, piece.shape[0], width, dtype=torch.float64, device=matrix.device)
+            by_row = values.view(-1, POINTS).T
+            # Axes: horizontal frequency, row in the block, block; then both frequencies, block.
+            rows = torch.empty(POINTS, BLOCK_SIDE, piece.numel() // BLOCK_VALUES, dtype=torch.float64, device=matrix.device)
+            flat_rows, columns = rows.view(POINTS, -1), values.view(rows.shape)
+            scaled = columns.view(BLOCK_VALUES, -1)
+            result = torch.empty(scaled.shape, dtype=torch.int8, device=matrix.device)
         values.copy_(piece.transpose(0, 1))
-        torch.mm(runs, row_matrix, out=rows)
-        wide_rows.copy_(narrow_rows.add_(0.5).floor_())
-        torch.mm(column_matrix, wide_rows, out=columns)
-        scaled.copy_(columns.add_(0.5).floor_()).mul_(factor).clamp_(VALUE_MIN, VALUE_MAX)
+        torch.mm(row_matrix, by_row, out=flat_rows)
+        rows.add_(0.5).floor_()
+        torch.bmm(column_matrices, rows, out=columns)
+        scaled.add_(0.5).floor_().mul_(factor).clamp_(VALUE_MIN, VALUE_MAX)
         if half_away:
             scaled.round_()
-        copy_transposed(out[begin : begin + step].view(-1, POINTS), result.copy_(scaled))
+        copy_permuted(out[begin : begin + step].view(-1, BLOCK_VALUES), result.copy_(scaled).T)
     return out.view(-1, BLOCK_VALUES)
 
 
@@ -93,32 +90,31 @@ def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_b
     first, second = pass_shifts(const_bits, pass1_bits)
     basis = dct.matrix(const_bits, coefficients.device)
     column_matrix = basis.T * 2.0**-first
-    row_matrix = basis * 2.0**-second
+    row_matrix = basis.T * 2.0**-second
     width = BLOCK_SIDE * row_beats
     blocks = coefficients.view(-1, row_beats, BLOCK_VALUES)
-    out = torch.empty(blocks.shape[0], BLOCK_SIDE, width, dtype=torch.int8, device=coefficients.device)
-    step = _strips_per_piece(out)
-    factors = torch.tensor([2.0**shift for shift in shifts], dtype=torch.float32, device=coefficients.device)
+    out = torch.empty(blocks.shape[0], BLOCK_SIDE, row_beats, POINTS, dtype=torch.int8, device=coefficients.device)
+    step = _strips_per_piece(out.shape[0], width)
+    factors = torch.tensor([2.0**shift for shift in shifts], dtype=torch.float64, device=coefficients.device)
     table = factors.repeat(step, row_beats, 1)
     for begin in range(0, blocks.shape[0], step):
         piece = blocks[begin : begin + step]
         if begin == 0 or piece.shape[0] < step:
-            scaled = torch.empty(piece.shape, device=coefficients.device)
             wide = torch.empty(piece.numel() // POINTS, POINTS, dtype=torch.float64, device=coefficients.device)
             columns = torch.empty(POINTS, piece.numel() // POINTS, dtype=torch.float64, device=coefficients.device)
-            runs, by_column = columns.view(-1, POINTS), wide.T
-            result = torch.empty(BLOCK_SIDE, piece.shape[0], width, dtype=torch.int8, device=coefficients.device)
-            factor = table[: piece.shape[0]]
+            samples, by_column, by_row = torch.empty_like(columns), wide.T, columns.view(-1, POINTS).T
+            # Axes of the result: column in the block, row in the strip, strip, block.
+            result = torch.empty(POINTS, POINTS, *piece.shape[:2], dtype=torch.int8, device=coefficients.device)
+            scaled, factor = wide.view(piece.shape), table[: piece.shape[0]]
         scaled.copy_(piece).mul_(factor).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
-        wide.copy_(scaled.view(wide.shape))
         torch.mm(column_matrix, by_column, out=columns)
         columns.add_(0.5).floor_()
-        torch.mm(runs, row_matrix, out=wide)
-        result.copy_(wide.add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX).view(result.shape))
-        out[begin : begin + step].copy_(result.transpose(0, 1))
+        torch.mm(row_matrix, by_row, out=samples)
+        result.copy_(samples.add_(0.5).floor_().clamp_(VALUE_MIN, VALUE_MAX).view(result.shape))
+        copy_permuted(out[begin : begin + step], result.permute(2, 1, 3, 0))
     return out.view(-1, width)
 
 
-def _strips_per_piece(strips: Tensor) -> int:
-    """Strips (S, 8, width) that are handled together."""
-    return min(max(CHUNK_VALUES // (BLOCK_SIDE * strips.shape[2]), 1), strips.shape[0])
+def _strips_per_piece(strips: int, width: int) -> int:
+    """Strips of 8 rows of ``width`` values that are handled together."""
+    return min(max(CHUNK_VALUES // (BLOCK_SIDE * width), 1), strips)

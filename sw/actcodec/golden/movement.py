@@ -24,9 +24,9 @@ def spread(values: Tensor, present: Tensor) -> Tensor:
     return full.masked_scatter_(present, values)
 
 
-def copy_transposed(target: Tensor, source: Tensor) -> None:
-    """Copy ``source`` (m, n) into ``target`` (n, m), same dtype."""
+def copy_permuted(target: Tensor, source: Tensor) -> None:
+    """Copy between differently strided views of one shape and dtype."""
     if target.device.type == "cpu":
-        np.copyto(target.numpy(), source.numpy().T)
+        np.copyto(target.numpy(), source.numpy())
     else:
-        target.copy_(source.T)
+        target.copy_(source)

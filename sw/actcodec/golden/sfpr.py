@@ -19,7 +19,7 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 #: What to do with NaN and infinity in the input.
 NONFINITE_POLICIES = ("raise", "saturate")
 #: Values handled at a time: the working set stays in a core's second-level cache.
-CHUNK_VALUES = 1 << 15
+CHUNK_VALUES = 1 << 16
 
 
 class NonFiniteError(UserError, ValueError):
