@@ -47,6 +47,10 @@ class AlignmentBuffer(wiring.Component):
     Latency: a tile and 2 cycles. One transfer per cycle at both ends.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+    row_beats: Signal
+
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
         super().__init__(
@@ -60,6 +64,7 @@ class AlignmentBuffer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words = 2 * BLOCK_SIDE * TILE_BLOCKS
+        memory: Memory
         m.submodules.memory = memory = Memory(shape=LANES * VALUE_BITS, depth=words, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Positions in the sequence of beats that leave, modulo twice the memory.

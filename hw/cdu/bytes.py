@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Flow, In, Member, Out
 from cdu_spec.geometry import PACKED_BYTES
 
 from cdu.streams import ByteWindow, Chunk
@@ -31,6 +33,9 @@ class BytePacker(wiring.Component):
 
     Latency 1 cycle. One chunk per cycle; the last one of a job takes two when it does not fit the last word.
     """
+
+    i: stream.Interface
+    o: stream.Interface
 
     def __init__(self) -> None:
         super().__init__({"i": In(stream.Signature(Chunk())), "o": Out(stream.Signature(Word()))})
@@ -91,6 +96,14 @@ class ByteUnpacker(wiring.Component):
     Latency 1 cycle; 16 bytes per cycle.
     """
 
+    i: stream.Interface
+    discard: Signal
+    start: Signal
+    done: Signal
+    short: Signal
+    surplus: Signal
+    window: Any
+
     def __init__(self) -> None:
         super().__init__(
             {
@@ -98,7 +111,7 @@ class ByteUnpacker(wiring.Component):
                 "window": Out(ByteWindow),
                 "discard": In(1),
                 "start": In(1),
-                "done": Out(1, init=1),
+                "done": Member(Flow.Out, 1, init=1),
                 "short": Out(1),
                 "surplus": Out(1),
             }

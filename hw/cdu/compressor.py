@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -45,6 +47,12 @@ class Compressor(wiring.Component):
     Rate: 8 values per cycle in every mode, for any content, with no bubble between blocks.
     """
 
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    nonfinite: Signal
+
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         super().__init__(
@@ -65,7 +73,8 @@ class Compressor(wiring.Component):
         m.submodules.encoder = encoder = PayloadEncoder(self.config)
 
         # One job at a time: from its descriptor to its last word.
-        job, busy, start = Signal(Job()), Signal(), Signal()
+        job: Any = Signal(Job())
+        busy, start = Signal(), Signal()
         m.d.comb += [self.job.ready.eq(~busy), start.eq(self.job.valid & self.job.ready)]
         with m.If(start):
             m.d.sync += [job.eq(self.job.payload), busy.eq(1)]

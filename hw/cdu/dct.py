@@ -34,6 +34,9 @@ class DctPass(wiring.Component):
     Ports: ``i``, ``o`` streams of 8 signed values. Latency 2 cycles, 1 without the output register; one transfer per cycle.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     def __init__(self, input_bits: int, const_bits: int, shift: int, registered: bool = True) -> None:
         self.input_bits, self.const_bits, self.shift, self.registered = input_bits, const_bits, shift, registered
         self.latency = 2 if registered else 1
@@ -104,6 +107,9 @@ class Dct(wiring.Component):
 
     Latency 11 cycles from the first row to the first column.
     """
+
+    i: stream.Interface
+    o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -48,6 +50,13 @@ class Decompressor(wiring.Component):
     per block, at most 9 of the 16 bytes per cycle that its port carries.
     """
 
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    truncated: Signal
+    surplus: Signal
+
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         super().__init__(
@@ -69,7 +78,8 @@ class Decompressor(wiring.Component):
         m.submodules.inverse_sfpr = inverse_sfpr = InverseSfpr(self.config)
 
         # One job at a time: from its descriptor until its last row has left and its last word has come.
-        job, busy, start, begin = Signal(Job()), Signal(), Signal(), Signal()
+        job: Any = Signal(Job())
+        busy, start, begin = Signal(), Signal(), Signal()
         undelivered = Signal(BEATS_BITS)
         m.d.comb += [self.job.ready.eq(~busy), start.eq(self.job.valid & self.job.ready)]
         m.d.sync += begin.eq(start)

@@ -33,6 +33,9 @@ class IdctPass(wiring.Component):
     Ports: ``i``, ``o`` streams of 8 signed values. Latency 3 cycles, one transfer per cycle.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     latency = 3
 
     def __init__(self, input_bits: int, const_bits: int, shift: int, saturate_bits: int | None = None) -> None:
@@ -101,6 +104,9 @@ class Idct(wiring.Component):
 
     Latency 14 cycles from the first column to the first row, no bubble between blocks.
     """
+
+    i: stream.Interface
+    o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)

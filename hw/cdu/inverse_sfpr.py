@@ -32,6 +32,9 @@ class InverseSfpr(wiring.Component):
     Latency 3 cycles, one transfer per cycle.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     latency = 3
 
     def __init__(self, config: CduConfig) -> None:

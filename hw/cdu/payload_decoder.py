@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -40,6 +42,15 @@ class PayloadDecoder(wiring.Component):
 
     One row per cycle for any content, as long as 16 bytes per cycle are offered.
     """
+
+    i: stream.Interface
+    o: stream.Interface
+    start: Signal
+    beats: Signal
+    idle: Signal
+    truncated: Signal
+    surplus: Signal
+    mode: Any
 
     def __init__(self, config: CduConfig) -> None:
         self.modes = config.built_modes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -34,6 +36,10 @@ class PayloadEncoder(wiring.Component):
 
     One row per cycle for any content.
     """
+
+    i: stream.Interface
+    o: stream.Interface
+    mode: Any
 
     def __init__(self, config: CduConfig) -> None:
         self.modes = config.built_modes

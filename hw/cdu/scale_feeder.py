@@ -38,6 +38,13 @@ class ScaleFeeder(wiring.Component):
     Latency 0. One transfer per cycle, as long as ``scales`` gives one per beat where every beat needs one.
     """
 
+    scales: stream.Interface
+    o: stream.Interface
+    start: Signal
+    in_tiles: Signal
+    row_beats: Signal
+    channel_rows: Signal
+
     def __init__(self) -> None:
         super().__init__(
             {
@@ -52,6 +59,7 @@ class ScaleFeeder(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        kept: Memory
         m.submodules.kept = kept = Memory(shape=FP32_BITS, depth=BLOCK_SIDE, init=[])
         write, read = kept.write_port(), kept.read_port(domain="comb")
         current = Signal(FP32_BITS)  # scale of the channel that the last row belonged to

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -47,12 +49,12 @@ class Unpacked(data.StructLayout):
         )
 
 
-def unpack(m: Module, bits: Value, dtype: Dtype, name: str) -> data.View[Unpacked]:
-    """The fields of a bit pattern, combinationally."""
+def unpack(m: Module, bits: Value, dtype: Dtype, name: str) -> Any:
+    """The fields (:class:`Unpacked`) of a bit pattern, combinationally."""
     fraction = bits[: dtype.fraction_bits]
     exponent = bits[dtype.fraction_bits : -1]
     special, subnormal = exponent.all(), exponent == 0
-    fields = Signal(Unpacked(dtype), name=name)
+    fields: Any = Signal(Unpacked(dtype), name=name)
     m.d.comb += [
         fields.sign.eq(bits[-1]),
         fields.infinite.eq(special & (fraction == 0)),
@@ -99,6 +101,9 @@ class Sfpr(wiring.Component):
     Latency 3 cycles, one transfer per cycle.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     latency = 3
 
     def __init__(self, config: CduConfig) -> None:
@@ -140,8 +145,8 @@ class Sfpr(wiring.Component):
             # 2: align; only exponents from LEAST to MOST give something between a half and the saturated value
             right = Signal(range(_REACH + 1), name=f"right{lane}")
             m.d.comb += right.eq((_MOST - exponent_sum)[: len(right)])
-            window = Cat(product[:-_WINDOW].any(), product[-_WINDOW:])
-            lost = Const(0, 1)
+            window: Value = Cat(product[:-_WINDOW].any(), product[-_WINDOW:])
+            lost: Value = Const(0, 1)
             for place in range(len(right)):
                 distance = 1 << place
                 lost = lost | (right[place] & window[:distance].any())

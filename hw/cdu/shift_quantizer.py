@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -49,6 +51,10 @@ class ShiftQuantizer(wiring.Component):
 
     Latency 1 cycle, one transfer per cycle. Columns are counted from reset; a job is a whole number of blocks.
     """
+
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
 
     latency = 1
 
@@ -99,6 +105,10 @@ class InverseShiftQuantizer(wiring.Component):
 
     Latency 1 cycle, one transfer per cycle.
     """
+
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
 
     latency = 1
 

@@ -28,6 +28,9 @@ class Transposer(wiring.Component):
     Ports: ``i``, ``o`` streams of 8 values of ``signed(width)``. Latency 8 cycles.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     latency = 8
 
     def __init__(self, width: int) -> None:

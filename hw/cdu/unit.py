@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
@@ -17,6 +19,9 @@ class Cdu(wiring.Component):
     Ports ``compress`` and ``decompress`` are those of :class:`~cdu.compressor.Compressor` and
     :class:`~cdu.decompressor.Decompressor`, which work independently.
     """
+
+    compress: Any
+    decompress: Any
 
     def __init__(self, config: CduConfig) -> None:
         self.compressor, self.decompressor = Compressor(config), Decompressor(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -63,6 +64,9 @@ class ZvcEncoder(wiring.Component):
     Latency 9 cycles, a block every 8 cycles without a bubble.
     """
 
+    i: stream.Interface
+    o: stream.Interface
+
     latency = 9
 
     def __init__(self) -> None:
@@ -75,8 +79,8 @@ class ZvcEncoder(wiring.Component):
 
         values = self.i.payload["values"]
         mask = Cat(*(values[lane] != 0 for lane in range(LANES)))
-        rows = Signal(data.ArrayLayout(_ROW_BITS, BLOCK_SIDE), reset_less=True)
-        masks = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)
+        rows: Any = Signal(data.ArrayLayout(_ROW_BITS, BLOCK_SIDE), reset_less=True)
+        masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)
         last = Signal(BLOCK_SIDE, reset_less=True)
         with m.If(shift):
             m.d.sync += [
@@ -129,6 +133,14 @@ class ZvcDecoder(wiring.Component):
         High for a cycle before a job begins.
     """
 
+    window: Signal
+    need: Signal
+    step: Signal
+    yields: Signal
+    final: Signal
+    start: Signal
+    values: Any
+
     def __init__(self) -> None:
         super().__init__(
             {
@@ -144,7 +156,7 @@ class ZvcDecoder(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        masks = Signal(data.ArrayLayout(LANES, BLOCK_SIDE))  # of the rows to come
+        masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE))  # of the rows to come
         row = Signal(range(BLOCK_SIDE))
         count = popcount(masks[0])
         fetches_mask = (row == BLOCK_SIDE - 1) & ~self.final
