@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import Flow, In, Member, Out
+from amaranth.lib.wiring import In, Out
 from cdu_spec.geometry import PACKED_BYTES
 
 from cdu.streams import ByteWindow, Chunk
@@ -84,8 +84,8 @@ class ByteUnpacker(wiring.Component):
         :data:`cdu.streams.ByteWindow`. When the last word is used up, zeros are handed out without end.
     discard
         Throw away what is held, and words up to and including the last one.
-    done
-        The last word of the job has come; high from reset, cleared by ``start``.
+    expecting
+        The last word of the job has not come yet; set by ``start``.
     short
         Zeros are being taken in place of bytes that never came, in this cycle.
     surplus
@@ -99,7 +99,7 @@ class ByteUnpacker(wiring.Component):
     i: stream.Interface
     discard: Signal
     start: Signal
-    done: Signal
+    expecting: Signal
     short: Signal
     surplus: Signal
     window: Any
@@ -111,7 +111,7 @@ class ByteUnpacker(wiring.Component):
                 "window": Out(ByteWindow),
                 "discard": In(1),
                 "start": In(1),
-                "done": Member(Flow.Out, 1, init=1),
+                "expecting": Out(1),
                 "short": Out(1),
                 "surplus": Out(1),
             }
@@ -127,25 +127,25 @@ class ByteUnpacker(wiring.Component):
 
         m.d.comb += [
             self.window.data.eq(held[:_WORD_BITS]),
-            self.window.available.eq(Mux(self.done | (level > PACKED_BYTES), PACKED_BYTES, level[: len(take)])),
+            self.window.available.eq(Mux(~self.expecting | (level > PACKED_BYTES), PACKED_BYTES, level[: len(take)])),
             self.short.eq(take > level),
             self.surplus.eq(self.discard & ((level != 0) | (self.i.valid & self.i.ready & (word["count"] != 0)))),
         ]
         remaining = Signal.like(level)
         m.d.comb += remaining.eq(Mux(self.short, 0, level - take))
-        m.d.comb += self.i.ready.eq(~self.done & (self.discard | (remaining <= PACKED_BYTES)))
+        m.d.comb += self.i.ready.eq(self.expecting & (self.discard | (remaining <= PACKED_BYTES)))
         rest = held >> (take << 3)
         fresh = Cat(word["data"] & valid_bytes, Const(0, _WORD_BITS)) << (remaining << 3)
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [
                 held.eq(rest | fresh[: 2 * _WORD_BITS]),
                 level.eq(remaining + word["count"]),
-                self.done.eq(word["last"]),
+                self.expecting.eq(~word["last"]),
             ]
         with m.Else():
             m.d.sync += [held.eq(rest), level.eq(remaining)]
         with m.If(self.discard | self.start):
             m.d.sync += [held.eq(0), level.eq(0)]
         with m.If(self.start):
-            m.d.sync += self.done.eq(0)
+            m.d.sync += self.expecting.eq(1)
         return m

@@ -79,7 +79,7 @@ class PayloadDecoder(wiring.Component):
         need, yields, values = Signal(range(PACKED_BYTES + 1)), Signal(init=1), Signal(Beat)
         step = decoding & advance & (window.available >= need)
         m.d.comb += [
-            self.idle.eq(~decoding & ~self.o.valid & unpacker.done),
+            self.idle.eq(~decoding & ~self.o.valid & ~unpacker.expecting),
             unpacker.start.eq(self.start),
             unpacker.discard.eq(~decoding),
             window.take.eq(Mux(step, need, 0)),
