@@ -7,5 +7,15 @@
 """
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
+from actcodec.training import Policy, Rule, Statistics, compress_activations
 
-__all__ = ["Compressed", "codec", "decompress", "from_bytes"]
+__all__ = [
+    "Compressed",
+    "Policy",
+    "Rule",
+    "Statistics",
+    "codec",
+    "compress_activations",
+    "decompress",
+    "from_bytes",
+]

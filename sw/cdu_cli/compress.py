@@ -13,6 +13,7 @@ from cdu_spec.bitstream import Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
+from rich.console import Console
 
 from cdu_cli.options import JsonOption, write_json
 
@@ -50,8 +51,9 @@ def compress(
     given = {"dqt": dqt, "S": scale_s, "nonfinite": nonfinite}
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
     array = _load(source)
-    packed = chosen.compress(torch.from_numpy(array))
-    write_whole(target, packed.to_bytes())
+    with Console(stderr=True).status(f"compressing {source}"):
+        packed = chosen.compress(torch.from_numpy(array))
+        write_whole(target, packed.to_bytes())
     ratio = array.nbytes / packed.nbytes
     print(f"{target}: {packed.nbytes} bytes from {array.nbytes}, ratio {ratio:.2f}", file=sys.stderr)
     result: dict[str, Any] = {
@@ -82,8 +84,9 @@ def decompress(
     except OSError as error:
         raise UserError(f"cannot read {source}: {error.strerror}") from None
     try:
-        packed = actcodec.from_bytes(stream)
-        values = packed.decompress()
+        with Console(stderr=True).status(f"decompressing {source}"):
+            packed = actcodec.from_bytes(stream)
+            values = packed.decompress()
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     if packed.header.dtype is Dtype.BF16:

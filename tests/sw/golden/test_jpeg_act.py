@@ -77,3 +77,20 @@ def test_ties_away_factor_is_right_for_every_coefficient(shift):
     factor = torch.tensor(2.0**-shift * (1 + 2.0**-11), dtype=torch.float32)
     fast = (c.float() * factor).clamp(-128, 127).round().to(torch.int8)
     assert torch.equal(fast, quantize(c.to(torch.int16), torch.tensor(shift), Rounding.HALF_AWAY))
+
+
+def test_settings_of_the_training_loop_do_not_matter():
+    """Autocast and reduced matmul precision change float32 products; the golden model must not notice."""
+    matrix = matrix_of("noise", 64, 64, 2)
+    shifts = [3] * 64
+    expected = jpeg_act.forward(matrix, shifts, 12, 2, Rounding.HALF_AWAY)
+    back, coefficients = jpeg_act.inverse(expected, 8, shifts, 12, 2), dct(blocks.tiles(matrix))
+    precision = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert torch.equal(jpeg_act.forward(matrix, shifts, 12, 2, Rounding.HALF_AWAY), expected)
+            assert torch.equal(jpeg_act.inverse(expected, 8, shifts, 12, 2), back)
+            assert torch.equal(dct(blocks.tiles(matrix)), coefficients)
+    finally:
+        torch.set_float32_matmul_precision(precision)
