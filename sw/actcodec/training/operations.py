@@ -160,7 +160,8 @@ def is_parameter(x: Any) -> bool:
 
 def low_precision_copy(x: Tensor, operation: Operation) -> Tensor | None:
     """The argument of which ``x`` is autocast's copy, for copies that bear no ``grad_fn`` (inputs, frozen weights)."""
-    if not torch.is_autocast_enabled(x.device.type) or x.dtype != torch.get_autocast_dtype(x.device.type):
+    if x.dtype not in (torch.bfloat16, torch.float16):
         return None
     shapes = (x.shape, x.shape[::-1])
-    return next((arg for arg in operation.tensors() if arg.dtype != x.dtype and arg.shape in shapes), None)
+    wider = (arg for arg in operation.tensors() if arg.dtype == torch.float32)
+    return next((arg for arg in wider if arg.shape in shapes), None)

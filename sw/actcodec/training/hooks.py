@@ -1,0 +1,278 @@
+"""``compress_activations``: a training step whose saved activations are compressed between forward and backward."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import torch
+from actcodec.codecs import Codec
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from actcodec.training.cache import TensorCache
+from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
+from actcodec.training.layout import Layout
+from actcodec.training.operations import (
+    UNKNOWN,
+    WEIGHTED,
+    OperationTracker,
+    is_parameter,
+    leaf_of,
+    low_precision_copy,
+    producer,
+)
+from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
+from actcodec.training.policy import policy as policy_of
+from actcodec.training.statistics import Statistics, TensorRecord
+
+
+@contextmanager
+def compress_activations(
+    model: nn.Module,
+    codec: str | Policy | Codec = "jpeg-act",
+    *,
+    measure_error: bool = False,
+    codec_factory: CodecFactory | None = None,
+    **options: Any,
+) -> Iterator[Statistics]:
+    """Compress what autograd saves while the context is open; gradients come from the reconstructions.
+
+    >>> import torch, actcodec
+    >>> model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+    >>> with actcodec.compress_activations(model, "jpeg-act", S=1.125) as stats:
+    ...     loss = model(torch.rand(4, 1, 18, 18)).sum()
+    >>> loss.backward()
+    >>> stats.ratio > 4
+    True
+
+    The model is not changed and nothing global is: the context works by ``torch.autograd.graph.saved_tensors_hooks`` and a
+    ``TorchFunctionMode``, both of this thread only. Backward may run outside the context, on any thread, and more than once.
+    Under ``no_grad`` nothing is saved, so nothing is packed. Of nested contexts the innermost one packs.
+
+    Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
+    normalisation layers, integers, boolean masks and dropout masks (one bit per value), tensors of rank 0 and 1, subclasses
+    of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
+    raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
+
+    A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
+    the values replace the signs for both.
+
+    Parameters
+    ----------
+    model
+        Its parameters and buffers are recognised; its module names go to the policy and the statistics.
+    codec
+        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``brc``, ``none``: the policies of that name), a
+        :class:`Policy`, or a codec object for every activation that fits it.
+    measure_error
+        Decompress at once and record the relative error of every tensor.
+    codec_factory
+        ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
+    options
+        Options of the named codec.
+
+    Raises UserError for unknown codecs and options. In forward, a codec's errors (NaN in an activation) pass through.
+    """
+    session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
+    with session.tracker, saved_tensors_hooks(session.pack, session.unpack):
+        yield session.statistics
+
+
+class _Saved:
+    """What the graph holds in place of one distinct saved tensor."""
+
+    __slots__ = ("__weakref__", "form", "is_mask", "record")
+
+    def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False) -> None:
+        self.form = form
+        self.record = record
+        self.is_mask = signs
+
+
+class _Session:
+    """State of one context."""
+
+    def __init__(self, model: nn.Module, policy: Policy, measure_error: bool) -> None:
+        self.tracker = OperationTracker()
+        self.statistics = Statistics()
+        self._policy = policy
+        self._measure_error = measure_error
+        self._cache: TensorCache[_Saved] = TensorCache()
+        self._module_names = {id(module): name for name, module in model.named_modules()}
+        # The storages themselves are held, so that their addresses mean nothing else while the context is open.
+        self._fixed = {
+            storage._cdata: storage
+            for tensor in (*model.parameters(), *model.buffers())
+            if (storage := _storage(tensor)) is not None
+        }
+
+    def pack(self, x: Tensor) -> _Saved:
+        """Pack hook: the kept form of a tensor that autograd saves."""
+        with _plain_torch():
+            return self._pack(x)
+
+    def unpack(self, saved: _Saved) -> Tensor:
+        """Unpack hook: the tensor for backward; the same values however often it is called."""
+        form = saved.form
+        if isinstance(form, Exact):
+            return form.tensor()
+        with _plain_torch(), torch.no_grad():
+            return form.tensor()
+
+    def _pack(self, x: Tensor) -> _Saved:
+        if _storage(x) is None or x.numel() == 0 or self._is_parameter(x):
+            return _Saved(Exact(x))
+        found = self._cache.get(x)
+        if found is not None and found.record is None:
+            return found
+        saved = self._add_user(x, found) if found is not None else self._first(x)
+        if saved is not found:
+            self._cache.put(x, saved)
+        return saved
+
+    def _first(self, x: Tensor) -> _Saved:
+        if not x.is_floating_point():
+            return _Saved((Bits.of(x) if x.dtype == torch.bool else None) or Exact(x))
+        if x.ndim < 2:
+            return _Saved(Exact(x))
+        tensor = self._facts(x)
+        if self._is_auxiliary(x):
+            # Made inside the operation and not differentiable: dropout's mask, or a statistic.
+            mask = Bits.of(x) if tensor.consumer in ("dropout", "mul") else None
+            if mask is None:
+                return _Saved(Exact(x))
+            return _Saved(mask, self._record(x, replace(tensor, producer="mask"), "bits", mask))
+        if tensor.consumer == "mul" and not x.requires_grad and (mask := Bits.of(x)) is not None:
+            return _Saved(mask, self._record(x, replace(tensor, producer="mask"), "bits", mask))
+        return self._compressed(x, tensor, self._codec_for(x, tensor))
+
+    def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:
+        unsuitable = Layout.of(x).overlaps or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+        return None if unsuitable else self._policy.choose(tensor)
+
+    def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
+        form: Form = Exact(x) if codec is None else Coded(x, codec)
+        record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
+        return _Saved(form, record, codec is not None and signs_only(codec))
+
+    def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
+        """Another operation saves a tensor that is already kept: the stronger form serves both."""
+        assert saved.record is not None
+        tensor = self._facts(x)
+        if isinstance(saved.form, (Coded, Bits)):
+            codec = self._codec_for(x, tensor)
+            wants_exact = codec is None and isinstance(saved.form, Coded)
+            wants_values = codec is not None and saved.is_mask and not signs_only(codec)
+            if wants_exact or wants_values:
+                stronger = self._compressed(x, tensor, codec)
+                assert stronger.record is not None
+                self.statistics.records.pop()
+                saved.form, saved.is_mask = stronger.form, stronger.is_mask
+                saved.record.codec = stronger.record.codec
+                saved.record.bytes_compressed = stronger.record.bytes_compressed
+                saved.record.relative_error = stronger.record.relative_error
+        if tensor.consumer not in saved.record.saved_by:
+            saved.record.saved_by += (tensor.consumer,)
+        return saved
+
+    def _record(self, x: Tensor, tensor: SavedTensor, codec: str, form: Form) -> TensorRecord:
+        record = TensorRecord(
+            name=tensor.module,
+            op=tensor.producer,
+            shape=tensor.shape,
+            dtype=str(x.dtype).removeprefix("torch."),
+            codec=codec,
+            bytes_original=distinct_bytes(x),
+            bytes_compressed=form.nbytes,
+            relative_error=_relative_error(x, form.tensor(), codec) if self._measure_error else None,
+            saved_by=(tensor.consumer,),
+        )
+        self.statistics.records.append(record)
+        return record
+
+    def _facts(self, x: Tensor) -> SavedTensor:
+        operation = self.tracker.current
+        consumer = UNKNOWN if operation is None else operation.name
+        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(sys._getframe(1)))
+
+    def _module_name(self, frame: FrameType | None) -> str:
+        """Name of the innermost module whose forward is on the call stack.
+
+        Reading the stack leaves the model alone: hooks on its modules would change it, and disturb other threads.
+        """
+        call = nn.Module._call_impl.__code__
+        while frame is not None:
+            if frame.f_code is call:
+                name = self._module_names.get(id(frame.f_locals["self"]))
+                if name is not None:
+                    return name
+            frame = frame.f_back
+        return ""
+
+    def _is_parameter(self, x: Tensor) -> bool:
+        """Whether ``x`` is a parameter or buffer, or a rearranged or converted copy of one."""
+        if is_parameter(x) or self._is_fixed(x):
+            return True
+        leaf = leaf_of(x)
+        if leaf is not None and (is_parameter(leaf) or self._is_fixed(leaf)):
+            return True
+        operation = self.tracker.current
+        if operation is None:
+            return False
+        tensors = list(operation.tensors())
+        weights = tensors[1:] if operation.name in WEIGHTED and len(tensors) > 1 else []
+        weights = [weight for weight in weights if not _same_storage(weight, tensors[0])]
+        weights += [tensor for tensor in tensors if is_parameter(tensor)]
+        if any(_same_storage(x, weight) for weight in weights):
+            return True
+        copied = low_precision_copy(x, operation) if x.grad_fn is None and not x.requires_grad else None
+        return copied is not None and any(copied is weight for weight in weights)
+
+    def _is_fixed(self, x: Tensor) -> bool:
+        storage = _storage(x)
+        return storage is not None and storage._cdata in self._fixed
+
+    def _is_auxiliary(self, x: Tensor) -> bool:
+        """Whether the running operation made ``x`` for its own use: without history, and none of its arguments."""
+        operation = self.tracker.current
+        if operation is None or x.grad_fn is not None or x.requires_grad:
+            return False
+        return low_precision_copy(x, operation) is None and not any(_same_storage(x, arg) for arg in operation.tensors())
+
+
+def _storage(x: Tensor) -> torch.UntypedStorage | None:
+    """The storage of a plain strided tensor with memory; None for every other kind."""
+    if type(x) not in (Tensor, nn.Parameter) or x.layout != torch.strided or x.is_meta or x.is_quantized:
+        return None
+    return x.untyped_storage()
+
+
+def _same_storage(x: Tensor, y: Tensor) -> bool:
+    mine, other = _storage(x), _storage(y)
+    return mine is not None and other is not None and mine._cdata == other._cdata
+
+
+@contextmanager
+def _plain_torch() -> Iterator[None]:
+    """Torch without function modes and autocast, which must not reach into a codec's arithmetic."""
+    with ExitStack() as stack:
+        stack.enter_context(torch._C.DisableTorchFunction())
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
+
+
+def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, which is all that it is asked for."""
+    exact, got = x.detach().double(), y.double()
+    if codec == "brc":
+        exact = (exact > 0).double()
+    norm = float(torch.linalg.vector_norm(exact))
+    error = float(torch.linalg.vector_norm(exact - got))
+    return error / norm if norm else error

@@ -1,0 +1,111 @@
+"""What compression did to the memory of a training step: bytes, ratio and error, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class TensorRecord:
+    """One distinct activation that autograd saved."""
+
+    name: str  #: module in whose forward it was first saved
+    op: str  #: operation that produced it
+    shape: tuple[int, ...]
+    dtype: str
+    codec: str  #: a codec's name, ``exact``, or ``bits`` (a float mask in one bit per value)
+    bytes_original: int
+    bytes_compressed: int
+    relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
+    saved_by: tuple[str, ...] = ()  #: operations that saved it
+
+
+class Statistics:
+    """Account of all activations saved while the context was open.
+
+    An activation is a floating-point tensor of rank 2 or more that autograd saved and that is no parameter, buffer or
+    statistic; a float dropout mask is one. A tensor that several operations save counts once. Values repeated by expansion
+    count once.
+    """
+
+    def __init__(self, records: Iterable[TensorRecord] = ()) -> None:
+        self.records = list(records)
+
+    @property
+    def bytes_original(self) -> int:
+        """Bytes of the distinct activations as autograd would have kept them."""
+        return sum(record.bytes_original for record in self.records)
+
+    @property
+    def bytes_compressed(self) -> int:
+        """Bytes kept for the same tensors, headers and scales included."""
+        return sum(record.bytes_compressed for record in self.records)
+
+    @property
+    def ratio(self) -> float:
+        """``bytes_original / bytes_compressed``; 1.0 when nothing was saved."""
+        kept = self.bytes_compressed
+        return self.bytes_original / kept if kept else 1.0
+
+    @property
+    def tensors(self) -> list[dict[str, Any]]:
+        """One row per layer in the order of the forward pass; tensors of several steps are summed.
+
+        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio, relative_error (the mean; None
+        when it was not measured).
+        """
+        groups: dict[tuple[Any, ...], list[TensorRecord]] = {}
+        for record in self.records:
+            key = (record.name, record.op, record.shape, record.dtype, record.codec)
+            groups.setdefault(key, []).append(record)
+        return [_row(records) for records in groups.values()]
+
+    def table(self) -> str:
+        """The rows of :attr:`tensors` and their sum as a text table."""
+        heading = ("module", "operation", "shape", "codec", "bytes", "kept", "ratio", "error")
+        rows = [heading]
+        for row in self.tensors:
+            error = row["relative_error"]
+            rows.append(
+                (
+                    row["name"] or "-",
+                    row["op"],
+                    "x".join(map(str, row["shape"])),
+                    row["codec"],
+                    str(row["bytes_original"]),
+                    str(row["bytes_compressed"]),
+                    f"{row['ratio']:.2f}",
+                    "-" if error is None else f"{error:.4f}",
+                )
+            )
+        rows.append(("all", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(heading))]
+        left = 4  # texts to the left, numbers to the right
+        return "\n".join(
+            "  ".join(
+                text.ljust(width) if column < left else text.rjust(width)
+                for column, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+
+def _row(records: list[TensorRecord]) -> dict[str, Any]:
+    first = records[0]
+    original = sum(record.bytes_original for record in records)
+    kept = sum(record.bytes_compressed for record in records)
+    errors = [record.relative_error for record in records if record.relative_error is not None]
+    return {
+        "name": first.name,
+        "op": first.op,
+        "shape": list(first.shape),
+        "dtype": first.dtype,
+        "codec": first.codec,
+        "count": len(records),
+        "bytes_original": original,
+        "bytes_compressed": kept,
+        "ratio": original / kept,
+        "relative_error": sum(errors) / len(errors) if errors else None,
+    }
