@@ -1,6 +1,8 @@
-"""Settings of the property tests: no deadline, because test machines are shared; failures print how to repeat them."""
+"""Settings for shared test machines: one thread, and no deadline for property tests; failures print how to repeat them."""
 
+import torch
 from hypothesis import settings
 
+torch.set_num_threads(1)
 settings.register_profile("shared", deadline=None, print_blob=True)
 settings.load_profile("shared")

@@ -1,7 +1,7 @@
 """Two-dimensional 8x8 DCT in integers, forward and inverse.
 
 The integer matrix and the shifts are those of :mod:`cdu_spec.dct`. Products are taken in float64, where every
-intermediate (below 2**36) is exact, so the results are integers by construction.
+intermediate (below 2**34) is exact, so the results are integers by construction.
 """
 
 from __future__ import annotations
