@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.bitstream import Dtype, Mode
-from cdu_spec.geometry import COEFFICIENT_BITS
 from cdu_spec.errors import UserError
-from cdu_spec.rounding import Rounding
+from cdu_spec.geometry import COEFFICIENT_BITS
+from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
 
 
@@ -50,7 +50,7 @@ class CduConfig:
     const_bits: int = 12
     pass1_bits: int = 2
     sample_bits: int = 8
-    rounding: str = Rounding.HALF_AWAY.value
+    rounding: str = DEFAULT_ROUNDING.value
     modes: tuple[str, ...] = tuple(mode.label for mode in Mode)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,8 @@ class CduConfig:
     @property
     def coefficient_bits(self) -> int:
         """Bits of a DCT coefficient, sign included: 12, or as many for the IEEE 1180 build (whose 9-bit samples are the
-        clipped outputs of a transform that accepts 12-bit coefficients too)."""
+        clipped outputs of a transform that accepts 12-bit coefficients too).
+        """
         return COEFFICIENT_BITS
 
     @property

@@ -14,3 +14,7 @@ class Rounding(Enum):
 
     TRUNC = "trunc"
     HALF_AWAY = "half_away"
+
+
+#: Needs 2 to 9 % fewer bytes at equal error than ``HALF_AWAY`` (benchmarks/rounding_choice.py).
+DEFAULT_ROUNDING = Rounding.TRUNC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.geometry import COEFFICIENT_BITS
-from cdu_spec.rounding import Rounding
+from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
@@ -16,7 +16,7 @@ _SHIFTS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 COEFFICIENT_MIN, COEFFICIENT_MAX = -(1 << (COEFFICIENT_BITS - 1)), (1 << (COEFFICIENT_BITS - 1)) - 1
 
 
-def quantize(coefficients: Tensor, shifts: Tensor, rounding: Rounding = Rounding.HALF_AWAY) -> Tensor:
+def quantize(coefficients: Tensor, shifts: Tensor, rounding: Rounding = DEFAULT_ROUNDING) -> Tensor:
     """int8 ``sat8(round(c / 2**shift))``.
 
     Parameters

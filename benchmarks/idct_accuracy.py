@@ -1,0 +1,60 @@
+"""Accuracy of the transforms: the inverse by IEEE 1180-1990, the forward against double precision.
+
+    python benchmarks/idct_accuracy.py [--bits 12/2 13/2 ...]
+
+Prints two markdown tables: the worst of the six runs of 10 000 blocks per figure and precision (fraction bits of the constants
+/ kept between the passes), and the error of the forward transform on 100 000 random blocks of 8-bit samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+from actcodec.golden.dct import dct, idct
+from cdu_verif.ieee1180 import LIMITS, Errors, runs
+from scipy.fft import dctn
+
+
+def inverse_errors(const_bits: int, pass1_bits: int) -> list[Errors]:
+    """The errors of all six runs."""
+    found = []
+    for run in runs():
+        coefficients, reference = run.stimulus()
+        samples = idct(torch.from_numpy(coefficients.astype(np.int16)), const_bits, pass1_bits, sample_bits=9)
+        found.append(Errors.of(samples.numpy().astype(np.int64), reference))
+    return found
+
+
+def forward_error(const_bits: int, pass1_bits: int) -> tuple[float, float]:
+    """Greatest and mean square difference from the exact coefficients."""
+    samples = np.random.default_rng(0).integers(-128, 128, (100_000, 8, 8))
+    exact = dctn(samples.astype(np.float64), axes=(1, 2), norm="ortho")
+    error = dct(torch.from_numpy(samples.astype(np.int8)), const_bits, pass1_bits).numpy() - exact
+    return float(np.abs(error).max()), float((error**2).mean())
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bits", nargs="+", default=["13/2", "12/2", "11/2", "13/1", "12/1"], help="const_bits/pass1_bits")
+    precisions = [tuple(map(int, text.split("/"))) for text in parser.parse_args().bits]
+    figures = list(vars(LIMITS))
+    print("| precision |", " | ".join(name.replace("_", " ") for name in figures), "| IEEE 1180 |")
+    print("|---" * (len(figures) + 2) + "|")
+    print("| limit |", " | ".join(f"{getattr(LIMITS, name):g}" for name in figures), "| |")
+    for const_bits, pass1_bits in precisions:
+        errors = inverse_errors(const_bits, pass1_bits)
+        worst = (f"{max(getattr(error, name) for error in errors):.4g}" for name in figures)
+        verdict = "passes" if all(error.passed for error in errors) else "fails"
+        print(f"| {const_bits}/{pass1_bits} |", " | ".join(worst), f"| {verdict} |")
+    print("\n| precision | forward: greatest error | mean square error |\n|---|---|---|")
+    print("| exact coefficient, rounded | 0.5 | 0.0833 |")
+    for const_bits, pass1_bits in precisions:
+        peak, mean_square = forward_error(const_bits, pass1_bits)
+        print(f"| {const_bits}/{pass1_bits} | {peak:.3f} | {mean_square:.4f} |")
+
+
+if __name__ == "__main__":
+    main()
