@@ -133,13 +133,14 @@ def test_optl_and_optsl_are_one_for_the_shift_quantiser():
         assert streams[0] == streams[1]
 
 
-def test_smooth_maps_compress_and_come_back_closely():
+@pytest.mark.parametrize(("rounding", "bound"), [("half_away", 0.03), ("trunc", 0.05)])
+def test_smooth_maps_compress_and_come_back_closely(rounding, bound):
     grid = torch.linspace(0, 3, 32)
     x = (grid[:, None] + torch.sin(grid)[None]).expand(4, 8, 32, 32)
-    packed = actcodec.codec("jpeg-act").compress(x)
+    packed = actcodec.codec("jpeg-act", rounding=rounding).compress(x)
     assert x.numel() * 4 / packed.nbytes > 15
     assert (packed.decompress() - x).abs().max() < 0.15 * x.max()  # saturation above 127/144 of the maximum
-    assert (packed.decompress() - x)[x < 0.85 * x.max()].abs().max() < 0.03 * x.max()
+    assert (packed.decompress() - x)[x < 0.85 * x.max()].abs().max() < bound * x.max()
 
 
 def test_best_ratio_is_32():

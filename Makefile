@@ -1,0 +1,53 @@
+# make demo    the whole product once, results in build/demo
+# make test    everything that CI runs
+# Both make a virtual environment in .venv first, with the versions of constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEMO := build/demo
+# The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test lint unit verify full results clean
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/cdu list
+	$(BIN)/cdu generate --config tiny -o $(DEMO)/verilog
+	$(BIN)/cdu verify --training --steps 3 -o $(DEMO)/training
+	$(BIN)/cdu synth -o $(DEMO)/synth
+	$(BIN)/cdu train -o $(DEMO)/train
+	$(BIN)/cdu summary $(DEMO)
+
+test: lint unit verify
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/pytest -n auto
+
+verify: $(INSTALLED)
+	$(BIN)/cdu verify --level quick -o build/verify/verilator
+	$(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
+	$(BIN)/cdu verify --training --steps 3 -o build/verify/training
+
+# Long campaigns, not part of CI
+full: $(INSTALLED)
+	$(BIN)/cdu verify --level full --coverage -o build/full/verilator
+	$(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
+	$(BIN)/cdu verify --training --level full -o build/full/training
+
+results: $(INSTALLED)
+	$(BIN)/python benchmarks/results.py
+
+clean:
+	rm -rf build $(VENV)
