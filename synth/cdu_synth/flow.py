@@ -18,9 +18,11 @@ RECIPES = {
     "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
     "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
 }
+#: Gates that a net may drive before it gets buffers.
+FAN_OUT = 10
 _BEFORE = "strash\nifraig\nscorr\n"
 #: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
-_AFTER = "\ntopo\nbuffer\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
+_AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
 
 _PREPARE = """\
 read_verilog design.v
@@ -115,7 +117,10 @@ def synthesise(
         "design.v": verilog,
         "constraints": f"set_driving_cell {_driver(library)}\n",
         **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
-        **{f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period) for name, recipe in RECIPES.items()},
+        **{
+            f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period, fan_out=FAN_OUT)
+            for name, recipe in RECIPES.items()
+        },
     }
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
@@ -134,8 +139,8 @@ def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
 
 
 def register_overhead_ns(library: Library) -> float:
-    """Clock-to-output delay, with a load of four gates, and setup time of the library's smallest flip-flop."""
-    load = 4 * max(library.gate.capacitances.values())
+    """Clock-to-output delay, with the most gates that buffering leaves at a net, and setup time of the smallest flip-flop."""
+    load = FAN_OUT * max(library.gate.capacitances.values())
     found = []
     for cell in library.cells.values():
         launches = [arc for arc in cell.arcs if arc.kind == "rising_edge" and arc.target in cell.functions]
@@ -153,7 +158,7 @@ def _driver(library: Library) -> str:
     buffers = sorted(
         (cell.area, name)
         for name, cell in library.cells.items()
-        if cell.usable and len(cell.capacitances) == 1 and list(cell.functions.values()) == list(cell.capacitances)
+        if cell.usable and cell.computes(lambda value: value, inputs=1)
     )
     if not buffers:
         raise LibertyError(f"library {library.name} has no buffer: use another one")

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -97,6 +97,19 @@ class Cell:
     arcs: tuple[Arc, ...]
     setups: tuple[Arc, ...]
 
+    def computes(self, function: Callable[..., bool], inputs: int) -> bool:
+        """Whether this is a gate with so many inputs and one output, which is that function of them."""
+        if len(self.capacitances) != inputs or len(self.functions) != 1 or self.flip_flop or self.area <= 0:
+            return False
+        (text,) = self.functions.values()
+        try:
+            return all(
+                evaluate(text, dict(zip(self.capacitances, bits, strict=True))) == function(*bits)
+                for bits in product((False, True), repeat=inputs)
+            )
+        except (KeyError, ValueError):
+            return False
+
 
 @dataclass(frozen=True)
 class Library:
@@ -128,7 +141,7 @@ class Library:
 
         Raises LibertyError when the library has none.
         """
-        found = [cell for cell in self.cells.values() if cell.usable and cell.area > 0 and _is_nand2(cell)]
+        found = [cell for cell in self.cells.values() if cell.usable and cell.computes(_nand, inputs=2)]
         if not found:
             raise LibertyError(f"library {self.name} has no two-input NAND, in which areas are counted: use another one")
         return min(found, key=lambda cell: (cell.area, cell.name))
@@ -300,18 +313,8 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
     )
 
 
-def _is_nand2(cell: Cell) -> bool:
-    if len(cell.capacitances) != 2 or len(cell.functions) != 1 or cell.flip_flop:
-        return False
-    names = tuple(cell.capacitances)
-    (function,) = cell.functions.values()
-    try:
-        return all(
-            evaluate(function, dict(zip(names, bits, strict=True))) == (not all(bits))
-            for bits in product((False, True), repeat=2)
-        )
-    except (KeyError, ValueError):
-        return False
+def _nand(a: bool, b: bool) -> bool:
+    return not (a and b)
 
 
 def evaluate(function: str, values: dict[str, bool]) -> bool:

@@ -74,7 +74,7 @@ def markdown(content: dict[str, Any]) -> str:
         row = [name, f"{block['area_um2']:,.0f}", f"{block['ge'] / 1e3:.2f}", f"{block['flip_flops']:,}"]
         row += [f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
         row += [f"`{path['start']}` to `{path['end']}`, {path['cells']} cells" if path["start"] else "", block["mapping"]]
-        rows.append(row + ([f"{block['leakage_uw']:.1f}" if "leakage_uw" in block else ""] if power else []))
+        rows.append(row + ([f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     return f"""\

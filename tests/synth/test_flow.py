@@ -92,3 +92,16 @@ def test_libraries_are_searched_in_order(tiny_file, tmp_path, monkeypatch):
 def test_unknown_library_is_one_sentence(name):
     with pytest.raises(MissingToolError, match=r"no cell library 'no-such-library'|does not exist"):
         pdk.find(name)
+
+
+@pytest.mark.parametrize("name", pdk.KNOWN)
+def test_every_library_that_is_here_maps(name, block):
+    try:
+        library = pdk.find(name).read()
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    cost = flow.choose(flow.synthesise(block.verilog, block.name, library, 5.0), 5.0)
+    # The library changes the size of a gate, hardly the number of them.
+    assert 1000 < cost.ge < 4000
+    assert cost.flip_flops == 100
+    assert 0.1 < cost.critical_path_ns <= 5
