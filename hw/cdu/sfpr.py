@@ -152,7 +152,7 @@ class Sfpr(wiring.Component):
                 lost = lost | (right[place] & window[:distance].any())
                 window = Mux(right[place], window >> distance, window)
             aligned = Cat(window[0] | lost, window[1:])
-            huge = infinite | (normal & (exponent_sum > _MOST))
+            huge = infinite | (normal & ~nan & (exponent_sum > _MOST))
             tiny = nan | (exponent_sum < _LEAST)
             fixed = stage(Mux(huge, (1 << (_WINDOW + 1)) - 1, Mux(tiny, 0, aligned))[: _WINDOW + 1], "fixed")
             sign2, positive2 = stage(sign1, "sign2"), stage(positive1, "positive2")

@@ -1,1 +1,1 @@
-"""To be filled."""
+"""Verification of generated units: cocotb benches whose scoreboards are the functions of the golden model."""

@@ -1,0 +1,1 @@
+"""cocotb test modules; the runner starts them on generated Verilog."""

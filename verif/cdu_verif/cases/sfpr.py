@@ -1,0 +1,138 @@
+"""Cases of SFPR and its inverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import torch
+from actcodec.codecs.job import DTYPES
+from actcodec.golden import sfpr as golden
+from cdu_spec.bitstream import Dtype
+from cdu_spec.config import CduConfig
+from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
+from torch import Tensor
+
+from cdu_verif.cases.case import Case, Ports, generator, integers, words
+
+_PATTERN = {32: torch.int32, 16: torch.int16}
+
+
+def bit_patterns(values: Tensor) -> Tensor:
+    """Floating-point values as unsigned bit patterns, int64, same shape."""
+    bits = values.element_size() * 8
+    return values.contiguous().view(_PATTERN[bits]).to(torch.int64) & ((1 << bits) - 1)
+
+
+def _from_patterns(patterns: Tensor, dtype: Dtype) -> Tensor:
+    bits = dtype.bits
+    signed = torch.where(patterns >= 1 << (bits - 1), patterns - (1 << bits), patterns)
+    return signed.to(_PATTERN[bits]).view(DTYPES[dtype])
+
+
+def random_scales(rng: Random, scale_bits: int, count: int, low: int, high: int) -> Tensor:
+    """Positive float32 numbers with exponents ``low`` to ``high`` and ``scale_bits`` significand bits, (count,)."""
+    significand = integers(rng, 1 << (scale_bits - 1), (1 << scale_bits) - 1, count).to(torch.float64)
+    exponent = integers(rng, low, high, count)
+    return torch.ldexp(significand, exponent - (scale_bits - 1)).to(torch.float32)
+
+
+class _Sfpr:
+    def case(self, config: CduConfig, ports: Ports, name: str, values: Tensor, k: Tensor, binary: Tensor | None = None) -> Case:
+        """Beats (B, 8) of the configuration's format, multipliers (B,), and where BRC is wanted (B,)."""
+        binary = torch.zeros(len(values), dtype=torch.bool) if binary is None else binary
+        quantized = torch.where(binary[:, None], (values > 0).to(torch.int8), golden.sfpr(values, k[:, None]))
+        nonfinite = ~values.float().isfinite().all(1)
+        inputs = words(ports, "i", values=bit_patterns(values), scale=bit_patterns(k), binary=binary.long())
+        return Case(name, inputs, words(ports, "o", values=quantized, nonfinite=nonfinite.long()))
+
+    def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """Special numbers, exact ties, the edge of saturation, every exponent difference that matters."""
+        return [self.case(config, ports, name, values, k) for name, values, k in self._directed(config, rng)] + [
+            self.case(config, ports, "binary", *self._special(config, rng), torch.ones(self._special_beats, dtype=torch.bool))
+        ]
+
+    _special_beats = 64
+
+    def _special(self, config: CduConfig, rng: Random) -> tuple[Tensor, Tensor]:
+        dtype = config.dtype
+        fraction = dtype.fraction_bits
+        infinity = ((1 << dtype.exponent_bits) - 1) << fraction
+        quiet = infinity | 1 << (fraction - 1)
+        named = [0, 1, 2, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity | 1, quiet]
+        patterns = torch.tensor(named + [value | 1 << (dtype.bits - 1) for value in named])
+        picks = patterns[integers(rng, 0, len(patterns) - 1, self._special_beats, 8)]
+        low = -SCALE_EXPONENT_LIMIT
+        k = random_scales(rng, config.scale_bits, self._special_beats, low, SCALE_EXPONENT_LIMIT - 1)
+        k[:8], k[8:16] = 2.0**low, 2.0**SCALE_EXPONENT_LIMIT
+        return _from_patterns(picks, dtype), k
+
+    def _directed(self, config: CduConfig, rng: Random) -> Iterator[tuple[str, Tensor, Tensor]]:
+        torch_dtype = DTYPES[config.dtype]
+        yield ("special_numbers", *self._special(config, rng))
+        halves = torch.arange(-264, 264).to(torch.float64) / 2
+        for exponent in (0, 3, 7):
+            k = torch.full((len(halves) // 8,), 2.0**exponent)
+            yield f"ties_k_{exponent}", (halves * 2.0**-exponent).reshape(-1, 8).to(torch_dtype), k
+        # One unit in the last place around every tie and around the edges of saturation.
+        steps = integers(rng, -2, 2, len(halves))
+        patterns = (bit_patterns(halves.to(torch_dtype)) + steps).clamp(min=0) & ((1 << config.dtype.bits) - 1)
+        near = _from_patterns(patterns, config.dtype)
+        near = torch.where(near.float().abs() < 200, near, torch.zeros_like(near))
+        yield "near_ties", near.reshape(-1, 8), torch.ones(len(halves) // 8)
+        count = 48 * 8
+        exponents = (torch.arange(count) // 8 % 24 - 12).to(torch.float64)
+        significand = 1 + torch.rand(count, 8, generator=generator(rng), dtype=torch.float64)
+        signs = integers(rng, 0, 1, count, 8) * 2 - 1
+        k = random_scales(rng, config.scale_bits, count, -2, 2)
+        yield "exponents", (significand * signs * 2.0 ** exponents[:, None]).to(torch_dtype), k
+
+    def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
+        """Random bit patterns, random values near the working range, and both ways of use."""
+        beats = 8 * blocks
+        patterns = _from_patterns(integers(rng, 0, (1 << config.dtype.bits) - 1, beats, 8), config.dtype)
+        normal = torch.randn(beats, 8, generator=generator(rng)).to(patterns.dtype)
+        k = random_scales(rng, config.scale_bits, beats, 2, 8)
+        wild = integers(rng, 0, 3, beats) == 0
+        k = torch.where(wild, random_scales(rng, config.scale_bits, beats, -20, 20), k)
+        values = torch.where(wild[:, None], patterns, normal)
+        return self.case(config, ports, "random", values, k, integers(rng, 0, 3, beats) == 0)
+
+    def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
+        """The rate does not depend on the content."""
+        return [self.random(config, ports, rng, blocks)]
+
+
+class _InverseSfpr:
+    def case(self, config: CduConfig, ports: Ports, name: str, q: Tensor, r: Tensor) -> Case:
+        """Beats int8 (B, 8) and reciprocals (B,)."""
+        values = golden.inverse_sfpr(q.to(torch.int8), r[:, None]).to(DTYPES[config.dtype])
+        inputs = words(ports, "i", values=q, scale=bit_patterns(r))
+        # q = 0 gives the zero that float32 multiplication gives; its sign is positive because r is.
+        return Case(name, inputs, words(ports, "o", values=bit_patterns(values)))
+
+    def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """All 256 values with reciprocals of every kind, in the ranges where narrower formats overflow or get subnormal."""
+        every = torch.arange(-128, 128).reshape(-1, 8)
+        spans = {"usual": (-12, 0), "all": (-120, 119), "fp16_overflow": (6, 17), "fp16_subnormal": (-34, -12)}
+        cases = []
+        for name, (low, high) in spans.items():
+            rows = every.repeat(8, 1)[torch.randperm(256, generator=generator(rng))]
+            cases.append(self.case(config, ports, name, rows, random_scales(rng, 24, len(rows), low, high)))
+        edges = torch.tensor([2.0**-120, 2.0**120]).repeat_interleave(32)
+        powers = torch.ldexp(torch.ones(64), torch.arange(64) - 40)
+        cases.append(self.case(config, ports, "edges", every.repeat(2, 1), edges))
+        cases.append(self.case(config, ports, "powers", every.repeat(2, 1), powers))
+        return cases
+
+    def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
+        """Random values and reciprocals."""
+        q = integers(rng, -128, 127, 8 * blocks, 8)
+        return self.case(config, ports, "random", q, random_scales(rng, 24, len(q), -30, 18))
+
+    def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
+        """The rate does not depend on the content."""
+        return [self.random(config, ports, rng, blocks)]
+
+
+SFPR, INVERSE_SFPR = _Sfpr(), _InverseSfpr()

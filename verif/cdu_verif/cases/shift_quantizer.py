@@ -1,0 +1,52 @@
+"""Cases of the shift quantiser and its inverse."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from actcodec.golden import shift_quantizer as golden
+from cdu_spec.config import CduConfig
+from torch import Tensor
+
+from cdu_verif.cases.case import Case, Ports, integers, mixed_blocks, words
+
+
+class _Quantizer:
+    def __init__(self, inverse: bool) -> None:
+        self.inverse = inverse
+
+    def case(self, config: CduConfig, ports: Ports, name: str, blocks: Tensor, shifts: Tensor) -> Case:
+        """Blocks (B, 64) and shifts (64,), both in payload order."""
+        if self.inverse:
+            out = golden.inverse(blocks.to(torch.int8), shifts)
+        else:
+            out = golden.quantize(blocks.to(torch.int32), shifts, config.rounding_mode)
+        table = {"shifts": shifts.tolist()}
+        inputs, outputs = (words(ports, end, values=rows.reshape(-1, 8)) for end, rows in (("i", blocks), ("o", out)))
+        return Case(name, inputs, outputs, table)
+
+    def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """Every input value with every shift in every lane."""
+        width = ports["i__payload"]["fields"][0]["width"]
+        low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
+        every = torch.arange(low, high + 1).repeat_interleave(8).reshape(-1, 64)
+        cases = []
+        for shift in range(8):
+            cases.append(self.case(config, ports, f"every_value_shift_{shift}", every, torch.full((64,), shift)))
+        table = torch.arange(64) * 5 % 8
+        cases.append(self.case(config, ports, "every_shift_at_once", every, table))
+        return cases
+
+    def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
+        """Mixed blocks with a random table."""
+        width = ports["i__payload"]["fields"][0]["width"]
+        values = mixed_blocks(rng, -(1 << (width - 1)), (1 << (width - 1)) - 1, blocks).reshape(-1, 64)
+        return self.case(config, ports, "random", values, integers(rng, 0, 7, 64))
+
+    def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
+        """The rate does not depend on the content."""
+        return [self.random(config, ports, rng, blocks)]
+
+
+SHIFT_QUANTIZER, INVERSE_SHIFT_QUANTIZER = _Quantizer(inverse=False), _Quantizer(inverse=True)

@@ -1,0 +1,82 @@
+"""Which blocks are run with which parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cdu.blocks import BLOCKS
+from cdu_spec.config import CduConfig, ConfigError
+
+#: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
+_FORMATS = [{"value_format": name} for name in ("fp32", "bf16", "fp16")]
+_SAMPLES = [{}, {"sample_bits": 9}]
+_PRECISIONS = [{"const_bits": 13}, {"const_bits": 8, "pass1_bits": 0}, {"const_bits": 11, "pass1_bits": 4}]
+_ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
+_QUICK: Mapping[str, list[dict[str, Any]]] = {
+    "sfpr": [*({"value_format": name, "scale_bits": 8} for name in ("fp32", "bf16", "fp16")), {"scale_bits": 24}],
+    "inverse_sfpr": _FORMATS,
+    "dct": _SAMPLES,
+    "idct": _SAMPLES,
+    "shift_quantizer": _ROUNDING,
+    "compressor": [{}, {"value_format": "bf16"}],
+    "decompressor": [{}, {"value_format": "bf16"}],
+}
+_FULL: Mapping[str, list[dict[str, Any]]] = {
+    "sfpr": [{"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)],
+    "dct": _PRECISIONS,
+    "idct": _PRECISIONS,
+    "compressor": [
+        {"value_format": "fp16", "scale_bits": 11},
+        {"scale_bits": 24, "rounding": "trunc"},
+        {"modes": ("jpeg-act",)},
+        {"modes": ("sfpr", "brc")},
+    ],
+    "decompressor": [{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One block with one set of parameters: one build, one simulation."""
+
+    block: str
+    config: CduConfig
+    parameters: tuple[tuple[str, Any], ...]  #: what differs from the configuration that was asked for
+
+    @property
+    def label(self) -> str:
+        """``sfpr[value_format=bf16,scale_bits=8]``."""
+        return f"{self.block}[{','.join(f'{key}={_text(value)}' for key, value in self.parameters)}]" if self.parameters else self.block
+
+    @property
+    def folder(self) -> str:
+        """The label as a name of a directory."""
+        return "".join(letter if letter.isalnum() or letter in "_-" else "." for letter in self.label).rstrip(".")
+
+    @property
+    def settings(self) -> list[str]:
+        """The parameters in the form that ``--set`` takes."""
+        return [f"{key}={_text(value)}" for key, value in self.parameters]
+
+
+def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> list[Run]:
+    """Runs of the named blocks (all when none is named).
+
+    ``pinned`` parameters keep the value of ``config``. Raises ConfigError for an unknown block.
+    """
+    found: dict[tuple[str, CduConfig], Run] = {}
+    for name in names or list(BLOCKS):
+        if name not in BLOCKS:
+            raise ConfigError(f"unknown block {name!r}: use {', '.join(BLOCKS)}")
+        for values in [*_QUICK.get(name, [{}]), *(_FULL.get(name, []) if full else [])]:
+            free = {key: value for key, value in values.items() if key not in pinned}
+            chosen = config.override(**free)
+            changed = tuple((key, value) for key, value in free.items() if getattr(config, key) != value)
+            found.setdefault((name, chosen), Run(name, chosen, changed))
+    return list(found.values())
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

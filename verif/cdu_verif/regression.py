@@ -1,0 +1,101 @@
+"""``cdu verify``: generate, build and simulate blocks, and put the results together."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu import generator
+
+from cdu_verif import coverage, results, runtime_objects
+from cdu_verif.plan import Run
+from cdu_verif.results import FAILED, TestResult
+from cdu_verif.simulators import BuildError, Simulation
+
+_UNITS = ("compressor", "decompressor")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a regression is run."""
+
+    folder: Path
+    simulator: str = "verilator"
+    seed: int = 1
+    full: bool = False
+    waves: bool = False
+    coverage: bool = False
+    tests: tuple[str, ...] = ()  #: names of tests; all when empty
+    repeat: str = "cdu verify"  #: the command line without blocks, parameters and tests
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run gave."""
+
+    tests: list[TestResult]
+    coverage: dict[str, dict[str, float]]
+
+
+def regress(runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None) -> tuple[list[TestResult], dict[str, Any]]:
+    """All runs, as many at a time as there are processors; their results and coverage by group."""
+    tests: list[TestResult] = []
+    covered: dict[str, Any] = {}
+    workers = max(1, min(len(runs), os.cpu_count() or 1))
+    with ProcessPoolExecutor(workers) as pool:
+        for run, outcome in zip(runs, pool.map(simulate, runs, [settings] * len(runs)), strict=True):
+            tests += outcome.tests
+            if outcome.coverage:
+                covered[run.label] = outcome.coverage
+            if notify:
+                for test in outcome.tests:
+                    notify(test)
+    return tests, covered
+
+
+def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None = None) -> Outcome:
+    """One block with one set of parameters, from generation to results.
+
+    ``mutate`` changes the Verilog text before it is built; benches are tried on faulty units this way.
+    """
+    folder = settings.folder / "runs" / run.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    generated = generator.generate(run.config, run.block)
+    paths = {path.suffix: path.resolve() for path in generated.write(folder)}
+    if mutate:
+        paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")
+    repeat = f"{settings.repeat} --block {run.block}" + "".join(f" --set {setting}" for setting in run.settings)
+    simulation = Simulation(
+        paths[".v"], generated.name, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
+    )
+    store = settings.folder / "runs" / f".runtime{'-waves' * settings.waves}{'-coverage' * settings.coverage}"
+    records = folder / "records.jsonl"
+    records.unlink(missing_ok=True)
+    try:
+        if settings.simulator == "verilator":
+            runtime_objects.lend(store, simulation.folder / "sim")
+        simulation.build()
+    except BuildError as error:
+        return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
+    if settings.simulator == "verilator":
+        runtime_objects.keep(store, simulation.folder / "sim")
+    variables = {
+        "CDU_VERIFY_MANIFEST": str(paths[".json"]),
+        "CDU_VERIFY_LEVEL": "full" if settings.full else "quick",
+        "CDU_VERIFY_SEED": str(settings.seed),
+        "CDU_VERIFY_RECORDS": str(records.resolve()),
+        "CDU_VERIFY_BLOCK": run.block,
+    }
+    module = f"cdu_verif.benches.{'units' if run.block in _UNITS else 'blocks'}"
+    chosen = "|".join(f"{re.escape(test)}$" for test in settings.tests) or None
+    found = simulation.run([module], variables, chosen)
+    log = simulation.folder / "run.log"
+    crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
+    tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)
+    counts = simulation.coverage_file
+    return Outcome(tests, coverage.summary(coverage.points(counts)) if settings.coverage and counts.is_file() else {})

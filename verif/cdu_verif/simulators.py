@@ -1,0 +1,137 @@
+"""The simulators: what they need, and how a generated file is built and run with them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cdu import verilator
+from cdu_spec.errors import MissingToolError, UserError
+from cocotb_tools.runner import Runner, get_runner
+
+SIMULATORS = ("verilator", "icarus")
+_TIMESCALE = ("1ns", "1ps")
+_COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
+
+
+class BuildError(RuntimeError):
+    """A generated file that the simulator does not accept."""
+
+
+def check(simulator: str) -> None:
+    """Raise UserError for an unknown simulator, MissingToolError for one that is not installed."""
+    if simulator not in SIMULATORS:
+        raise UserError(f"unknown simulator {simulator!r}: use {' or '.join(SIMULATORS)}")
+    if simulator == "verilator":
+        verilator.find()
+    elif shutil.which("iverilog") is None or shutil.which("vvp") is None:
+        raise MissingToolError("Icarus Verilog is not installed: add it with `apt-get install iverilog`")
+
+
+class Simulation:
+    """One built top.
+
+    Parameters
+    ----------
+    source
+        The generated Verilog file.
+    top
+        Name of its top module.
+    folder
+        Where the simulator builds and runs.
+    simulator
+        ``verilator`` or ``icarus``.
+    waves, coverage
+        Record an FST waveform; count lines, toggles and expressions (both with Verilator only).
+    """
+
+    def __init__(
+        self, source: Path, top: str, folder: Path, simulator: str, *, waves: bool = False, coverage: bool = False
+    ) -> None:
+        self.source, self.top, self.folder, self.simulator = source, top, folder, simulator
+        self.waves, self.coverage = waves, coverage
+        folder.mkdir(parents=True, exist_ok=True)
+        self._runner: Runner | None = None
+
+    @property
+    def coverage_file(self) -> Path:
+        """Where a run leaves its coverage counts."""
+        return self.folder / "coverage.dat"
+
+    def build(self) -> None:
+        """Compile; BuildError with the end of the log when that fails."""
+        with _environment(self._variables()):
+            self._runner = get_runner(self.simulator)
+            self._runner.log.setLevel(logging.ERROR)
+            arguments: list[str] = []
+            if self.simulator == "verilator":
+                arguments = ["-Wno-fatal", "-Wno-lint", *(_COVERAGE if self.coverage else ())]
+                arguments += ["--trace-fst"] if self.waves else []
+            log = self.folder / "build.log"
+            try:
+                self._runner.build(
+                    sources=[self.source],
+                    hdl_toplevel=self.top,
+                    build_dir=self.folder / "sim",
+                    build_args=arguments,
+                    timescale=_TIMESCALE,
+                    waves=self.waves,
+                    log_file=log,
+                )
+            except (SystemExit, Exception) as error:
+                tail = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
+                raise BuildError(f"{self.simulator} does not build {self.source.name}: {error}\n{tail}") from error
+
+    def run(self, modules: Sequence[str], variables: Mapping[str, str], test_filter: str | None = None) -> Path:
+        """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash)."""
+        assert self._runner is not None, "build first"
+        results = (self.folder / "cocotb.xml").resolve()
+        with _environment({**self._variables(), **variables}):
+            try:
+                self._runner.test(
+                    test_module=list(modules),
+                    hdl_toplevel=self.top,
+                    build_dir=self.folder / "sim",
+                    test_dir=self.folder,
+                    results_xml=str(results),
+                    seed=variables.get("CDU_VERIFY_SEED", "1"),
+                    waves=self.waves,
+                    timescale=_TIMESCALE if self.simulator == "icarus" else None,
+                    log_file=self.folder / "run.log",
+                    test_filter=test_filter,
+                )
+            except SystemExit:
+                # The simulator crashed; the missing or incomplete results say so.
+                pass
+        return results
+
+    def _variables(self) -> dict[str, str]:
+        variables = {"COCOTB_LOG_LEVEL": "INFO", "COCOTB_ANSI_OUTPUT": "0", "OMP_NUM_THREADS": "1"}
+        if self.simulator == "verilator":
+            variables |= dict(verilator.find().variables)
+        # Inside pytest cocotb's runner would check results by itself and end the process.
+        variables["PYTEST_CURRENT_TEST"] = ""
+        return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These variables for the time of a block; empty ones are removed."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        for name, value in variables.items():
+            if value:
+                os.environ[name] = value
+            else:
+                os.environ.pop(name, None)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = old

@@ -1,0 +1,109 @@
+"""Tensors and jobs for whole units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from actcodec.codecs import codec
+from actcodec.codecs.compressed import Compressed
+from actcodec.codecs.job import DTYPES, Job, beats_in, compression_job, decompression_job, payload_shifts
+from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.golden.blocks import by_channel
+from actcodec.golden.sfpr import scales
+from cdu_spec import dqt
+from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.sfpr import DEFAULT_S
+from torch import Tensor
+
+from cdu_verif.cases.case import generator
+
+_TABLES = ("optL", "optH", "image80", "image10")
+KINDS = ("normal", "relu", "sparse", "smooth", "zeros", "extremes", "wild", "loud")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One tensor with its golden results.
+
+    Parameters
+    ----------
+    compression, decompression
+        What the driver tells both halves.
+    beats
+        The tensor as it is fed, (beats, 8).
+    payload
+        Golden payload.
+    restored
+        Golden beats that come back, (beats, 8), padding included.
+    """
+
+    name: str
+    compression: Job
+    decompression: Job
+    beats: Tensor
+    payload: bytes
+    restored: Tensor
+
+
+def tensor(rng: Random, shape: tuple[int, ...], kind: str, dtype: torch.dtype) -> Tensor:
+    """Values of one of KINDS: like activations, or unlike them."""
+    source = generator(rng)
+    x = torch.randn(shape, generator=source)
+    if kind == "relu":
+        x = x.clamp(min=0)
+    elif kind == "sparse":
+        x = x * (torch.rand(shape, generator=source) < 0.1)
+    elif kind == "smooth":
+        x = torch.linspace(-1, 1, x.numel()).reshape(shape) + 0.01 * x
+    elif kind == "zeros":
+        x = torch.zeros(shape)
+    elif kind == "extremes":
+        x = torch.where(x > 0, 1.0, -1.0) * float(torch.finfo(dtype).max)
+    elif kind == "wild":
+        x = x * 2.0 ** torch.randint(-140, 120, shape, generator=source).double()
+        x = x.clamp(-torch.finfo(dtype).max, torch.finfo(dtype).max)
+    elif kind == "loud":
+        # A few values far above the others: most of the tensor becomes zero.
+        x = torch.where(torch.rand(shape, generator=source) < 0.01, 1000 * x, x)
+    return x.to(dtype)
+
+
+def exchange(config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode, kind: str) -> Exchange:
+    """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes."""
+    form = config.dtype
+    x = tensor(rng, shape, kind, DTYPES[form])
+    view = MatrixView.of(shape, mode)
+    if mode is Mode.BRC:
+        k = r = torch.zeros(0)
+    else:
+        k, r = scales(by_channel(x, view), rng.choice((DEFAULT_S, 1.0, 4.0)), config.scale_bits)
+    precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.in_tiles else (0, 0)
+    shifts = payload_shifts(dqt.shifts(rng.choice(_TABLES))) if mode.in_tiles else ()
+    rounding = config.rounding_mode if mode.in_tiles else None
+    beats = beats_in(x, view)
+    job = compression_job(view, form, k, shifts, *precision, rounding)
+    golden = TorchBackend()
+    payload = golden.compress(job, beats)
+    header = Header(mode, form, shape, payload.numel(), *precision)
+    back = decompression_job(header, shifts, r)
+    return Exchange(
+        f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload)
+    )
+
+
+def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:
+    """Odd shapes: a single value, every width up to 70 (a sample of them unless ``full``), single rows, odd heights."""
+    found = [(1, 1, 1, 1), (2, 3, 7, 9), (1, 1, 8, 32), (1, 3, 1, 70), (3, 2, 7, 33), (1, 20, 2, 8), (2, 1, 16, 64)]
+    widths = range(1, 71) if full else sorted(rng.sample(range(1, 71), 8))
+    found += [(rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 9), width) for width in widths]
+    return found
+
+
+def compressed(name: str, x: Tensor) -> Compressed:
+    """``x`` by the golden codec of a name."""
+    packed = codec(name).compress(x)
+    assert isinstance(packed, Compressed)
+    return packed
