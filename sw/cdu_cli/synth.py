@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import typer
@@ -56,16 +58,21 @@ def synth(
     build = yosys.engine(yosys_build)
     library = source.read()
     folder = output_directory(output)
-    costs = {}
-    with Console(stderr=True).status("") as status:
-        wanted: list[str | None] = [*block] if block else [*blocks.BLOCKS, None]
-        for name in wanted:
-            title = name or f"whole unit {chosen.name}"
-            status.update(f"synthesising {title} ...")
-            made = generator.generate(chosen, name)
-            costs[made.name] = cost = flow.choose(flow.synthesise(made.verilog, made.name, library, clock_ns, build), clock_ns)
-            line = f"{title}: {cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.critical_path_ns:.2f} ns"
-            typer.echo(line, err=True)
+    wanted: list[str | None] = [*block] if block else [*blocks.BLOCKS, None]
+    made = [generator.generate(chosen, name) for name in wanted]
+
+    def cost_of(item: generator.Generated) -> flow.Cost:
+        cost = flow.choose(flow.synthesise(item.verilog, item.name, library, clock_ns, build), clock_ns)
+        line = f"{item.name}: {cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.critical_path_ns:.2f} ns"
+        typer.echo(line, err=True)
+        return cost
+
+    # Yosys runs in processes of its own, so threads suffice; the largest go first, so that none is left for the end.
+    largest_first = sorted(made, key=lambda item: -len(item.verilog))
+    waiting = Console(stderr=True).status(f"synthesising {', '.join(item.name for item in made)} ...")
+    with waiting, ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip((item.name for item in largest_first), pool.map(cost_of, largest_first), strict=True))
+    costs = {item.name: found[item.name] for item in made}
     command = shlex.join(["cdu", *sys.argv[1:]])
     content = report.report(costs, chosen, library, clock_ns, command, f"{build.name} {build.version}")
     for path in report.write(folder, content):

@@ -107,7 +107,7 @@ def chart(content: dict[str, Any]) -> bytes:
     bars = axes.barh([name for name, _ in blocks], [block["ge"] / 1e3 for _, block in blocks], color="#3b6ea5")
     labels = [f"{block['ge'] / 1e3:.2f} kGE, {block['mhz']:.0f} MHz" for _, block in blocks]
     axes.bar_label(bars, labels, padding=4, fontsize=9)
-    axes.margins(x=0.28)
+    axes.margins(x=0.36)
     axes.set_xlabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²), pre-layout")
     axes.set_title(f"Configuration {content['config']['name']} in {content['pdk']}")
     axes.spines[["top", "right"]].set_visible(False)
