@@ -13,12 +13,12 @@ from cdu_spec.config import CduConfig
 from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.bytes import Word
 from cdu.dct import Dct
-from cdu.job import BEATS_BITS, Job
+from cdu.job import Job
 from cdu.payload_encoder import PayloadEncoder
 from cdu.scale_feeder import ScaleFeeder
 from cdu.sfpr import FP32_BITS, Sfpr
 from cdu.shift_quantizer import ShiftQuantizer
-from cdu.streams import float_beat
+from cdu.streams import BEATS_BITS, float_beat
 
 
 class Compressor(wiring.Component):
@@ -74,39 +74,35 @@ class Compressor(wiring.Component):
 
         # One job at a time: from its descriptor to its last word.
         job: Any = Signal(Job())
-        busy, start = Signal(), Signal()
+        busy, start, begin = Signal(), Signal(), Signal()
         m.d.comb += [self.job.ready.eq(~busy), start.eq(self.job.valid & self.job.ready)]
+        m.d.sync += begin.eq(start)
         with m.If(start):
             m.d.sync += [job.eq(self.job.payload), busy.eq(1)]
         with m.Elif(self.o.valid & self.o.ready & self.o.payload["last"]):
             m.d.sync += busy.eq(0)
-        unread, uncoded = Signal(BEATS_BITS), Signal(BEATS_BITS)
 
-        # Values and their scales, to int8
-        binary = job.mode == Mode.BRC
+        # Values and their scales, which also count the beats of the job, to int8
         connect(m, flipped(self.scales), feeder.scales)
         m.d.comb += [
-            feeder.start.eq(start),
+            feeder.start.eq(begin),
+            feeder.scaled.eq(job.mode != Mode.BRC),
             feeder.in_tiles.eq(job.mode == Mode.JPEG_ACT),
+            feeder.beats.eq(job.beats),
             feeder.row_beats.eq(job.row_beats),
             feeder.channel_rows.eq(job.channel_rows),
-        ]
-        scaled = binary | feeder.o.valid
-        offered = (unread != 0) & scaled
-        m.d.comb += [
-            sfpr.i.valid.eq(self.i.valid & offered),
-            self.i.ready.eq(sfpr.i.ready & offered),
-            feeder.o.ready.eq(sfpr.i.ready & self.i.valid & (unread != 0) & ~binary),
+            sfpr.i.valid.eq(self.i.valid & feeder.o.valid),
+            self.i.ready.eq(sfpr.i.ready & feeder.o.valid),
+            feeder.o.ready.eq(sfpr.i.ready & self.i.valid),
             sfpr.i.payload["values"].eq(self.i.payload),
             sfpr.i.payload.scale.eq(feeder.o.payload),
-            sfpr.i.payload.binary.eq(binary),
+            sfpr.i.payload.binary.eq(job.mode == Mode.BRC),
         ]
-        with m.If(sfpr.i.valid & sfpr.i.ready):
-            m.d.sync += unread.eq(unread - 1)
         with m.If(sfpr.o.valid & sfpr.o.ready & sfpr.o.payload.nonfinite):
             m.d.sync += self.nonfinite.eq(1)
 
         # Directly, or through the transform, to the coder
+        uncoded = Signal(BEATS_BITS)
         m.d.comb += [encoder.mode.eq(job.mode), encoder.i.payload["last"].eq(uncoded == 1)]
         with m.Switch(job.mode):
             if Mode.JPEG_ACT in modes:
@@ -138,10 +134,6 @@ class Compressor(wiring.Component):
             m.d.sync += uncoded.eq(uncoded - 1)
         connect(m, encoder.o, flipped(self.o))
 
-        with m.If(start):
-            m.d.sync += [
-                unread.eq(self.job.payload.beats),
-                uncoded.eq(self.job.payload.beats),
-                self.nonfinite.eq(0),
-            ]
+        with m.If(begin):
+            m.d.sync += [uncoded.eq(job.beats), self.nonfinite.eq(0)]
         return m

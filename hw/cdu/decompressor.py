@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
@@ -14,12 +14,12 @@ from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.bytes import Word
 from cdu.idct import Idct
 from cdu.inverse_sfpr import InverseSfpr
-from cdu.job import BEATS_BITS, Job
+from cdu.job import Job
 from cdu.payload_decoder import PayloadDecoder
 from cdu.scale_feeder import ScaleFeeder
-from cdu.sfpr import FP32_BIAS, FP32_BITS, FP32_FRACTION_BITS
+from cdu.sfpr import FP32_BITS
 from cdu.shift_quantizer import InverseShiftQuantizer
-from cdu.streams import float_beat
+from cdu.streams import BEATS_BITS, float_beat
 
 
 class Decompressor(wiring.Component):
@@ -127,23 +127,23 @@ class Decompressor(wiring.Component):
                 ]
 
         # Values and their reciprocals, to floating point
-        binary = job.mode == Mode.BRC
-        one = Const(FP32_BIAS << FP32_FRACTION_BITS, FP32_BITS)
         connect(m, flipped(self.scales), feeder.scales)
         m.d.comb += [
-            feeder.start.eq(start),
+            feeder.start.eq(begin),
+            feeder.scaled.eq(job.mode != Mode.BRC),
             feeder.in_tiles.eq(job.mode == Mode.JPEG_ACT),
+            feeder.beats.eq(job.beats),
             feeder.row_beats.eq(job.row_beats),
             feeder.channel_rows.eq(job.channel_rows),
-            inverse_sfpr.i.valid.eq(values.valid & (binary | feeder.o.valid)),
-            values.ready.eq(inverse_sfpr.i.ready & (binary | feeder.o.valid)),
-            feeder.o.ready.eq(inverse_sfpr.i.ready & values.valid & ~binary),
+            inverse_sfpr.i.valid.eq(values.valid & feeder.o.valid),
+            values.ready.eq(inverse_sfpr.i.ready & feeder.o.valid),
+            feeder.o.ready.eq(inverse_sfpr.i.ready & values.valid),
             inverse_sfpr.i.payload["values"].eq(values.payload),
-            inverse_sfpr.i.payload.scale.eq(Mux(binary, one, feeder.o.payload)),
+            inverse_sfpr.i.payload.scale.eq(feeder.o.payload),
         ]
         connect(m, inverse_sfpr.o, flipped(self.o))
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += undelivered.eq(undelivered - 1)
-        with m.If(start):
-            m.d.sync += undelivered.eq(self.job.payload.beats)
+        with m.If(begin):
+            m.d.sync += undelivered.eq(job.beats)
         return m

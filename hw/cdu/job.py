@@ -8,9 +8,7 @@ from cdu_spec.bitstream import Mode
 from cdu.alignment_buffer import ROW_BEATS_BITS
 from cdu.scale_feeder import CHANNEL_ROWS_BITS
 from cdu.shift_quantizer import ShiftTable
-
-#: Width of the count of beats in a job.
-BEATS_BITS = 32
+from cdu.streams import BEATS_BITS
 
 
 class Job(data.StructLayout):

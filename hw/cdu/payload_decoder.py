@@ -13,8 +13,7 @@ from cdu_spec.geometry import LANES, PACKED_BYTES
 
 from cdu.brc import decode_row
 from cdu.bytes import ByteUnpacker, Word
-from cdu.job import BEATS_BITS
-from cdu.streams import Beat
+from cdu.streams import BEATS_BITS, Beat
 from cdu.zvc import ZvcDecoder
 
 

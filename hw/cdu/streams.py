@@ -17,6 +17,9 @@ def lanes(width: int) -> data.ArrayLayout:
     return data.ArrayLayout(signed(width), LANES)
 
 
+#: Width of the count of beats in a job.
+BEATS_BITS = 32
+
 #: A beat of quantised values.
 Beat = lanes(VALUE_BITS)
 
