@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from actcodec.codecs import Codec, Packed
 from torch import Tensor
 
+from actcodec.codecs import Codec, Packed
 from actcodec.training.layout import Layout
 
 

@@ -10,10 +10,10 @@ from types import FrameType
 from typing import Any
 
 import torch
-from actcodec.codecs import Codec
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from actcodec.codecs import Codec
 from actcodec.training.cache import TensorCache
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
@@ -208,7 +208,7 @@ class _Session:
         call = nn.Module._call_impl.__code__
         while frame is not None:
             if frame.f_code is call:
-                name = self._module_names.get(id(frame.f_locals["self"]))
+                name: str | None = self._module_names.get(id(frame.f_locals["self"]))
                 if name is not None:
                     return name
             frame = frame.f_back

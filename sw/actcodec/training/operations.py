@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -44,8 +44,11 @@ _VOCABULARY = tuple(
 )
 # Nodes that only rearrange or select what another operation produced.
 _VIEWS = frozenset(
-    "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
-    "clone tocopy movedim unfold flatten contiguous split chunk".split()
+    re.split(
+        r"\s+",
+        "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
+        "clone tocopy movedim unfold flatten contiguous split chunk",
+    )
 )
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
@@ -68,6 +71,11 @@ def _node_name(node: Node) -> str:
     return re.sub(r"backward\d*$", "", _plain(node.name()))
 
 
+def _metadata(node: Node) -> dict[str, object]:
+    """The dictionary that a node carries for its users (torch's annotations call it a method)."""
+    return cast(dict[str, object], node.metadata)
+
+
 def _single_input(node: Node) -> Node | None:
     inputs = node.next_functions
     return inputs[0][0] if len(inputs) == 1 else None
@@ -79,7 +87,7 @@ def producer(x: Tensor) -> str:
     for _ in range(_WALK_LIMIT):
         if node is None:
             return INPUT
-        mark = node.metadata.get(_PRODUCER_MARK)
+        mark = _metadata(node).get(_PRODUCER_MARK)
         if mark is not None:
             return str(mark)
         name = _node_name(node)
@@ -149,7 +157,7 @@ class OperationTracker(TorchFunctionMode):
             self.current = outer
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
         if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
-            result.grad_fn.metadata[_PRODUCER_MARK] = name
+            _metadata(result.grad_fn)[_PRODUCER_MARK] = name
         return result
 
 

@@ -26,9 +26,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
+from cdu_spec.errors import UserError
+
 from actcodec import codecs
 from actcodec.codecs import Codec
-from cdu_spec.errors import UserError
 
 #: In place of a codec: keep the tensor as it is.
 EXACT = "exact"

@@ -1,0 +1,272 @@
+"""Training one network with several codecs from the same start and in the same order, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import torch
+from cdu_spec.errors import UserError
+from torch import Tensor, nn
+from torch.nn import functional
+
+from actcodec import codecs
+from actcodec.data import Dataset
+from actcodec.models import ResNet, Vdsr
+from actcodec.training.hooks import compress_activations
+from actcodec.training.policy import POLICY_NAMES, Policy, policy
+from actcodec.training.statistics import Statistics
+
+MODEL_NAMES = ("resnet", "vdsr")
+BASELINE = "none"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: SGD with momentum 0.9 and weight decay 5e-4, cosine learning rate, gradient norm at most 1 for vdsr.
+
+    ``epochs`` passes over the training images, or exactly ``steps`` steps when given. Incomplete batches are left out.
+    """
+
+    model: str = "resnet"
+    width: int = 16
+    depth: int = 1
+    epochs: int = 5
+    steps: int | None = None
+    batch: int = 64
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.model not in MODEL_NAMES:
+            raise UserError(f"unknown model {self.model!r}: use {', '.join(MODEL_NAMES)}")
+        for name in ("width", "depth", "epochs", "batch"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} = {getattr(self, name)} is not allowed: use 1 or more")
+        if self.steps is not None and self.steps < 1:
+            raise UserError(f"steps = {self.steps} is not allowed: use 1 or more")
+        if self.model == "vdsr" and self.depth < 2:
+            raise UserError(f"depth = {self.depth} is not allowed for vdsr: use 2 or more")
+        if not 0 < self.learning_rate < 10:
+            raise UserError(f"learning rate {self.learning_rate:g} is not allowed: use a number above 0 and below 10")
+
+
+@dataclass
+class Run:
+    """One training run; :meth:`to_dict` is its entry in results.json."""
+
+    codec: str
+    seed: int
+    score_name: str
+    losses: list[float] = field(default_factory=list)
+    scores: list[tuple[int, float]] = field(default_factory=list)  #: (steps done, score on the test images)
+    bytes_original: int = 0  #: of all steps
+    bytes_compressed: int = 0
+    seconds_per_step: float = 0.0  #: median, forward, backward and update
+    tensors: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Score on the test images at the end."""
+        return self.scores[-1][1]
+
+    @property
+    def ratio(self) -> float:
+        """Bytes that autograd would have kept / bytes kept, over all steps."""
+        return self.bytes_original / self.bytes_compressed
+
+    def to_dict(self, backend: str) -> dict[str, Any]:
+        """Plain values."""
+        keys = ("name", "op", "shape", "codec", "ratio", "relative_error")
+        return {
+            "codec": self.codec,
+            "backend": backend,
+            "seed": self.seed,
+            "score": self.score,
+            "score_name": self.score_name,
+            "losses": self.losses,
+            "scores": [list(point) for point in self.scores],
+            "ratio": self.ratio,
+            "bytes_compressed": self.bytes_compressed,
+            "bytes_original": self.bytes_original,
+            "seconds_per_step": self.seconds_per_step,
+            "tensors": [{key: row[key] for key in keys} for row in self.tensors],
+        }
+
+
+def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
+    """The network of a recipe for a data set; UserError when they do not go together."""
+    channels = dataset.train_inputs.shape[1]
+    if recipe.model == "resnet":
+        if not dataset.classes:
+            raise UserError(f"model resnet classifies, but {dataset.name} is for super-resolution: use vdsr")
+        return ResNet(channels, dataset.classes, recipe.width, recipe.depth)
+    if dataset.classes:
+        raise UserError(f"model vdsr is for super-resolution, but {dataset.name} is for classification: use resnet")
+    return Vdsr(channels, recipe.width, recipe.depth)
+
+
+def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
+    """The policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
+
+    UserError for an unknown codec, and for an option that none of the codecs has.
+    """
+    for name in names:
+        if name not in POLICY_NAMES:
+            raise UserError(f"unknown codec {name!r}: use {', '.join(POLICY_NAMES)}")
+    wanted = dict.fromkeys((BASELINE, *names))
+    known = {name: codecs.codec_options(name) for name in wanted}
+    for option in options:
+        if not any(option in allowed for allowed in known.values()):
+            raise UserError(f"none of the codecs {', '.join(wanted)} has an option {option}")
+    return {name: policy(name, **{key: value for key, value in options.items() if key in known[name]}) for name in wanted}
+
+
+def train(
+    recipe: Recipe,
+    dataset: Dataset,
+    codec: str,
+    codec_policy: Policy,
+    seed: int,
+    on_step: Callable[[], None] = lambda: None,
+) -> Run:
+    """Train once. Runs of the same seed begin with the same weights and see the same batches, whatever the codec.
+
+    Error per tensor is measured in the first step of every epoch; that step does not count in the time.
+    """
+    device = dataset.train_inputs.device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = build_model(recipe, dataset).to(device)
+    order = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.SGD(
+        model.parameters(), recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
+    batches = steps_per_epoch(recipe, dataset)
+    total = total_steps(recipe, dataset)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
+    run = Run(codec, seed, "accuracy" if dataset.classes else "psnr")
+    times: list[float] = []
+    measured = Statistics()
+    for step in range(total):
+        place = step % batches
+        if place == 0:
+            codec_policy.set_epoch(step // batches)
+            shuffled = torch.randperm(len(dataset.train_inputs), generator=order)
+            model.train()
+        chosen = shuffled[place * recipe.batch : (place + 1) * recipe.batch].to(device)
+        inputs, targets = dataset.train_inputs[chosen], dataset.train_targets[chosen]
+        start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        with compress_activations(model, codec_policy, measure_error=place == 0) as statistics:
+            loss = _loss(model(inputs), targets, dataset)
+        torch.autograd.backward(loss)
+        if recipe.model == "vdsr":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        run.losses.append(float(loss.detach()))
+        if place:
+            times.append(time.perf_counter() - start)
+        else:
+            measured.records += statistics.records
+        run.bytes_original += statistics.bytes_original
+        run.bytes_compressed += statistics.bytes_compressed
+        if place == batches - 1 or step == total - 1:
+            run.scores.append((step + 1, score(model, dataset)))
+        on_step()
+    run.seconds_per_step = median(times) if times else 0.0
+    run.tensors = measured.tensors
+    return run
+
+
+def steps_per_epoch(recipe: Recipe, dataset: Dataset) -> int:
+    """Whole batches in the training images; UserError when there is none."""
+    batches = len(dataset.train_inputs) // recipe.batch
+    if not batches:
+        raise UserError(f"a batch of {recipe.batch} is more than the {len(dataset.train_inputs)} training images")
+    return batches
+
+
+def total_steps(recipe: Recipe, dataset: Dataset) -> int:
+    """Steps of one run."""
+    return recipe.steps if recipe.steps is not None else recipe.epochs * steps_per_epoch(recipe, dataset)
+
+
+def score(model: nn.Module, dataset: Dataset) -> float:
+    """Accuracy in percent, or the mean PSNR in dB of images clamped to 0..1, on the test images."""
+    model.eval()
+    values = []
+    with torch.no_grad():
+        for start in range(0, len(dataset.test_inputs), 256):
+            inputs, targets = dataset.test_inputs[start : start + 256], dataset.test_targets[start : start + 256]
+            outputs = model(inputs)
+            if dataset.classes:
+                values.append((outputs.argmax(1) == targets).double())
+            else:
+                errors = (outputs.clamp(0, 1) - targets).double().square().flatten(1).mean(1)
+                values.append(-10 * torch.log10(errors.clamp_min(1e-10)))
+    model.train()
+    mean = float(torch.cat(values).mean())
+    return 100 * mean if dataset.classes else mean
+
+
+def _loss(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
+    return functional.cross_entropy(outputs, targets) if dataset.classes else functional.mse_loss(outputs, targets)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The runs of one codec over all seeds; ``difference`` is to the uncompressed run of the same seed."""
+
+    codec: str
+    score: float
+    score_deviation: float
+    difference: float
+    difference_deviation: float
+    ratio: float
+    bytes_original: float  #: per step
+    bytes_compressed: float
+    seconds_per_step: float
+    loss: float  #: mean over the last tenth of the steps
+
+
+def summarise(runs: Sequence[Run]) -> list[Summary]:
+    """One summary per codec, in the order of the runs. Needs a run of ``none`` for every seed."""
+    base = {run.seed: run.score for run in runs if run.codec == BASELINE}
+    summaries = []
+    for codec in dict.fromkeys(run.codec for run in runs):
+        mine = [run for run in runs if run.codec == codec]
+        steps = sum(len(run.losses) for run in mine)
+        tail = max(1, len(mine[0].losses) // 10)
+        original, kept = sum(run.bytes_original for run in mine), sum(run.bytes_compressed for run in mine)
+        mean, deviation = _spread([run.score for run in mine])
+        difference, difference_deviation = _spread([run.score - base[run.seed] for run in mine])
+        summaries.append(
+            Summary(
+                codec,
+                mean,
+                deviation,
+                difference,
+                difference_deviation,
+                original / kept,
+                original / steps,
+                kept / steps,
+                median(run.seconds_per_step for run in mine),
+                sum(sum(run.losses[-tail:]) / tail for run in mine) / len(mine),
+            )
+        )
+    return summaries
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation (of the sample; 0 for a single value)."""
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return mean, 0.0
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))

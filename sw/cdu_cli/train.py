@@ -1,0 +1,128 @@
+"""``cdu train``: what compressed activations do to the training of a real network."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.files import write_whole
+
+from cdu_cli.options import JsonOption, OutputOption, output_directory, write_json
+
+#: Data set that fits each model, and width, depth, epochs and learning rate that train it in a minute or so.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "resnet": {"dataset": "digits", "width": 8, "depth": 1, "epochs": 6, "learning_rate": 0.1},
+    "vdsr": {"dataset": "photos", "width": 16, "depth": 5, "epochs": 20, "learning_rate": 0.1},
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: cdu train --codec none,jpeg-act,sfpr --seeds 3 -o build/train")(train)
+
+
+def train(
+    output: OutputOption,
+    model: Annotated[str, typer.Option(help="Network: resnet (classification) or vdsr (super-resolution).")] = "resnet",
+    dataset: Annotated[
+        str | None, typer.Option(help="digits (resnet's default), photos (vdsr's), cifar10 or fashion-mnist.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Use only the first so many training images.")] = None,
+    codec: Annotated[
+        str, typer.Option(help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, brc. none is always run too.")
+    ] = "none,jpeg-act,sfpr",
+    dqt: Annotated[
+        str | None, typer.Option(help="Quantisation table of jpeg-act: optL, optH, optsL, optsH, imageQ (Q 1-100), optLH.")
+    ] = None,
+    scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
+    batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
+    width: Annotated[int | None, typer.Option(help="Channels of the network's first layers.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Blocks per stage (resnet) or convolutions (vdsr).")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate at the start.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of runs per codec, each with its own weights and order of images.")] = 3,
+    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
+    backend: Annotated[str, typer.Option(help="What computes the codecs: torch.")] = "torch",
+    device: Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1 ...")] = "cpu",
+    threads: Annotated[
+        int, typer.Option(help="CPU threads of torch; with 1 the losses do not depend on the machine's cores.")
+    ] = 1,
+    json_file: JsonOption = None,
+) -> None:
+    """Train a network with and without compressed activations and write report.md, curves.png and results.json."""
+    if backend != "torch":
+        raise UserError(f"backend {backend!r} is not available in cdu train: use torch, or cdu verify --training for the RTL")
+    if epochs is not None and steps is not None:
+        raise UserError("--epochs and --steps exclude each other: give one of them")
+    if threads < 1:
+        raise UserError(f"--threads {threads} is not allowed: use 1 or more")
+    if seeds < 1 or seed < 0:
+        raise UserError(f"--seeds {seeds} with --seed {seed} is not allowed: use 1 or more seeds from 0 up")
+
+    import torch
+    from actcodec import data as datasets
+    from actcodec.training import experiment, report
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if model not in experiment.MODEL_NAMES:
+        raise UserError(f"unknown model {model!r}: use {', '.join(experiment.MODEL_NAMES)}")
+    usual = _DEFAULTS[model]
+    recipe = experiment.Recipe(
+        model=model,
+        width=usual["width"] if width is None else width,
+        depth=usual["depth"] if depth is None else depth,
+        epochs=usual["epochs"] if epochs is None else epochs,
+        steps=steps,
+        batch=batch,
+        learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
+    )
+    names = [name.strip() for name in codec.split(",") if name.strip()]
+    options = {key: value for key, value in {"dqt": dqt, "S": scale}.items() if value is not None}
+    policies = experiment.codec_policies(names, **options)
+    images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(_device(device))
+    experiment.build_model(recipe, images)
+    total = experiment.total_steps(recipe, images)
+    experiment.steps_per_epoch(recipe, images)
+    folder = output_directory(output)
+    torch.set_num_threads(threads)
+
+    runs = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=total * seeds * len(policies))
+        for number in range(seed, seed + seeds):
+            for name, codec_policy in policies.items():
+                progress.update(bar, description=f"{name}, seed {number}")
+                runs.append(experiment.train(recipe, images, name, codec_policy, number, on_step=lambda: progress.advance(bar)))
+    results = {"model": model, "dataset": images.name, "runs": [run.to_dict(backend) for run in runs]}
+    command = shlex.join(["cdu", *sys.argv[1:]])
+    picture = report.curves(f"{model} on {images.name}, {total} steps of {batch} images, {seeds} seed(s)", runs)
+    write_whole(folder / "curves.png", picture)
+    write_whole(folder / "results.json", json.dumps(results, indent=2) + "\n")
+    write_whole(folder / "report.md", report.markdown(command, recipe, images, runs))
+    write_json(json_file, results)
+    for row in experiment.summarise(runs):
+        print(f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}")
+    print(f"written: {folder / 'report.md'}, curves.png, results.json", file=sys.stderr)
+
+
+def _device(name: str) -> Any:
+    """The torch device of a name; one sentence when there is none."""
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise MissingToolError(f"device {name!r} is not here: use cpu, or install a torch build for it") from None
+    return device
