@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdu.blocks import BLOCKS
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
@@ -37,18 +38,22 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
 }
 
 
+#: Name of the whole unit where a block is named.
+UNIT = "unit"
+
+
 @dataclass(frozen=True)
 class Run:
     """One block with one set of parameters: one build, one simulation."""
 
-    block: str
+    block: str  #: UNIT for the whole unit
     config: CduConfig
     parameters: tuple[tuple[str, Any], ...]  #: what differs from the configuration that was asked for
 
     @property
     def label(self) -> str:
         """``sfpr[value_format=bf16,scale_bits=8]``."""
-        return f"{self.block}[{','.join(f'{key}={_text(value)}' for key, value in self.parameters)}]" if self.parameters else self.block
+        return f"{self.block}[{','.join(self.settings)}]" if self.parameters else self.block
 
     @property
     def folder(self) -> str:
@@ -76,6 +81,17 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
             changed = tuple((key, value) for key, value in free.items() if getattr(config, key) != value)
             found.setdefault((name, chosen), Run(name, chosen, changed))
     return list(found.values())
+
+
+def training_run(config: CduConfig) -> Run:
+    """Training through the whole unit.
+
+    Raises ConfigError for a unit that lacks a mode that the policy of JPEG-ACT uses, or that does not take float32.
+    """
+    missing = [mode.label for mode in Mode if mode not in config.built_modes]
+    if missing or config.dtype is not Dtype.FP32:
+        raise ConfigError("training needs a unit with value_format = fp32 and all modes")
+    return Run(UNIT, config, ())
 
 
 def _text(value: Any) -> str:

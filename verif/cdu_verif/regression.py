@@ -13,11 +13,12 @@ from typing import Any
 from cdu import generator
 
 from cdu_verif import coverage, results, runtime_objects
-from cdu_verif.plan import Run
+from cdu_verif.plan import UNIT, Run
 from cdu_verif.results import FAILED, TestResult
 from cdu_verif.simulators import BuildError, Simulation
 
-_UNITS = ("compressor", "decompressor")
+#: Test modules of what is no simple block.
+_MODULES = {"compressor": "units", "decompressor": "units", UNIT: "training"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Settings:
     coverage: bool = False
     tests: tuple[str, ...] = ()  #: names of tests; all when empty
     repeat: str = "cdu verify"  #: the command line without blocks, parameters and tests
+    steps: int | None = None  #: of training
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,12 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     """
     folder = settings.folder / "runs" / run.folder
     folder.mkdir(parents=True, exist_ok=True)
-    generated = generator.generate(run.config, run.block)
+    generated = generator.generate(run.config, None if run.block == UNIT else run.block)
     paths = {path.suffix: path.resolve() for path in generated.write(folder)}
     if mutate:
         paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")
-    repeat = f"{settings.repeat} --block {run.block}" + "".join(f" --set {setting}" for setting in run.settings)
+    what = " --training" if run.block == UNIT else f" --block {run.block}"
+    repeat = settings.repeat + what + "".join(f" --set {setting}" for setting in run.settings)
     simulation = Simulation(
         paths[".v"], generated.name, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
     )
@@ -90,8 +93,9 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         "CDU_VERIFY_SEED": str(settings.seed),
         "CDU_VERIFY_RECORDS": str(records.resolve()),
         "CDU_VERIFY_BLOCK": run.block,
+        "CDU_VERIFY_STEPS": str(settings.steps or (20 if settings.full else 3)),
     }
-    module = f"cdu_verif.benches.{'units' if run.block in _UNITS else 'blocks'}"
+    module = f"cdu_verif.benches.{_MODULES.get(run.block, 'blocks')}"
     chosen = "|".join(f"{re.escape(test)}$" for test in settings.tests) or None
     found = simulation.run([module], variables, chosen)
     log = simulation.folder / "run.log"
