@@ -29,13 +29,13 @@ class InverseSfpr(wiring.Component):
     o
         Stream of 8 values as bit patterns.
 
-    Latency 4 cycles, one transfer per cycle.
+    Latency 3 cycles, one transfer per cycle.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    latency = 4
+    latency = 3
 
     def __init__(self, config: CduConfig) -> None:
         self.dtype = config.dtype
@@ -52,15 +52,13 @@ class InverseSfpr(wiring.Component):
         scale = self.i.payload.scale
         significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
-        significand1 = registered(m, advance, significand, "significand1")
         exponent1 = registered(m, advance, exponent, "exponent1")
-        exponent2 = registered(m, advance, exponent1, "exponent2")
         for lane in range(LANES):
 
             def stage(value: Value, name: str, lane: int = lane) -> Value:
                 return registered(m, advance, value, f"lane{lane}_{name}")
 
-            # 1: the value's magnitude, shifted up to have its leading one at the top
+            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top
             q = self.i.payload["values"][lane]
             magnitude = Signal(VALUE_BITS, name=f"magnitude{lane}")
             m.d.comb += magnitude.eq(Mux(q[-1], -q, q))
@@ -69,28 +67,24 @@ class InverseSfpr(wiring.Component):
                 with m.If(magnitude[place]):
                     shift = VALUE_BITS - 1 - place
                     m.d.comb += [zeros.eq(shift), normalized.eq(magnitude << shift)]
-            leading = stage(normalized, "leading")
-            zeros1, sign1 = stage(zeros, "zeros1"), stage(q[-1], "sign1")
+            product = stage(normalized * significand, "product")
+            zeros1, sign1, zero1 = stage(zeros, "zeros1"), stage(q[-1], "sign1"), stage(q == 0, "zero1")
 
-            # 2: multiply
-            product = stage(leading * significand1, "product")
-            zeros2, sign2, zero2 = stage(zeros1, "zeros2"), stage(sign1, "sign2"), stage(leading == 0, "zero2")
-
-            # 3: the product has 31 or 32 significant bits; round to 24
+            # 2: the product has 31 or 32 significant bits; round to 24
             top = product[-1]
             mantissa = Mux(top, product[VALUE_BITS:], product[VALUE_BITS - 1 : -1])
             guard = Mux(top, product[VALUE_BITS - 1], product[VALUE_BITS - 2])
             sticky = product[: VALUE_BITS - 2].any() | (top & product[VALUE_BITS - 2])
             up = guard & (sticky | mantissa[0])
             biased = Signal(FP32_EXPONENT_BITS, name=f"biased{lane}")
-            m.d.comb += biased.eq(exponent2 + (VALUE_BITS - 1) + top - zeros2)
+            m.d.comb += biased.eq(exponent1 + (VALUE_BITS - 1) + top - zeros1)
             # A carry out of the fraction makes it zero and counts the exponent up, as it must be.
-            packed = stage(Mux(zero2, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
-            sign3 = stage(sign2, "sign3")
+            packed = stage(Mux(zero1, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
+            sign2 = stage(sign1, "sign2")
 
-            # 4: round to the output format
+            # 3: round to the output format
             narrow = _narrow(m, packed, self.dtype, f"narrow{lane}")
-            m.d.comb += self.o.payload[lane].eq(stage(Cat(narrow, sign3), "value"))
+            m.d.comb += self.o.payload[lane].eq(stage(Cat(narrow, sign2), "value"))
         return m
 
 

@@ -78,41 +78,36 @@ class ScaleFeeder(wiring.Component):
 
         unfed = Signal(BEATS_BITS)
         beat = Signal(ROW_BEATS_BITS)  # in the row, or in the row of the tile
-        tile_start = Signal(ROW_BEATS_BITS)  # beats of the row left of this tile
+        left = Signal(ROW_BEATS_BITS)  # beats of the row from this tile on
         row = Signal(range(BLOCK_SIDE))  # in the strip
-        channel_row = Signal(CHANNEL_ROWS_BITS)
-        left = Signal(ROW_BEATS_BITS)
-        m.d.comb += left.eq(self.row_beats - tile_start)
+        later_tile = Signal()  # of the strip: its scales are kept
+        rows_left = Signal(CHANNEL_ROWS_BITS)  # of the channel, this row not among them; 0 before a channel begins
         wide = left > TILE_BLOCKS
         span = Mux(self.in_tiles, Mux(wide, TILE_BLOCKS, left), self.row_beats)
 
-        first_tile = ~self.in_tiles | (tile_start == 0)
-        needs_new = self.scaled & (beat == 0) & first_tile & (channel_row == 0)
+        needs_new = self.scaled & ~later_tile & (beat == 0) & (rows_left == 0)
         m.d.comb += [
             read.addr.eq(row),
             write.addr.eq(row),
             write.data.eq(scale.payload),
             scale.valid.eq((unfed != 0) & (~needs_new | self.scales.valid)),
-            scale.payload.eq(Mux(needs_new, self.scales.payload, Mux(first_tile, current, read.data))),
+            scale.payload.eq(Mux(needs_new, self.scales.payload, Mux(later_tile, read.data, current))),
             self.scales.ready.eq((unfed != 0) & needs_new & scale.ready),
         ]
         with m.If(scale.valid & scale.ready):
             m.d.sync += [current.eq(scale.payload), unfed.eq(unfed - 1), beat.eq(beat + 1)]
-            m.d.comb += write.en.eq(first_tile)
+            m.d.comb += write.en.eq(~later_tile)
             with m.If(beat == span - 1):
                 m.d.sync += beat.eq(0)
-                with m.If(first_tile):
-                    m.d.sync += channel_row.eq(Mux(channel_row == self.channel_rows - 1, 0, channel_row + 1))
+                with m.If(~later_tile):
+                    m.d.sync += rows_left.eq(Mux(rows_left == 0, self.channel_rows - 1, rows_left - 1))
                 with m.If(self.in_tiles):
                     m.d.sync += row.eq(row + 1)
                     with m.If(row == BLOCK_SIDE - 1):
-                        m.d.sync += tile_start.eq(Mux(wide, tile_start + TILE_BLOCKS, 0))
+                        m.d.sync += [later_tile.eq(wide), left.eq(Mux(wide, left - TILE_BLOCKS, self.row_beats))]
         with m.If(self.start):
-            m.d.sync += [
-                unfed.eq(self.beats),
-                current.eq(ONE),
-                *(count.eq(0) for count in (beat, tile_start, row, channel_row)),
-            ]
+            m.d.sync += [unfed.eq(self.beats), current.eq(ONE), left.eq(self.row_beats)]
+            m.d.sync += [count.eq(0) for count in (beat, row, later_tile, rows_left)]
 
         advance = pipeline(m, scale, self.o, 1)
         m.d.comb += self.o.payload.eq(registered(m, advance, scale.payload, "scale_out"))
