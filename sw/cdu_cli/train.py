@@ -53,9 +53,7 @@ def train(
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     backend: Annotated[str, typer.Option(help="What computes the codecs: torch.")] = "torch",
     device: Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1 ...")] = "cpu",
-    threads: Annotated[
-        int, typer.Option(help="CPU threads of torch; with 1 the losses do not depend on the machine's cores.")
-    ] = 1,
+    threads: Annotated[int, typer.Option(help="CPU threads of torch; 1 gives the same losses on any number of cores.")] = 1,
     json_file: JsonOption = None,
 ) -> None:
     """Train a network with and without compressed activations and write report.md, curves.png and results.json."""

@@ -238,10 +238,14 @@ class _Session:
         return storage is not None and storage._cdata in self._fixed
 
     def _is_auxiliary(self, x: Tensor) -> bool:
-        """Whether the running operation made ``x`` for its own use: without history, and none of its arguments."""
+        """Whether the running operation made ``x`` for its own use: a statistic or a mask, none of its arguments."""
         operation = self.tracker.current
-        if operation is None or x.grad_fn is not None or x.requires_grad:
+        if operation is None:
             return False
+        if x.grad_fn is not None or x.requires_grad:
+            # Statistics of group normalisation bear a history; they are smaller than what was normalised.
+            normalised = next(operation.tensors(), x) if operation.name == "norm" else x
+            return x.numel() < normalised.numel() and not _same_storage(x, normalised)
         return low_precision_copy(x, operation) is None and not any(_same_storage(x, arg) for arg in operation.tensors())
 
 
