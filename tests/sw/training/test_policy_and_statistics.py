@@ -185,4 +185,4 @@ def test_gradients_with_brc_are_exact_and_with_jpeg_act_close():
     exact = gradient("none")
     assert torch.equal(gradient("brc"), exact)
     assert torch.equal(gradient(ExactCodec()), exact)
-    assert 0 < (gradient("jpeg-act") - exact).norm() / exact.norm() < 0.1
+    assert 0 < (gradient("jpeg-act") - exact).norm() / exact.norm() < 0.25  # noise is the hardest input

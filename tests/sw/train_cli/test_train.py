@@ -1,0 +1,84 @@
+"""``cdu train`` as a user sees it."""
+
+import json
+import math
+
+import pytest
+import typer
+from cdu_cli import train
+from cdu_spec.errors import UserError
+from typer.testing import CliRunner
+
+
+def run(*arguments):
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    train.register(app)
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_resnet_on_digits(tmp_path):
+    result = run(
+        "--steps", 4, "--seeds", 2, "--width", 8, "--limit", 256, "--json", tmp_path / "r.json", "-o", tmp_path / "out"
+    )
+    assert result.exit_code == 0, result.output
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results == json.loads((tmp_path / "r.json").read_text())
+    assert (results["model"], results["dataset"]) == ("resnet", "digits")
+    runs = {(r["codec"], r["seed"]): r for r in results["runs"]}
+    assert set(runs) == {(c, s) for c in ("none", "jpeg-act", "sfpr") for s in (0, 1)}
+    for (codec, seed), r in runs.items():
+        assert len(r["losses"]) == 4
+        assert r["losses"][0] == runs[("none", seed)]["losses"][0]  # same weights, same batch; compression acts on gradients
+        assert r["score_name"] == "accuracy"
+        assert 0 <= r["score"] <= 100
+        assert math.isclose(r["ratio"], r["bytes_original"] / r["bytes_compressed"])
+        assert (r["ratio"] == 1.0) == (codec == "none")
+        assert all(set(t) == {"name", "op", "shape", "codec", "ratio", "relative_error"} for t in r["tensors"])
+    assert runs[("none", 0)]["losses"] != runs[("none", 1)]["losses"]
+    assert runs[("jpeg-act", 0)]["losses"] != runs[("none", 0)]["losses"]
+    assert (tmp_path / "out" / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert f"{runs[('sfpr', 0)]['ratio']:.1f}" in report
+    assert str(tmp_path.parent.parent) not in report.replace(str(tmp_path), "")
+
+
+def test_same_seed_same_losses_and_vdsr_on_photos(tmp_path):
+    arguments = ("--model", "vdsr", "--steps", 3, "--seeds", 1, "--codec", "jpeg-act", "--dqt", "optLH", "--batch", 16)
+    losses = []
+    for name in ("a", "b"):
+        result = run(*arguments, "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        results = json.loads((tmp_path / name / "results.json").read_text())
+        losses.append([r["losses"] for r in results["runs"]])
+        assert [r["codec"] for r in results["runs"]] == ["none", "jpeg-act"]
+        assert results["runs"][0]["score_name"] == "psnr"
+        assert 15 < results["runs"][0]["score"] < 50
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--codec", "jpeg"), "unknown codec 'jpeg'"),
+        (("--model", "vgg"), "unknown model 'vgg'"),
+        (("--dataset", "mnist"), "unknown data set 'mnist'"),
+        (("--dataset", "photos"), "use vdsr"),
+        (("--model", "vdsr", "--dataset", "digits"), "use resnet"),
+        (("--backend", "rtl"), "backend 'rtl'"),
+        (("--dqt", "optX"), "unknown quantisation table"),
+        (("--codec", "sfpr", "--dqt", "optL"), "option dqt"),
+        (("--S", "-1"), "S = -1.0"),
+        (("--epochs", "2", "--steps", "2"), "exclude each other"),
+        (("--batch", "100000"), "more than"),
+        (("--width", "0"), "width = 0"),
+        (("--seeds", "0"), "--seeds 0"),
+        (("--device", "tpu9"), "device 'tpu9'"),
+        (("--dataset", "cifar10", "--data", "nowhere"), "CIFAR-10 is not here"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, arguments, message):
+    result = run(*arguments, "-o", tmp_path / "out")
+    assert isinstance(result.exception, UserError), result.output
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert not (tmp_path / "out").exists()
