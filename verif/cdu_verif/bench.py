@@ -26,7 +26,8 @@ from cdu_verif.patterns import Pattern, always
 
 #: Environment variables by which the runner talks to the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
-_CLOCK_NS = 2
+#: Period of the clock.
+CLOCK_NS = 2
 
 
 class Source:
@@ -147,7 +148,7 @@ class Bench:
 
     async def start(self) -> Bench:
         """Start the clock and reset the unit."""
-        Clock(self.dut.clk, _CLOCK_NS, unit="ns").start()
+        Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
         await self.reset()
         return self
 

@@ -35,8 +35,8 @@ class _Alignment:
         return self.case(ports, rng, row_beats, max(blocks // row_beats, 1))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Widths that are whole tiles, and narrower than one."""
-        return [self.case(ports, rng, row_beats, blocks // row_beats) for row_beats in (TILE_BLOCKS, 1, 3, 2 * TILE_BLOCKS)]
+        """Every width of 1 to 9 blocks: whole tiles or not."""
+        return [self.case(ports, rng, row_beats, blocks // row_beats) for row_beats in range(1, 2 * TILE_BLOCKS + 2)]
 
 
 ALIGNMENT, INVERSE_ALIGNMENT = _Alignment(to_rows=False), _Alignment(to_rows=True)

@@ -1,0 +1,198 @@
+"""Monitors, patterns, packing, coverage and reports, without a simulator."""
+
+import json
+import xml.etree.ElementTree as ET
+from itertools import islice
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from actcodec.codecs import codec
+from actcodec.codecs.job import decompression_job
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_verif import coverage, ieee1180, plan, results
+from cdu_verif.cases.payload import payload_words, populations
+from cdu_verif.handshake import HandshakeError, HandshakeMonitor
+from cdu_verif.patterns import PATTERNS
+from cdu_verif.ports import pack_rows, unpack_rows
+from cdu_verif.tensors import exchange
+from cdu_verif.unit import descriptor, float_beats, float_words, same_bits
+
+from cdu import manifest
+
+WORD = {
+    "name": "i__payload",
+    "width": 134,
+    "fields": [
+        {"name": "data", "offset": 0, "width": 128, "signed": False, "count": 1},
+        {"name": "count", "offset": 128, "width": 5, "signed": False, "count": 1},
+        {"name": "last", "offset": 133, "width": 1, "signed": False, "count": 1},
+    ],
+}
+LANES = {"name": "o__payload", "width": 96, "fields": [{"name": "", "offset": 0, "width": 12, "signed": True, "count": 8}]}
+
+
+def test_monitor_accepts_what_holds():
+    monitor = HandshakeMonitor("o")
+    for valid, ready, payload in [(0, 1, 0), (1, 0, 7), (1, 0, 7), (1, 1, 7), (1, 1, 8), (0, 0, 0), (1, 0, 9)]:
+        monitor.check(bool(valid), bool(ready), payload)
+    monitor.forget()
+    monitor.check(False, True, 0)
+
+
+def test_monitor_finds_a_withdrawn_valid():
+    monitor = HandshakeMonitor("o")
+    monitor.check(True, False, 7)
+    with pytest.raises(HandshakeError, match="valid fell"):
+        monitor.check(False, True, 7)
+
+
+def test_monitor_finds_a_changed_payload():
+    monitor = HandshakeMonitor("o")
+    monitor.check(True, False, 7)
+    with pytest.raises(HandshakeError, match="payload changed"):
+        monitor.check(True, True, 6)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns_depend_on_the_seed_only(name):
+    def first(seed):
+        return [list(islice(pattern, 500)) for pattern in PATTERNS[name](Random(seed))]
+
+    assert first(3) == first(3)
+    for pattern in first(3):
+        assert any(pattern)
+    if name != "full_rate":
+        assert not all(all(pattern) for pattern in first(3))
+
+
+def test_rows_pack_as_the_manifest_packs():
+    values = np.random.default_rng(1).integers(-2048, 2048, (50, 8))
+    packed = pack_rows(LANES, {"": values})
+    assert packed == [manifest.pack(LANES, row.tolist()) for row in values]
+    assert np.array_equal(unpack_rows(LANES, packed)[""], values)
+
+
+def test_wide_fields_are_bytes():
+    data = np.arange(32, dtype=np.uint8).reshape(2, 16)
+    packed = pack_rows(WORD, {"data": data, "count": np.array([16, 3]), "last": np.array([0, 1])})
+    expected = {"data": int.from_bytes(data[1].tobytes(), "little"), "count": 3, "last": 1}
+    assert manifest.unpack(WORD, packed[1]) == expected
+    assert np.array_equal(unpack_rows(WORD, packed)["data"], data)
+
+
+def test_packing_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match="-2048 to 2047"):
+        pack_rows(LANES, {"": np.full((1, 8), 2048)})
+    with pytest.raises(ValueError, match="has the fields"):
+        pack_rows(LANES, {"values": np.zeros((1, 8))})
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 32])
+def test_payload_words_hold_the_payload(length):
+    payload = bytes(range(1, length + 1))
+    words = [manifest.unpack(WORD, word) for word in payload_words({"i__payload": WORD}, "i", payload)]
+    assert b"".join(word["data"].to_bytes(16, "little")[: word["count"]] for word in words) == payload
+    assert [word["last"] for word in words] == [0] * (len(words) - 1) + [1]
+
+
+def test_populations_are_complete():
+    assert [int(count) for count in (populations(Random(1)) != 0).sum(1)] == list(range(65))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_exchange_is_what_the_codec_makes(mode):
+    config = CduConfig()
+    item = exchange(config, Random(5), (2, 3, 8, 16), mode, "normal")
+    assert descriptor(item.compression)["beats"] == len(item.beats) == len(item.restored)
+    assert float_words(item.beats)[0].bit_length() <= 256
+    assert same_bits(float_beats(float_words(item.beats), item.compression), item.beats)
+
+
+def test_descriptor_has_the_fields_of_the_port():
+    from cdu_verif.unit import descriptor
+
+    from cdu import generator
+
+    packed = codec("jpeg-act").compress(torch.randn(1, 2, 8, 8))
+    job = decompression_job(packed.header, packed.shifts, packed.reciprocals)
+    ports = {port["name"]: port for port in generator.generate(CduConfig(), "decompressor").manifest["ports"]}
+    port = ports["job__payload"]
+    assert manifest.unpack(port, manifest.pack(port, descriptor(job))) == descriptor(job)
+
+
+def _write(folder, text, records=()):
+    (folder / "cocotb.xml").write_text(text)
+    (folder / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return results.read("dct", folder / "cocotb.xml", folder / "records.jsonl", 7, "cdu verify --block dct", "crashed")
+
+
+def test_results_join_cocotb_and_records(tmp_path):
+    xml = (
+        '<testsuites><testsuite><testcase name="a" time="1.5"/><testcase name="b"><failure message="wrong\x26#10;more"/>'
+        '</testcase><testcase name="c"><skipped/></testcase><testcase name="silent"/></testsuite></testsuites>'
+    )
+    found = _write(tmp_path, xml, [{"test": "a", "cases": 3, "cycles": 90, "figures": {"rate": "8"}}])
+    assert [result.status for result in found] == [results.PASSED, results.FAILED, results.SKIPPED, results.FAILED]
+    assert (found[0].cases, found[0].cycles) == (3, 90)
+    content = results.write(tmp_path, found, "cdu verify", {})
+    assert (content["tests"], content["failures"], content["skipped"]) == (4, 2, 1)
+    top = ET.parse(tmp_path / "results.xml").getroot()
+    assert (top.get("tests"), top.get("failures"), top.get("skipped")) == ("4", "2", "1")
+    assert len(list(top.iter("testcase"))) == 4
+    report = (tmp_path / "report.md").read_text()
+    assert "cdu verify --block dct --test 'b'" in report
+    assert "| rate | 8 |" in report
+    assert json.loads((tmp_path / "report.json").read_text())["seeds"] == {"dct": 7}
+
+
+@pytest.mark.parametrize("text", ["", "<testsuites>", "<testsuites/>"])
+def test_a_simulation_without_results_is_a_failure(tmp_path, text):
+    (found,) = _write(tmp_path, text)
+    assert found.status == results.FAILED
+    assert "crashed" in found.message
+
+
+def test_coverage_counts(tmp_path):
+    def point(page, line, name, count):
+        return f"C '\x01f\x02top.v\x01l\x02{line}\x01page\x02{page}/top\x01o\x02{name}\x01h\x02top' {count}\n"
+
+    file = tmp_path / "coverage.dat"
+    file.write_text(
+        "# SystemC::Coverage-3\n"
+        + point("v_line", 1, "block", 5)
+        + point("v_line", 2, "block", 0)
+        + point("v_toggle", 3, "x[0]:0->1", 1)
+        + point("v_expr", 4, "(a==1)", 0)
+    )
+    summary = coverage.summary(coverage.points(file))
+    assert summary["line"] == {"points": 2, "hit": 1, "percent": 50.0}
+    assert summary["toggle"]["percent"] == 100.0
+    assert summary["expression"]["hit"] == 0
+
+
+def test_plan_varies_what_is_not_fixed():
+    labels = [run.label for run in plan.runs(CduConfig(), ["inverse_sfpr"], full=False)]
+    assert labels == ["inverse_sfpr", "inverse_sfpr[value_format=bf16]", "inverse_sfpr[value_format=fp16]"]
+    pinned = plan.runs(CduConfig(value_format="bf16"), ["inverse_sfpr"], full=False, pinned=["value_format"])
+    assert [run.config.value_format for run in pinned] == ["bf16"]
+    assert len(plan.runs(CduConfig(), [], full=True)) > len(plan.runs(CduConfig(), [], full=False)) >= 14
+
+
+def test_plan_refuses_what_it_does_not_know():
+    with pytest.raises(ConfigError, match="unknown block 'dtc'"):
+        plan.runs(CduConfig(), ["dtc"], full=False)
+    with pytest.raises(ConfigError, match="all modes"):
+        plan.training_run(CduConfig(modes=("brc",)))
+
+
+def test_ieee_1180_generator_and_limits():
+    values = ieee1180.samples(256, 255, 4)
+    assert values.min() >= -256
+    assert values.max() <= 255
+    coefficients = ieee1180.reference_forward(values)
+    same = ieee1180.reference_inverse(coefficients)
+    assert ieee1180.accuracy(same, same).passes()
+    assert not ieee1180.accuracy(same, same + 1).passes()

@@ -1,0 +1,70 @@
+"""Generated Verilog in a simulator, and faulty Verilog that a bench must reject."""
+
+import re
+
+import pytest
+from cdu_spec.config import CduConfig
+from cdu_spec.errors import MissingToolError
+from cdu_verif import plan, regression, simulators
+
+
+def _available(simulator):
+    try:
+        simulators.check(simulator)
+    except MissingToolError:
+        return False
+    return True
+
+
+needs_verilator = pytest.mark.skipif(not _available("verilator"), reason="Verilator is not installed")
+needs_icarus = pytest.mark.skipif(not _available("icarus"), reason="Icarus Verilog is not installed")
+
+
+def _simulate(tmp_path, block, simulator, mutate=None, tests=()):
+    (run,) = plan.runs(CduConfig(), [block], full=False, pinned=["rounding", "value_format"])
+    settings = regression.Settings(tmp_path, simulator, tests=tests)
+    return regression.simulate(run, settings, mutate).tests
+
+
+@needs_verilator
+def test_a_block_passes_with_verilator(tmp_path):
+    tests = _simulate(tmp_path, "inverse_shift_quantizer", "verilator")
+    assert {test.status for test in tests} <= {"pass", "skip"}
+    assert sum(test.status == "pass" for test in tests) >= 10
+    assert all(test.cases and test.cycles for test in tests if test.status == "pass")
+
+
+@needs_icarus
+def test_a_block_passes_with_icarus(tmp_path):
+    tests = _simulate(tmp_path, "brc_encoder", "icarus", tests=("corners/pattern=bursts", "rate"))
+    assert [test.status for test in tests] == ["pass", "pass"]
+
+
+def _swap(pattern, replacement):
+    def mutate(text):
+        changed, count = re.subn(pattern, replacement, text, count=1)
+        assert count == 1, f"{pattern} does not occur in the Verilog"
+        return changed
+
+    return mutate
+
+
+@needs_icarus
+@pytest.mark.parametrize(
+    ("fault", "mutate"),
+    [
+        ("a byte count that is one too small", _swap(r"(assign o__payload = )(\S+);", r"\1\2 ^ (134'd1 << 128);")),
+        ("a valid that falls while it waits", _swap(r"(assign o__valid = )(\S+);", r"\1\2 & i__valid;")),
+        ("an input that is never taken", _swap(r"(assign i__ready = )(\S+);", r"\1 1'h0;")),
+    ],
+)
+def test_a_fault_is_found(tmp_path, fault, mutate):
+    tests = _simulate(tmp_path, "brc_encoder", "icarus", mutate, ("corners/pattern=bursts", "random_content/pattern=coins"))
+    assert any(test.status == "FAIL" for test in tests), fault
+    assert all("--test" in test.repeat for test in tests if test.status == "FAIL")
+
+
+@needs_icarus
+def test_verilog_that_does_not_compile_is_a_failure(tmp_path):
+    (test,) = _simulate(tmp_path, "brc_encoder", "icarus", lambda text: text.replace("endmodule", "", 1))
+    assert (test.name, test.status) == ("build", "FAIL")
