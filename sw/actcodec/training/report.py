@@ -9,6 +9,8 @@ from actcodec.data import Dataset
 from actcodec.training.experiment import BASELINE, Recipe, Run, summarise
 
 _UNITS = {"accuracy": "%", "psnr": "dB"}
+# A loss that falls by more than this factor is drawn on a logarithmic axis.
+_LOG_FROM = 20
 # Distinct to colour-blind readers too (Okabe and Ito); the baseline is black.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
@@ -73,7 +75,6 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
     """A PNG: smoothed loss, score on the test images, and compression ratio against score, one colour per codec."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullFormatter, ScalarFormatter
 
     names = list(dict.fromkeys(run.codec for run in runs))
     others = iter(_COLOURS * len(names))
@@ -94,11 +95,12 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
         ratio_axes.scatter([run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=name)
     unit = _UNITS[runs[0].score_name]
     score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
-    loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss", yscale="log")
-    loss_axes.yaxis.set_minor_formatter(NullFormatter())
+    loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")
+    drawn = [value for line in loss_axes.lines for value in line.get_ydata()]
+    if max(drawn) > _LOG_FROM * min(drawn):
+        loss_axes.set_yscale("log")
     score_axes.set(title="Score; band: lowest to highest seed", xlabel="step", ylabel=score_label)
     ratio_axes.set(title="What the bytes cost; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
-    ratio_axes.xaxis.set_major_formatter(ScalarFormatter())
     ratio_axes.set_xlim(left=0)
     for axes in (loss_axes, score_axes, ratio_axes):
         axes.grid(alpha=0.25)
