@@ -1,0 +1,73 @@
+"""``cdu summary``: the results that other commands left in a folder, in one short table."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from cdu_spec.errors import MissingToolError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: cdu summary build/demo")(summary)
+
+
+def summary(folder: Annotated[Path, typer.Argument(help="Folder with results of other commands in its subfolders.")]) -> None:
+    """Print what generate, verify, synth and train found, a line each.
+
+    Looks for their JSON files one folder below the given one.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("what", "result", "where", title="The unit and what it does to training", title_justify="left")
+    for path in sorted(folder.glob("*/*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for what, result in _lines(content):
+            table.add_row(what, result, str(path.parent))
+    if not table.row_count:
+        raise MissingToolError(f"no results below {folder}: make some with `make demo`")
+    Console(width=140).print(table)
+
+
+def _lines(content: Any) -> Iterator[tuple[str, str]]:
+    """The lines of one result file, none for files of other kinds."""
+    match content:
+        case {"name": name, "ports": ports, "sha256": files}:
+            yield f"Verilog of {name}", f"{', '.join(files)} with {len(ports)} ports"
+        case {"tests": tests, "failures": failures, "results": results}:
+            yield "bit-equal to the golden model", f"{tests - failures} of {tests} tests passed"
+            for result in results:
+                yield from _training(result.get("figures", {}))
+        case {"pdk": pdk, "blocks": blocks}:
+            for name, cost in blocks.items():
+                yield (
+                    f"{name} on {pdk}",
+                    f"{cost['ge'] / 1e3:.1f} kGE, {cost['flip_flops']} flip-flops, {cost['mhz']:.0f} MHz before layout",
+                )
+        case {"model": model, "dataset": dataset, "runs": runs}:
+            by_codec: dict[str, list[dict[str, Any]]] = {}
+            for run in runs:
+                by_codec.setdefault(run["codec"], []).append(run)
+            for codec, of_codec in by_codec.items():
+                score = statistics.mean(run["score"] for run in of_codec)
+                ratio = statistics.mean(run["ratio"] for run in of_codec)
+                yield (
+                    f"{model} on {dataset}, {codec}",
+                    f"{of_codec[0]['score_name']} {score:.2f}, activations {ratio:.1f} times smaller ({len(of_codec)} seeds)",
+                )
+
+
+def _training(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The line of a training through the simulated unit."""
+    if "steps" in figures:
+        yield (
+            "training through the simulated unit",
+            f"{figures['steps']} steps, {figures['tensors_compressed']} tensors compressed "
+            f"{figures['ratio']} times, losses equal to the last bit",
+        )
