@@ -1,0 +1,127 @@
+"""Runs the measurements behind docs/results.md and writes that page.
+
+    python benchmarks/results.py [--only NAME ...]
+
+Each section is the standard output of the command that stands in it. Finished sections are kept in build/results, so that
+an interrupted run goes on where it stopped; ``--only`` repeats single sections.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdu_spec.files import write_whole
+
+ROOT = Path(__file__).parent.parent
+KEPT = Path("build", "results")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A measurement: its command prints markdown, or leaves it in ``report``."""
+
+    name: str
+    title: str
+    text: str
+    command: str
+    report: Path | None = None
+
+
+SECTIONS = (
+    Section(
+        "idct",
+        "Accuracy of the transforms",
+        "Precision is fraction bits of the constants / bits kept between the passes; the default is 12/2. Worst of the six runs "
+        "of 10 000 blocks. The hardware gives the same integers (`cdu verify --block idct`).",
+        "python benchmarks/idct_accuracy.py",
+    ),
+    Section(
+        "idct_rtl",
+        "IEEE 1180 in the RTL",
+        "All 60 000 blocks through the generated inverse DCT, built for 9-bit samples.",
+        "python benchmarks/idct_rtl.py",
+    ),
+    Section(
+        "area",
+        "Area and clock",
+        "",
+        "cdu synth -o build/results/synth",
+        KEPT / "synth" / "report.md",
+    ),
+    Section(
+        "scale_width",
+        "Width of SFPR's multiplier",
+        "A multiplier of 8 significant bits takes a third of the area of a full one; the error that it costs is the last table "
+        "of the next section. Default: 8.",
+        "python benchmarks/area_by_parameter.py --block sfpr --parameter scale_bits 24 11 8",
+    ),
+    Section(
+        "rounding",
+        "Rounding of the shift quantiser, error by scale width",
+        "At equal error truncation needs fewer bytes, so it is the default.",
+        "python benchmarks/rounding_choice.py",
+    ),
+    Section(
+        "precision",
+        "DCT area by precision",
+        "",
+        "python benchmarks/area_by_parameter.py --block dct --parameter const_bits 13 12 11 10",
+    ),
+    Section(
+        "speed",
+        "Speed of the golden model",
+        "One thread; machines differ, the last column is a ratio within one run.",
+        "python benchmarks/golden_speed.py",
+    ),
+)
+
+
+def measure(section: Section) -> str:
+    """Run a section's command and return its markdown."""
+    program, *arguments = shlex.split(section.command)
+    folder = Path(sys.executable).parent
+    result = subprocess.run(
+        [str(folder / program), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    markdown = section.report.read_text(encoding="utf-8") if section.report else result.stdout
+    # Headings of a report become the section's own.
+    return "\n".join(line for line in markdown.splitlines() if not line.startswith("# ")).strip()
+
+
+def main() -> None:
+    """Measure what is missing and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = [section.name for section in SECTIONS]
+    parser.add_argument("--only", nargs="+", choices=names, default=[], help="repeat these sections")
+    again = parser.parse_args().only
+    os.chdir(ROOT)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    page = [
+        "# Results",
+        "",
+        "Written by `make results`; every section is the output of its command. Training results are in "
+        "[results_training.md](results_training.md).",
+    ]
+    for section in SECTIONS:
+        kept = KEPT / f"{section.name}.md"
+        if section.name in again or not kept.exists():
+            print(section.command, file=sys.stderr, flush=True)
+            write_whole(kept, measure(section) + "\n")
+        page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
+        page += [section.text, ""] if section.text else []
+        page.append(kept.read_text(encoding="utf-8").strip())
+    write_whole(Path("docs", "results.md"), "\n".join(page) + "\n")
+
+
+if __name__ == "__main__":
+    main()
