@@ -10,6 +10,7 @@ import pytest
 import torch
 from actcodec.codecs import codec
 from actcodec.codecs.job import decompression_job
+from cdu import manifest
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_verif import coverage, ieee1180, plan, results
@@ -19,8 +20,6 @@ from cdu_verif.patterns import PATTERNS
 from cdu_verif.ports import pack_rows, unpack_rows
 from cdu_verif.tensors import exchange
 from cdu_verif.unit import descriptor, float_beats, float_words, same_bits
-
-from cdu import manifest
 
 WORD = {
     "name": "i__payload",
@@ -112,9 +111,8 @@ def test_exchange_is_what_the_codec_makes(mode):
 
 
 def test_descriptor_has_the_fields_of_the_port():
-    from cdu_verif.unit import descriptor
-
     from cdu import generator
+    from cdu_verif.unit import descriptor
 
     packed = codec("jpeg-act").compress(torch.randn(1, 2, 8, 8))
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals)
@@ -188,11 +186,7 @@ def test_plan_refuses_what_it_does_not_know():
         plan.training_run(CduConfig(modes=("brc",)))
 
 
-def test_ieee_1180_generator_and_limits():
-    values = ieee1180.samples(256, 255, 4)
-    assert values.min() >= -256
-    assert values.max() <= 255
-    coefficients = ieee1180.reference_forward(values)
-    same = ieee1180.reference_inverse(coefficients)
-    assert ieee1180.accuracy(same, same).passes()
-    assert not ieee1180.accuracy(same, same + 1).passes()
+def test_the_reference_passes_and_an_offset_fails_ieee_1180():
+    _, reference = next(ieee1180.runs()).stimulus(4)
+    assert ieee1180.Errors.of(reference, reference).passed
+    assert not ieee1180.Errors.of(reference + 1, reference).passed
