@@ -40,22 +40,37 @@ def test_a_block_passes_with_icarus(tmp_path):
     assert [test.status for test in tests] == ["pass", "pass"]
 
 
-def _swap(pattern, replacement):
+def _between(port, width, fault):
+    """A fault between the packer's output and the port of the unit."""
+
     def mutate(text):
-        changed, count = re.subn(pattern, replacement, text, count=1)
-        assert count == 1, f"{pattern} does not occur in the Verilog"
-        return changed
+        raw = f"{port}_raw"
+        wired = text.replace(f".{port}({port})", f".{port}({raw})", 1)
+        faulty = wired.replace(
+            "  brc_encoder__packer packer (",
+            f"  wire [{width - 1}:0] {raw};\n  assign {port} = {raw} {fault};\n  brc_encoder__packer packer (",
+            1,
+        )
+        assert faulty.count(raw) == 3, f"{port} is not wired as this test expects"
+        return faulty
 
     return mutate
+
+
+def _deaf(text):
+    faulty, count = re.subn(r"assign i__ready = [^;]*;", "assign i__ready = 1'h0;", text, count=1)
+    assert count == 1, "i__ready is not assigned as this test expects"
+    return faulty
 
 
 @needs_icarus
 @pytest.mark.parametrize(
     ("fault", "mutate"),
     [
-        ("a byte count that is one too small", _swap(r"(assign o__payload = )(\S+);", r"\1\2 ^ (134'd1 << 128);")),
-        ("a valid that falls while it waits", _swap(r"(assign o__valid = )(\S+);", r"\1\2 & i__valid;")),
-        ("an input that is never taken", _swap(r"(assign i__ready = )(\S+);", r"\1 1'h0;")),
+        ("a byte count that is one off", _between("o__payload", 134, "^ (134'd1 << 128)")),
+        ("a wrong bit of data", _between("o__payload", 134, "^ 134'd4")),
+        ("a valid that falls while it waits", _between("o__valid", 1, "& i__valid")),
+        ("an input that is never taken", _deaf),
     ],
 )
 def test_a_fault_is_found(tmp_path, fault, mutate):

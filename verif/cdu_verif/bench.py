@@ -36,7 +36,7 @@ class Source:
     def __init__(self, dut: Any, name: str, width: int, rng: Random) -> None:
         self.name, self._width, self._rng = name, width, rng
         self._payload, self._valid, self._ready = (getattr(dut, f"{name}__{role}") for role in ("payload", "valid", "ready"))
-        self.queue: deque[int] = deque()
+        self.queue: deque[int] = deque()  #: packed payloads not yet transferred
         self.pattern: Pattern = always()
         self.transfers: list[int] = []  #: cycle of every transfer
         self._offered = self._high = False
@@ -51,7 +51,7 @@ class Source:
         """Outputs of this cycle: the next payload once the one before is transferred, or garbage without valid."""
         if self._offered:
             return
-        if self.queue and next(self.pattern):
+        if len(self.queue) and next(self.pattern):
             self._offered = True
             self._payload.value = self.queue[0]
             if not self._high:

@@ -23,7 +23,9 @@ class HandshakeMonitor:
             if not valid:
                 raise HandshakeError(f"{self.name}: valid fell before the transfer")
             if payload != self._waiting:
-                raise HandshakeError(f"{self.name}: payload changed from {self._waiting:#x} to {payload:#x} before the transfer")
+                raise HandshakeError(
+                    f"{self.name}: payload changed from {self._waiting:#x} to {payload:#x} before the transfer"
+                )
         self._waiting = payload if valid and not ready else None
 
     def forget(self) -> None:

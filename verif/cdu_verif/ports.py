@@ -65,5 +65,7 @@ def _bits(field: Mapping[str, Any], values: Array, rows: int) -> Array:
     low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if field["signed"] else (0, (1 << width) - 1)
     integers = values.astype(np.int64).reshape(rows, count)
     if integers.size and not (low <= int(integers.min()) and int(integers.max()) <= high):
-        raise ValueError(f"field {field['name'] or 'of the port'} holds {low} to {high}, not {integers.min()} to {integers.max()}")
+        raise ValueError(
+            f"field {field['name'] or 'of the port'} holds {low} to {high}, not {integers.min()} to {integers.max()}"
+        )
     return (integers[:, :, None] >> np.arange(width) & 1).astype(np.uint8).reshape(rows, width * count)

@@ -44,7 +44,9 @@ class Outcome:
     coverage: dict[str, dict[str, float]]
 
 
-def regress(runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None) -> tuple[list[TestResult], dict[str, Any]]:
+def regress(
+    runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None
+) -> tuple[list[TestResult], dict[str, Any]]:
     """All runs, as many at a time as there are processors; their results and coverage by group."""
     tests: list[TestResult] = []
     covered: dict[str, Any] = {}
@@ -96,7 +98,7 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         "CDU_VERIFY_STEPS": str(settings.steps or (20 if settings.full else 3)),
     }
     module = f"cdu_verif.benches.{_MODULES.get(run.block, 'blocks')}"
-    chosen = "|".join(f"{re.escape(test)}$" for test in settings.tests) or None
+    chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
     found = simulation.run([module], variables, chosen)
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")

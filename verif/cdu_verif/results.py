@@ -95,17 +95,19 @@ def read(
 
 def junit(results: Sequence[TestResult]) -> str:
     """JUnit XML: one suite per group, one testcase per test."""
-    top = ET.Element("testsuites", name="cdu verify", **_counts(results))
+    top = ET.Element("testsuites", {"name": "cdu verify", **_counts(results)})
     for group in dict.fromkeys(result.group for result in results):
         members = [result for result in results if result.group == group]
-        suite = ET.SubElement(top, "testsuite", name=group, **_counts(members))
+        suite = ET.SubElement(top, "testsuite", {"name": group, **_counts(members)})
         for result in members:
             case = ET.SubElement(suite, "testcase", classname=group, name=result.name, time=f"{result.seconds:.3f}")
             properties = ET.SubElement(case, "properties")
             for key, value in (("seed", result.seed), ("cases", result.cases), ("cycles", result.cycles)):
                 ET.SubElement(properties, "property", name=key, value=str(value))
             if result.status == FAILED:
-                failure = ET.SubElement(case, "failure", message=_printable(result.message.splitlines()[0] if result.message else ""))
+                failure = ET.SubElement(
+                    case, "failure", message=_printable(result.message.splitlines()[0] if result.message else "")
+                )
                 failure.text = _printable(f"{result.message}\nrepeat: {result.repeat}")
             elif result.status == SKIPPED:
                 ET.SubElement(case, "skipped")
@@ -123,19 +125,28 @@ def report(results: Sequence[TestResult], command: str, coverage: dict[str, Any]
     if failures:
         lines += ["## Failures", ""]
         for result in failures:
-            lines += [f"- {result.group} `{result.name}`", "", "  ```", *(f"  {line}" for line in result.message.splitlines()[:12])]
+            lines += [
+                f"- {result.group} `{result.name}`",
+                "",
+                "  ```",
+                *(f"  {line}" for line in result.message.splitlines()[:12]),
+            ]
             lines += [f"  {result.repeat}", "  ```", ""]
     lines += ["## Tests", "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
     for result in results:
-        lines.append(
-            f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |"
-        )
+        lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")
     measured = [(result, name, text) for result in results for name, text in result.figures.items()]
     if measured:
         lines += ["", "## Measured", "", "| block | test | what | figure |", "|---|---|---|---|"]
         lines += [f"| {result.group} | {result.name} | {name} | {text} |" for result, name, text in measured]
     if coverage:
-        lines += ["", "## Coverage of the generated Verilog", "", "| block | kind | points | hit | % |", "|---|---|--:|--:|--:|"]
+        lines += [
+            "",
+            "## Coverage of the generated Verilog",
+            "",
+            "| block | kind | points | hit | % |",
+            "|---|---|--:|--:|--:|",
+        ]
         for group, kinds in coverage.items():
             for kind, counts in kinds.items():
                 lines.append(f"| {group} | {kind} | {counts['points']} | {counts['hit']} | {counts['percent']} |")
@@ -174,4 +185,6 @@ def _counts(results: Sequence[TestResult]) -> dict[str, str]:
 
 def _printable(text: str) -> str:
     """Without characters that XML does not allow."""
-    return "".join(letter for letter in text if letter in "\t\n" or 0x20 <= ord(letter) < 0xD800 or 0xE000 <= ord(letter) < 0xFFFE)
+    return "".join(
+        letter for letter in text if letter in "\t\n" or 0x20 <= ord(letter) < 0xD800 or 0xE000 <= ord(letter) < 0xFFFE
+    )

@@ -29,9 +29,7 @@ class SimulatedBackend(Backend):
     AssertionError otherwise.
     """
 
-    def __init__(
-        self, compress_job: Callable[[Job, Tensor], bytes], decompress_job: Callable[[Job, bytes], Tensor]
-    ) -> None:
+    def __init__(self, compress_job: Callable[[Job, Tensor], bytes], decompress_job: Callable[[Job, bytes], Tensor]) -> None:
         self._compress, self._decompress = compress_job, decompress_job
         self._golden = TorchBackend()
         self.compressed, self.decompressed = 0, 0  #: jobs
@@ -60,12 +58,10 @@ class SimulatedBackend(Backend):
         """See :class:`Backend`."""
         payload = self.compress(job, beats_in(x, view))
         golden = self._golden.compress_tensor(x, view, job)
-        assert torch.equal(payload, golden), f"{job.mode.label} payload of a tensor {tuple(x.shape)} differs from the golden one"
+        assert torch.equal(payload, golden), f"{job.mode.label} payload of {tuple(x.shape)} differs from the golden one"
         return payload
 
-    def decompress_tensor(
-        self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]
-    ) -> Tensor:
+    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`Backend`."""
         x = tensor_from_beats(self.decompress(job, payload), view, shape)
         golden = self._golden.decompress_tensor(payload, view, job, shape)

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cdu import verilator
@@ -90,23 +90,20 @@ class Simulation:
         """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash)."""
         assert self._runner is not None, "build first"
         results = (self.folder / "cocotb.xml").resolve()
-        with _environment({**self._variables(), **variables}):
-            try:
-                self._runner.test(
-                    test_module=list(modules),
-                    hdl_toplevel=self.top,
-                    build_dir=self.folder / "sim",
-                    test_dir=self.folder,
-                    results_xml=str(results),
-                    seed=variables.get("CDU_VERIFY_SEED", "1"),
-                    waves=self.waves,
-                    timescale=_TIMESCALE if self.simulator == "icarus" else None,
-                    log_file=self.folder / "run.log",
-                    test_filter=test_filter,
-                )
-            except SystemExit:
-                # The simulator crashed; the missing or incomplete results say so.
-                pass
+        # A crash of the simulator ends the runner; the missing or incomplete results say so.
+        with _environment({**self._variables(), **variables}), suppress(SystemExit):
+            self._runner.test(
+                test_module=list(modules),
+                hdl_toplevel=self.top,
+                build_dir=self.folder / "sim",
+                test_dir=self.folder,
+                results_xml=str(results),
+                seed=variables.get("CDU_VERIFY_SEED", "1"),
+                waves=self.waves,
+                timescale=_TIMESCALE if self.simulator == "icarus" else None,
+                log_file=self.folder / "run.log",
+                test_filter=test_filter,
+            )
         return results
 
     def _variables(self) -> dict[str, str]:

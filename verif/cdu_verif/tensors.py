@@ -89,9 +89,7 @@ def exchange(config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode,
     payload = golden.compress(job, beats)
     header = Header(mode, form, shape, payload.numel(), *precision)
     back = decompression_job(header, shifts, r)
-    return Exchange(
-        f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload)
-    )
+    return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
 
 
 def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:

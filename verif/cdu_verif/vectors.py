@@ -64,7 +64,13 @@ def _half(half: str, ports: Mapping[str, Mapping[str, Any]], items: Sequence[Exc
         file = f"{half}_{stream}.hex"
         write_whole(folder / file, "".join(f"{word:0{digits}x}\n" for word in words))
         direction = "expected" if stream == "o" else "stimulus"
-        streams[stream] = {"file": file, "use": direction, "width": port["width"], "fields": port["fields"], "lines": len(words)}
+        streams[stream] = {
+            "file": file,
+            "use": direction,
+            "width": port["width"],
+            "fields": port["fields"],
+            "lines": len(words),
+        }
     return {"streams": streams, "jobs": jobs}
 
 

@@ -26,9 +26,7 @@ class _Transform:
         else:
             rows = blocks
             out = golden.dct(blocks, *bits).transpose(1, 2)
-        return Case(
-            name, words(ports, "i", values=rows.reshape(-1, 8)), words(ports, "o", values=out.reshape(-1, 8))
-        )
+        return Case(name, words(ports, "i", values=rows.reshape(-1, 8)), words(ports, "o", values=out.reshape(-1, 8)))
 
     def _range(self, ports: Ports) -> tuple[int, int]:
         width = ports["i__payload"]["fields"][0]["width"]

@@ -42,12 +42,8 @@ class _Coder:
     def case(self, ports: Ports, name: str, values: Tensor) -> Case:
         """A job of rows: (n, 8), whole blocks in modes with ZVC."""
         rows = values.reshape(-1, LANES).to(torch.int8)
-        if self.mode is Mode.BRC:
-            payload = brc.encode(rows)
-        else:
-            payload = zvc.encode(rows.reshape(-1, BLOCK_VALUES))
+        packed = self._payload(values)
         settings = {"mode": int(self.mode)} if "mode" in ports else {}
-        packed = bytes(payload.tolist())
         if self.decoder:
             inputs = payload_words(ports, "i", packed)
             settings["beats"] = len(rows)
@@ -55,9 +51,7 @@ class _Coder:
             return Case(name, inputs, words(ports, "o", values=rows), settings, flags, starts=True, steady=("o",))
         last = torch.zeros(len(rows), dtype=torch.int64)
         last[-1] = 1
-        return Case(
-            name, words(ports, "i", values=rows, last=last), payload_words(ports, "o", packed), settings, steady=("i",)
-        )
+        return Case(name, words(ports, "i", values=rows, last=last), payload_words(ports, "o", packed), settings, steady=("i",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Directed blocks; every mask population; jobs of every length of the last word; for decoders broken payloads."""
@@ -98,7 +92,7 @@ class _Coder:
 
     def _payload(self, values: Tensor) -> bytes:
         rows = values.reshape(-1, LANES).to(torch.int8)
-        payload = brc.encode(rows) if self.mode is Mode.BRC else zvc.encode(rows.reshape(-1, BLOCK_VALUES))
+        payload = brc.encode(rows.float()) if self.mode is Mode.BRC else zvc.encode(rows.reshape(-1, BLOCK_VALUES))
         return bytes(payload.tolist())
 
     def _decoded_with_zeros(self, payload: bytes, rows: int) -> Tensor:

@@ -1,0 +1,27 @@
+"""Every block can be built for every configuration that is allowed."""
+
+import pytest
+from amaranth.hdl import Fragment
+from cdu.blocks import BLOCKS, top
+from cdu_spec.config import CduConfig
+
+VARIANTS = {
+    "default": {},
+    "bf16": {"value_format": "bf16", "scale_bits": 11},
+    "fp16_trunc": {"value_format": "fp16", "scale_bits": 24, "rounding": "trunc"},
+    "least_precision": {"const_bits": 8, "pass1_bits": 0},
+    "most_precision": {"const_bits": 13, "pass1_bits": 4},
+    "one_mode": {"modes": ("jpeg-act",)},
+    "no_zvc": {"modes": ("sfpr", "brc")},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_elaborate(block, variant):
+    Fragment.get(BLOCKS[block](CduConfig(**VARIANTS[variant])), None).prepare()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_unit_elaborates(variant):
+    Fragment.get(top(CduConfig(**VARIANTS[variant])), None).prepare()
