@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from amaranth.hdl import Module, Signal, signed
-from amaranth.sim import Delay, Simulator
+from amaranth.sim import Simulator
 from cdu.constant_multiplier import adder_graph, products
 from cdu.widths import Ranged
 from cdu_spec.dct import constant
@@ -47,7 +47,7 @@ def _settle(module, inputs, outputs, stimulus):
         for values in stimulus:
             for signal, value in zip(inputs, values, strict=True):
                 context.set(signal, value)
-            await Delay(1e-9)
+            await context.delay(1e-9)
             found.append([context.get(signal) for signal in outputs])
 
     simulator = Simulator(module)

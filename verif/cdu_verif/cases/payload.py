@@ -99,13 +99,13 @@ class _Coder:
         """Rows of a payload behind which zeros follow without end, decoded after docs/bitstream.md."""
         tensor = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
         if self.mode is Mode.BRC:
-            return brc.decode(tensor, rows * LANES).view(rows, LANES).to(torch.int8)
+            return brc.decode(tensor, rows * LANES).reshape(rows, LANES).to(torch.int8)
         endless = payload + bytes(rows // 8 * (MASK_BYTES + BLOCK_VALUES))
         end = 0
         for _ in range(rows // 8):
             end += MASK_BYTES + int.from_bytes(endless[end : end + MASK_BYTES], "little").bit_count()
         exact = torch.frombuffer(bytearray(endless[:end]), dtype=torch.uint8)
-        return zvc.decode(exact, rows // 8).view(rows, LANES)
+        return zvc.decode(exact, rows // 8).reshape(rows, LANES)
 
     def random_values(self, rng: Random, blocks: int) -> Tensor:
         """Rows for a random job."""
