@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,7 +29,7 @@ def verify(
     sim: Annotated[str, typer.Option(help="Simulator: verilator or icarus.")] = "verilator",
     seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0)] = 1,
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
-    waves: Annotated[bool, typer.Option(help="Record FST waveforms (Verilator).")] = False,
+    waves: Annotated[bool, typer.Option(help="Record VCD waveforms (Verilator).")] = False,
     coverage: Annotated[bool, typer.Option(help="Count lines, toggles and expressions of the Verilog (Verilator).")] = False,
     training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead.")] = False,
     steps: Annotated[int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1)] = None,
@@ -68,9 +67,7 @@ def verify(
         if not planned:
             raise ConfigError("nothing to run")
     folder = output_directory(output)
-    how = regression.Settings(
-        folder, sim, seed, level == "full", waves, coverage, tuple(test or ()), common, steps
-    )
+    how = regression.Settings(folder, sim, seed, level == "full", waves, coverage, tuple(test or ()), common, steps)
     print(f"{len(planned)} simulations with {sim}, seed {seed}", file=sys.stderr)
     tests, covered = regression.regress(planned, how, _show)
     if not tests:

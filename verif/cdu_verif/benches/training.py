@@ -64,7 +64,7 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     labels = torch.tensor(digits.target)
     order = torch.Generator().manual_seed(seed)
     while True:
-        for picks in torch.split(torch.randperm(len(images), generator=order), _BATCH):  # type: ignore[no-untyped-call]
+        for picks in torch.split(torch.randperm(len(images), generator=order), _BATCH):
             yield images[picks], labels[picks]
 
 
