@@ -111,6 +111,18 @@ class Sink:
             self.transfers.append(cycle)
 
 
+def manifest() -> dict[str, Any]:
+    """The manifest of the simulated top."""
+    content: dict[str, Any] = json.loads(Path(os.environ[MANIFEST]).read_text(encoding="utf-8"))
+    return content
+
+
+def simulated_config() -> CduConfig:
+    """The configuration that the simulated top was generated for."""
+    config = manifest()["config"]
+    return CduConfig(**config | {"modes": tuple(config["modes"])})
+
+
 class Bench:
     """One simulated top with its manifest.
 
@@ -124,10 +136,9 @@ class Bench:
 
     def __init__(self, dut: Any, test: str) -> None:
         self.dut, self.test = dut, test
-        self.manifest: dict[str, Any] = json.loads(Path(os.environ[MANIFEST]).read_text(encoding="utf-8"))
+        self.manifest = manifest()
         self.ports: dict[str, dict[str, Any]] = {port["name"]: port for port in self.manifest["ports"]}
-        config = dict(self.manifest["config"])
-        self.config = CduConfig(**config | {"modes": tuple(config["modes"])})
+        self.config = simulated_config()
         self.full = os.environ.get(LEVEL, "quick") == "full"
         self.seed = int(os.environ.get(SEED, "1"))
         self.rng = Random(f"{self.seed} {self.manifest['name']} {test}")
