@@ -150,6 +150,8 @@ async def ieee_1180(dut: Any) -> None:
     The limits of the mean errors hold for 10 000 blocks; a part is held to the other limits.
     """
     bench = await Bench(dut, "ieee_1180").start()
+    if bench.config.sample_bits != 9:
+        return  # cocotb runs a skipped test that is asked for by name
     blocks = ieee1180.BLOCKS_PER_RUN if bench.full else 150
     sink, source = bench.sinks["o"], bench.sources["i"]
     sink.pattern = always()
