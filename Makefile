@@ -21,7 +21,7 @@ demo: $(INSTALLED)
 	$(BIN)/cdu list
 	$(BIN)/cdu generate --config tiny -o $(DEMO)/verilog
 	$(BIN)/cdu verify --training --steps 3 -o $(DEMO)/training
-	$(BIN)/cdu synth -o $(DEMO)/synth
+	$(BIN)/cdu synth --block compressor --block decompressor --block dct --block idct -o $(DEMO)/synth
 	$(BIN)/cdu train -o $(DEMO)/train
 	$(BIN)/cdu summary $(DEMO)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdu_spec.files import write_whole
+from cdu_verif.results import TESTS
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
@@ -32,6 +33,7 @@ class Section:
     command: str
     report: Path | None = None
     picture: str | None = None
+    until: str | None = None  #: heading of the report at which to stop
 
 
 SECTIONS = (
@@ -48,6 +50,25 @@ SECTIONS = (
         "All 60 000 blocks through the generated inverse DCT, built for 9-bit samples.",
         "cdu verify --block idct --test ieee_1180 --set sample_bits=9 --level full -o build/results/idct",
         KEPT / "idct" / "report.md",
+        until=TESTS,
+    ),
+    Section(
+        "verification",
+        "Verification of the RTL",
+        "Every test compares with the golden model; [verification.md](verification.md) says what the tests do. Skipped are tests "
+        "of what a block or build does not have.",
+        "cdu verify -o build/results/verify",
+        KEPT / "verify" / "report.md",
+        until=TESTS,
+    ),
+    Section(
+        "training_rtl",
+        "Training through the simulated unit",
+        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through the simulated compressor, "
+        "and its bytes through the simulated decompressor.",
+        "cdu verify --training --steps 3 -o build/results/training_rtl",
+        KEPT / "training_rtl" / "report.md",
+        until=TESTS,
     ),
     Section(
         "area",
@@ -110,6 +131,8 @@ def measure(section: Section) -> str:
 
 def published(section: Section, markdown: str) -> str:
     """The markdown of a section with the picture, if any, copied to docs."""
+    if section.until:
+        markdown = markdown.partition(section.until)[0]
     # The title of a report is the section's, its other headings go a level down.
     lines = (line.replace("## ", "### ", 1) if line.startswith("## ") else line for line in markdown.splitlines())
     text = "\n".join(line for line in lines if not line.startswith("# ")).strip()

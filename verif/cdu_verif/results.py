@@ -12,6 +12,8 @@ from typing import Any
 from cdu_spec.files import write_whole
 
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
+#: Heading of the list of all tests, the last part of report.md.
+TESTS = "## Tests"
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,17 @@ def report(results: Sequence[TestResult], command: str, coverage: dict[str, Any]
                 *(f"  {line}" for line in result.message.splitlines()[:12]),
             ]
             lines += [f"  {result.repeat}", "  ```", ""]
-    lines += ["## Tests", "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
-    for result in results:
-        lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")
+    lines += [
+        "## By block",
+        "",
+        "| block | tests | passed | failed | skipped | cases | cycles |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for group in dict.fromkeys(result.group for result in results):
+        of_group = [result for result in results if result.group == group]
+        counts = (sum(result.status == status for result in of_group) for status in (PASSED, FAILED, SKIPPED))
+        work = (sum(result.cases for result in of_group), sum(result.cycles for result in of_group))
+        lines.append("| " + " | ".join(map(str, (group, len(of_group), *counts, *work))) + " |")
     measured = [(result, name, text) for result in results for name, text in result.figures.items()]
     if measured:
         lines += ["", "## Measured", "", "| block | test | what | figure |", "|---|---|---|---|"]
@@ -150,6 +160,9 @@ def report(results: Sequence[TestResult], command: str, coverage: dict[str, Any]
         for group, kinds in coverage.items():
             for kind, counts in kinds.items():
                 lines.append(f"| {group} | {kind} | {counts['points']} | {counts['hit']} | {counts['percent']} |")
+    lines += ["", TESTS, "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
+    for result in results:
+        lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")
     return "\n".join([*lines, ""])
 
 
