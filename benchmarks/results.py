@@ -55,8 +55,8 @@ SECTIONS = (
     Section(
         "verification",
         "Verification of the RTL",
-        "Every test compares with the golden model; [verification.md](verification.md) says what the tests do. Skipped are tests "
-        "of what a block or build does not have.",
+        "Every test compares with the golden model; [verification.md](verification.md) says what the tests do. Skipped are "
+        "tests of what a block or build does not have.",
         "cdu verify -o build/results/verify",
         KEPT / "verify" / "report.md",
         until=TESTS,
@@ -64,8 +64,8 @@ SECTIONS = (
     Section(
         "training_rtl",
         "Training through the simulated unit",
-        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through the simulated compressor, "
-        "and its bytes through the simulated decompressor.",
+        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through the simulated "
+        "compressor, and its bytes through the simulated decompressor.",
         "cdu verify --training --steps 3 -o build/results/training_rtl",
         KEPT / "training_rtl" / "report.md",
         until=TESTS,
