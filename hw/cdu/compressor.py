@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -13,7 +11,7 @@ from cdu_spec.config import CduConfig
 from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.bytes import Word
 from cdu.dct import Dct
-from cdu.job import Job
+from cdu.job import Job, take_jobs
 from cdu.payload_encoder import PayloadEncoder
 from cdu.scale_feeder import ScaleFeeder
 from cdu.sfpr import FP32_BITS, Sfpr
@@ -73,24 +71,12 @@ class Compressor(wiring.Component):
         m.submodules.encoder = encoder = PayloadEncoder(self.config)
 
         # One job at a time: from its descriptor to its last word.
-        job: Any = Signal(Job())
-        busy, start, begin = Signal(), Signal(), Signal()
-        m.d.comb += [self.job.ready.eq(~busy), start.eq(self.job.valid & self.job.ready)]
-        m.d.sync += begin.eq(start)
-        with m.If(start):
-            m.d.sync += [job.eq(self.job.payload), busy.eq(1)]
-        with m.Elif(self.o.valid & self.o.ready & self.o.payload["last"]):
-            m.d.sync += busy.eq(0)
+        job, begin = take_jobs(m, self.job, self.o.valid & self.o.ready & self.o.payload["last"])
 
         # Values and their scales, which also count the beats of the job, to int8
         connect(m, flipped(self.scales), feeder.scales)
+        feeder.describe(m, job, begin)
         m.d.comb += [
-            feeder.start.eq(begin),
-            feeder.scaled.eq(job.mode != Mode.BRC),
-            feeder.in_tiles.eq(job.mode == Mode.JPEG_ACT),
-            feeder.beats.eq(job.beats),
-            feeder.row_beats.eq(job.row_beats),
-            feeder.channel_rows.eq(job.channel_rows),
             sfpr.i.valid.eq(self.i.valid & feeder.o.valid),
             self.i.ready.eq(sfpr.i.ready & feeder.o.valid),
             feeder.o.ready.eq(sfpr.i.ready & self.i.valid),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -14,7 +12,7 @@ from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.bytes import Word
 from cdu.idct import Idct
 from cdu.inverse_sfpr import InverseSfpr
-from cdu.job import Job
+from cdu.job import Job, take_jobs
 from cdu.payload_decoder import PayloadDecoder
 from cdu.scale_feeder import ScaleFeeder
 from cdu.sfpr import FP32_BITS
@@ -78,15 +76,8 @@ class Decompressor(wiring.Component):
         m.submodules.inverse_sfpr = inverse_sfpr = InverseSfpr(self.config)
 
         # One job at a time: from its descriptor until its last row has left and its last word has come.
-        job: Any = Signal(Job())
-        busy, start, begin = Signal(), Signal(), Signal()
         undelivered = Signal(BEATS_BITS)
-        m.d.comb += [self.job.ready.eq(~busy), start.eq(self.job.valid & self.job.ready)]
-        m.d.sync += begin.eq(start)
-        with m.If(start):
-            m.d.sync += [job.eq(self.job.payload), busy.eq(1)]
-        with m.Elif((undelivered == 0) & decoder.idle & ~begin):
-            m.d.sync += busy.eq(0)
+        job, begin = take_jobs(m, self.job, (undelivered == 0) & decoder.idle)
 
         connect(m, flipped(self.i), decoder.i)
         m.d.comb += [
@@ -128,13 +119,8 @@ class Decompressor(wiring.Component):
 
         # Values and their reciprocals, to floating point
         connect(m, flipped(self.scales), feeder.scales)
+        feeder.describe(m, job, begin)
         m.d.comb += [
-            feeder.start.eq(begin),
-            feeder.scaled.eq(job.mode != Mode.BRC),
-            feeder.in_tiles.eq(job.mode == Mode.JPEG_ACT),
-            feeder.beats.eq(job.beats),
-            feeder.row_beats.eq(job.row_beats),
-            feeder.channel_rows.eq(job.channel_rows),
             inverse_sfpr.i.valid.eq(values.valid & feeder.o.valid),
             values.ready.eq(inverse_sfpr.i.ready & feeder.o.valid),
             feeder.o.ready.eq(inverse_sfpr.i.ready & values.valid),

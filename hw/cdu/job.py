@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth.lib import data
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, stream
 from cdu_spec.bitstream import Mode
 
 from cdu.alignment_buffer import ROW_BEATS_BITS
@@ -29,3 +32,26 @@ class Job(data.StructLayout):
                 "shifts": ShiftTable,
             }
         )
+
+
+def take_jobs(m: Module, port: stream.Interface, finished: Value) -> tuple[Any, Signal]:
+    """Take one descriptor after the other from ``port``, each when the job before is over.
+
+    ``finished`` is high when the current job is over; it is ignored in the first cycle of a job.
+
+    Returns
+    -------
+    job
+        The current descriptor (:class:`Job`), held until the next one is taken.
+    begin
+        High in the first cycle in which a new descriptor is there.
+    """
+    job: Any = Signal(Job(), name="job_taken")
+    busy, start, begin = Signal(name="busy"), Signal(name="start"), Signal(name="begin")
+    m.d.comb += [port.ready.eq(~busy), start.eq(port.valid & port.ready)]
+    m.d.sync += begin.eq(start)
+    with m.If(start):
+        m.d.sync += [job.eq(port.payload), busy.eq(1)]
+    with m.Elif(finished & ~begin):
+        m.d.sync += busy.eq(0)
+    return job, begin

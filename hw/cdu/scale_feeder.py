@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu.alignment_buffer import ROW_BEATS_BITS
@@ -67,6 +70,17 @@ class ScaleFeeder(wiring.Component):
                 "channel_rows": In(CHANNEL_ROWS_BITS),
             }
         )
+
+    def describe(self, m: Module, job: Any, begin: Signal) -> None:
+        """Connect the description of a job, a :class:`cdu.job.Job` that is new when ``begin`` is high."""
+        m.d.comb += [
+            self.start.eq(begin),
+            self.scaled.eq(job.mode != Mode.BRC),
+            self.in_tiles.eq(job.mode == Mode.JPEG_ACT),
+            self.beats.eq(job.beats),
+            self.row_beats.eq(job.row_beats),
+            self.channel_rows.eq(job.channel_rows),
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
