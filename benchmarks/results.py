@@ -48,7 +48,8 @@ SECTIONS = (
         "idct_rtl",
         "IEEE 1180 in the RTL",
         "All 60 000 blocks through the generated inverse DCT, built for 9-bit samples.",
-        "cdu verify --block idct --test ieee_1180 --set sample_bits=9 --level full -o build/results/idct",
+        "cdu verify --block idct --test ieee_1180 --set sample_bits=9 --set const_bits=12 --set pass1_bits=2 --level full "
+        "-o build/results/idct",
         KEPT / "idct" / "report.md",
         until=TESTS,
     ),

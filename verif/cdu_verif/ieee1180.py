@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from cdu_spec.config import CduConfig
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
 
@@ -31,6 +32,14 @@ def random_samples(count: int, low: int, high: int) -> Blocks:
         multiplier = multiplier * multiplier % 2**32
     masked = (states[:count] & np.uint32(0x7FFFFFFE)).astype(np.float64)
     return (masked / 0x7FFFFFFF * (low + high + 1)).astype(np.int64) - low
+
+
+def applies(config: CduConfig) -> bool:
+    """Whether an inverse DCT is built for the procedure: 9-bit samples, and a precision that keeps the limits.
+
+    ``benchmarks/idct_accuracy.py`` shows which precisions do.
+    """
+    return config.sample_bits == 9 and config.const_bits >= 11 and config.pass1_bits >= 2
 
 
 @dataclass(frozen=True)
