@@ -109,8 +109,8 @@ SECTIONS = (
         "Training on CIFAR-10 images",
         "`$CDU_DATA_DIR` names the folder with the data. The subset carries mild JPEG artefacts: compare the codecs with each "
         "other, not with published accuracies.",
-        "cdu train --dataset cifar10 --codec jpeg-act --epochs 6 --seeds 3 -o build/results/training",
-        KEPT / "training" / "report.md",
+        "cdu train --dataset cifar10 --codec jpeg-act --epochs 6 --seeds 3 -o build/train-cifar10",
+        Path("build", "train-cifar10", "report.md"),
         "curves.png",
     ),
 )
