@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 #: Kinds of points by the page that Verilator files them under.
@@ -26,16 +25,6 @@ def points(path: Path) -> dict[str, dict[str, int]]:
             identity = " ".join(fields.get(name, "") for name in ("f", "l", "n", "o", "h", "t"))
             found[kind][identity] = found[kind].get(identity, 0) + int(count)
     return dict(found)
-
-
-def merged(files: Iterable[Path]) -> dict[str, dict[str, int]]:
-    """Counts of several runs of one build, added."""
-    total: dict[str, dict[str, int]] = defaultdict(dict)
-    for path in files:
-        for kind, counts in points(path).items():
-            for identity, count in counts.items():
-                total[kind][identity] = total[kind].get(identity, 0) + count
-    return dict(total)
 
 
 def summary(counts: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]:

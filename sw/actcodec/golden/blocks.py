@@ -66,11 +66,6 @@ def to_payload_order(blocks: Tensor) -> Tensor:
     return blocks.transpose(1, 2).reshape(-1, BLOCK_VALUES)
 
 
-def from_payload_order(blocks: Tensor) -> Tensor:
-    """The inverse of :func:`to_payload_order`."""
-    return blocks.view(-1, BLOCK_SIDE, BLOCK_SIDE).transpose(1, 2)
-
-
 def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
     """A padded matrix as beats (view.beats, 8) in the order in which the hardware is fed.
 
