@@ -31,6 +31,7 @@ class Mode(IntEnum):
     SFPR_ZVC = 2
     JPEG_ACT = 3
     BRC = 4
+    BYPASS = 5
 
     @property
     def label(self) -> str:
@@ -53,7 +54,7 @@ class Mode(IntEnum):
     @property
     def has_scales(self) -> bool:
         """Whether values were scaled, so that the stream carries reciprocals."""
-        return self is not Mode.BRC
+        return self not in (Mode.BRC, Mode.BYPASS)
 
     @property
     def in_tiles(self) -> bool:
@@ -61,7 +62,13 @@ class Mode(IntEnum):
         return self is Mode.JPEG_ACT
 
 
-_MODE_LABELS = {Mode.SFPR: "sfpr", Mode.SFPR_ZVC: "sfpr+zvc", Mode.JPEG_ACT: "jpeg-act", Mode.BRC: "brc"}
+_MODE_LABELS = {
+    Mode.SFPR: "sfpr",
+    Mode.SFPR_ZVC: "sfpr+zvc",
+    Mode.JPEG_ACT: "jpeg-act",
+    Mode.BRC: "brc",
+    Mode.BYPASS: "bypass",
+}
 
 
 class Dtype(IntEnum):
@@ -183,6 +190,8 @@ VERSION = 1
 MAX_RANK = 8
 #: Bytes of a ZVC mask.
 MASK_BYTES = BLOCK_VALUES // 8
+#: Bytes of a ZVC block without a zero, the longest block there is.
+MAX_BLOCK_BYTES = MASK_BYTES + BLOCK_VALUES
 #: Bytes of the shift table: 64 entries of 3 bits, entry i at bits 3*i .. 3*i+2.
 SHIFT_TABLE_BYTES = BLOCK_VALUES * SHIFT_BITS // 8
 #: Bytes of one reciprocal (float32).

@@ -8,11 +8,21 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.bitstream import MAX_BLOCK_BYTES, Dtype, Mode
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import COEFFICIENT_BITS
+from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
+
+
+#: Greatest number of CDUs in an array.
+MAX_CDUS = 8
+#: Kinds of duplex.
+DUPLEX = ("full", "half")
+#: Rows of 8 values that a word of an uncompressed port may hold.
+PORT_BEATS = (1, 2, 4, 8)
+#: Widths of a packed port.
+PACKED_PORT_BITS = (128, 256, 512, 1024)
 
 
 class ConfigError(UserError, ValueError):
@@ -41,7 +51,17 @@ class CduConfig:
     rounding
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
-        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``.
+        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``, ``bypass``.
+    cdus
+        Number of CDUs behind one pair of ports, 1..8 (the paper's N). The bytes do not depend on it.
+    duplex
+        ``full``: compression and decompression at the same time; ``half``: one direction at a time, DCT units and alignment
+        buffer shared.
+    value_port_bits
+        Width of the ports of uncompressed values, that is 1, 2, 4 or 8 rows of 8 values; 0 makes it as wide as the CDUs need.
+    packed_port_bits
+        Width of the ports of packed bytes: 128, 256, 512 or 1024 (a 128-byte DMA packet per transfer); 0 makes it as wide
+        as incompressible data need (9 bytes per cycle and CDU).
     """
 
     name: str = "tiny"
@@ -52,6 +72,10 @@ class CduConfig:
     sample_bits: int = 8
     rounding: str = DEFAULT_ROUNDING.value
     modes: tuple[str, ...] = tuple(mode.label for mode in Mode)
+    cdus: int = 1
+    duplex: str = "full"
+    value_port_bits: int = 0
+    packed_port_bits: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -71,6 +95,10 @@ class CduConfig:
         if not isinstance(self.modes, (tuple, list)) or not self.modes or not set(self.modes) <= set(allowed):
             raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}")
         object.__setattr__(self, "modes", tuple(label for label in allowed if label in self.modes))
+        self._one_of("cdus", range(1, MAX_CDUS + 1))
+        self._one_of("duplex", DUPLEX)
+        self._one_of("value_port_bits", [0, *(rows * self.beat_bits for rows in PORT_BEATS)])
+        self._one_of("packed_port_bits", [0, *PACKED_PORT_BITS])
 
     def _one_of(self, name: str, allowed: Any) -> None:
         value = getattr(self, name)
@@ -95,6 +123,33 @@ class CduConfig:
         clipped outputs of a transform that accepts 12-bit coefficients too).
         """
         return COEFFICIENT_BITS
+
+    @property
+    def beat_bits(self) -> int:
+        """Bits of a row of 8 values at an uncompressed port."""
+        return LANES * self.dtype.bits
+
+    @property
+    def port_beats(self) -> int:
+        """Rows of 8 values per word of an uncompressed port: 1, 2, 4 or 8. Called P in the blocks."""
+        return self.value_port_bits // self.beat_bits or next(rows for rows in PORT_BEATS if rows >= self.cdus)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes per word of a packed port: 16, 32, 64 or 128."""
+        return (self.packed_port_bits or next(bits for bits in PACKED_PORT_BITS if bits >= 8 * self._full_slice_bytes)) // 8
+
+    @property
+    def slice_bytes(self) -> int:
+        """Bytes per cycle that the collector takes and the splitter gives: as many as all CDUs together need for blocks of
+        the greatest length, and no more than a word of the packed port.
+        """
+        return min(self._full_slice_bytes, self.packed_bytes)
+
+    @property
+    def _full_slice_bytes(self) -> int:
+        """Bytes per cycle with which a block of any length passes in the cycles that its turn has."""
+        return MAX_BLOCK_BYTES // (BLOCK_SIDE // self.cdus)
 
     @property
     def dtype(self) -> Dtype:
@@ -133,8 +188,15 @@ class CduConfig:
         return self.override(**values)
 
 
-#: Named configurations.
-CONFIGS: Mapping[str, CduConfig] = {config.name: config for config in (CduConfig("tiny"),)}
+#: Named configurations: one CDU; the four of JPEG-ACT; eight. The two larger ones move whole 128-byte packets.
+CONFIGS: Mapping[str, CduConfig] = {
+    config.name: config
+    for config in (
+        CduConfig("tiny"),
+        CduConfig("paper", cdus=4, packed_port_bits=1024),
+        CduConfig("wide", cdus=8, packed_port_bits=1024),
+    )
+}
 
 
 def named_config(name_or_file: str) -> CduConfig:

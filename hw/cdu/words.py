@@ -1,0 +1,120 @@
+"""Payloads of the streams that connect the parts of an array: words of values, of blocks and of packed bytes.
+
+P is ``config.port_beats``, rows of 8 values per word; M is ``config.packed_bytes``, bytes per word of a packed port; S is
+``config.slice_bytes``.
+"""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+from cdu_spec.bitstream import MAX_BLOCK_BYTES, Dtype, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE
+
+from cdu.streams import BEATS_BITS, Beat, float_beat
+
+#: Bits of a scale, a float32 pattern.
+SCALE_BITS = Dtype.FP32.bits
+
+
+class Job(data.StructLayout):
+    """One tensor, in the terms of :class:`cdu_spec.MatrixView`.
+
+    ``mode``; ``bank``, the shift table that a jpeg-act job uses; ``beats``, rows of 8 values of the whole job, padding
+    included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale. Counts are at
+    least 1; ``beats`` is a whole number of blocks in modes with ZVC, and of strips in jpeg-act.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"mode": Mode, "bank": 1, "beats": BEATS_BITS, "row_beats": BEATS_BITS, "channel_rows": BEATS_BITS},
+        )
+
+
+class Scale(data.StructLayout):
+    """A scale (float32 pattern), and whether the job has no more of them."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": SCALE_BITS, "last": 1})
+
+
+class ValueWord(data.StructLayout):
+    """Up to P beats of floating-point values as bit patterns, in the order of docs/bitstream.md.
+
+    ``count`` beats (0..P) stand at the front, zeros behind them. All words of a job are full but the last, which has ``last``.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        beats = config.port_beats
+        values = data.ArrayLayout(float_beat(config.dtype), beats)
+        super().__init__({"values": values, "count": range(beats + 1), "last": 1})
+
+
+class PackedWord(data.StructLayout):
+    """Up to M bytes of payload, first byte in the lowest bits, zeros behind ``count`` bytes; ``last`` ends a job.
+
+    A unit writes full words, but for the last one of a job; it reads words of any count, 0 included.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        size = config.packed_bytes
+        super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})
+
+
+class BlockTag(data.StructLayout):
+    """What goes with a block from one end of the array to the other: ``mode``, shift ``bank``, ``last`` block of its job."""
+
+    def __init__(self) -> None:
+        super().__init__({"mode": Mode, "bank": 1, "last": 1})
+
+
+class BlockWord(data.StructLayout):
+    """Up to P consecutive rows of one block of quantised values (int8).
+
+    ``count`` rows (1..P) stand at the front; ``ends`` marks the last word of the block, the only one that may be partial. A
+    block has 8 rows, but for the last one of a job in the modes sfpr and brc (1..8). ``tag`` is the same in all its words.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        beats = config.port_beats
+        super().__init__(
+            {"values": data.ArrayLayout(Beat, beats), "count": range(beats + 1), "ends": 1, "tag": BlockTag()},
+        )
+
+
+class BlockRow(data.StructLayout):
+    """One row of a block on its way through a lane, ``ends`` with the last row of the block."""
+
+    def __init__(self) -> None:
+        super().__init__({"values": Beat, "ends": 1, "tag": BlockTag()})
+
+
+class Slice(data.StructLayout):
+    """1 to S bytes of one packed block, first byte lowest, zeros behind them; all slices of a block are full but the last.
+
+    ``ends`` marks the last slice of the block. ``tag`` is the same in all its slices. ``rows`` (1..8) is the number of rows
+    that the block has.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        size = config.slice_bytes
+        super().__init__(
+            {"data": 8 * size, "count": range(size + 1), "ends": 1, "rows": range(BLOCK_SIDE + 1), "tag": BlockTag()},
+        )
+
+
+def slices_per_block(config: CduConfig) -> int:
+    """Slices of the longest block."""
+    return -(-MAX_BLOCK_BYTES // config.slice_bytes)
+
+
+class JobEvents(data.StructLayout):
+    """What may go wrong with the data of a job, each high for one cycle when it does.
+
+    ``early_last``: the input ended too early, zeros took the place of what was missing. ``late_last``: the input was too long,
+    the rest was thrown away. ``nonfinite``: a value was infinite or NaN. ``scale_missing``: the scales ended too early, 1.0
+    took their place. ``scale_surplus``: there were more scales than channels, the rest was thrown away.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"early_last": 1, "late_last": 1, "nonfinite": 1, "scale_missing": 1, "scale_surplus": 1})
