@@ -12,6 +12,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu.streams import BEATS_BITS, Beat, float_beat
+from cdu.width_converter import Bytes
 
 #: Bits of a scale, a float32 pattern.
 SCALE_BITS = Dtype.FP32.bits
@@ -50,15 +51,14 @@ class ValueWord(data.StructLayout):
         super().__init__({"values": values, "count": range(beats + 1), "last": 1})
 
 
-class PackedWord(data.StructLayout):
+class PackedWord(Bytes):
     """Up to M bytes of payload, first byte in the lowest bits, zeros behind ``count`` bytes; ``last`` ends a job.
 
     A unit writes full words, but for the last one of a job; it reads words of any count, 0 included.
     """
 
     def __init__(self, config: CduConfig) -> None:
-        size = config.packed_bytes
-        super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})
+        super().__init__(config.packed_bytes)
 
 
 class BlockTag(data.StructLayout):

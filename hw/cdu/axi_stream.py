@@ -1,0 +1,170 @@
+"""AXI4-Stream at the edge of the unit: between TDATA/TKEEP/TLAST and words with a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.config import CduConfig
+
+from cdu.width_converter import Bytes
+
+#: Signals of a port that receives, with their direction there; a port that sends has the opposite ones.
+_SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
+
+
+def members(prefix: str, size: int, receives: bool) -> dict[str, wiring.Member]:
+    """Members of a signature that make up the AXI4-Stream port ``prefix`` of ``size`` bytes."""
+    widths = {"tdata": 8 * size, "tkeep": size}
+    flips = {In: Out, Out: In}
+    return {
+        f"{prefix}_{name}": (flow if receives else flips[flow])(widths.get(name, 1)) for name, flow in _SIGNALS.items()
+    }
+
+
+class AxiReceiver(wiring.Component):
+    """The receiving end: one register stage, TKEEP turned into a count.
+
+    Ports
+    -----
+    tdata, tkeep, tlast, tvalid, tready
+        The AXI4-Stream port. TKEEP must be ones from byte 0 on, then zeros; it may be partial in any transfer.
+    o
+        Stream of :class:`~cdu.width_converter.Bytes`; bytes that are not kept are zero.
+    bad_keep
+        High for a cycle when a transfer had a TKEEP with holes: the bytes behind the first hole are dropped.
+    discard
+        While high, transfers are accepted and thrown away.
+    clear
+        Forget the word that waits.
+    transfer
+        A transfer takes place in this cycle.
+
+    Latency 1 cycle, one transfer per cycle.
+    """
+
+    o: stream.Interface
+    tdata: Signal
+    tkeep: Signal
+    tlast: Signal
+    tvalid: Signal
+    tready: Signal
+    bad_keep: Signal
+    discard: Signal
+    clear: Signal
+    transfer: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        ports: dict[str, Any] = {name.lstrip("_"): member for name, member in members("", size, receives=True).items()}
+        extra = {"bad_keep": Out(1), "discard": In(1), "clear": In(1), "transfer": Out(1)}
+        super().__init__(ports | extra | {"o": Out(stream.Signature(Bytes(size)))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Bytes up to the first hole
+        front = Signal(self.size)
+        m.d.comb += [bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)]
+        advance = ~self.o.valid | self.o.ready
+        m.d.comb += [
+            self.tready.eq((advance & ~self.clear) | self.discard),
+            self.transfer.eq(self.tvalid & self.tready),
+            self.bad_keep.eq(self.transfer & ~self.discard & (front != self.tkeep)),
+        ]
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(self.tvalid & ~self.discard),
+                self.o.payload["data"].eq(self.tdata & expand(front)),
+                self.o.payload["count"].eq(_thermometer_count(m, front)),
+                self.o.payload["last"].eq(self.tlast),
+            ]
+        with m.If(self.clear):
+            m.d.sync += self.o.valid.eq(0)
+        return m
+
+
+class AxiSender(wiring.Component):
+    """The sending end: one register stage, a count turned into TKEEP.
+
+    A word that waits stays until it is taken, whatever happens behind this block. ``cut`` ends a packet in whose middle the
+    port stands with a transfer of no bytes that has TLAST.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.width_converter.Bytes`.
+    tdata, tkeep, tlast, tvalid, tready
+        The AXI4-Stream port.
+    cut
+        High for a cycle: no more words of the present packet will come.
+    cutting
+        The end of a cut packet has not left yet; no word is taken.
+    transfer
+        A transfer takes place in this cycle.
+
+    Latency 1 cycle, one transfer per cycle.
+    """
+
+    i: stream.Interface
+    tdata: Signal
+    tkeep: Signal
+    tlast: Signal
+    tvalid: Signal
+    tready: Signal
+    cut: Signal
+    cutting: Signal
+    transfer: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        ports: dict[str, Any] = {name.lstrip("_"): member for name, member in members("", size, receives=False).items()}
+        extra = {"cut": In(1), "cutting": Out(1), "transfer": Out(1)}
+        super().__init__({"i": In(stream.Signature(Bytes(size)))} | ports | extra)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        open_packet = Signal()  # words of a packet were taken, its last one was not
+        advance = ~self.tvalid | self.tready
+        word = self.i.payload
+        m.d.comb += [
+            self.i.ready.eq(advance & ~self.cutting & ~self.cut),
+            self.transfer.eq(self.tvalid & self.tready),
+        ]
+        with m.If(advance):
+            m.d.sync += [
+                self.tvalid.eq((self.i.valid & self.i.ready) | self.cutting),
+                self.tdata.eq(Mux(self.cutting, 0, word["data"])),
+                self.tkeep.eq(Mux(self.cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
+                self.tlast.eq(self.cutting | word["last"]),
+            ]
+            with m.If(self.cutting):
+                m.d.sync += self.cutting.eq(0)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += open_packet.eq(~word["last"])
+        with m.If(self.cut):
+            m.d.sync += [self.cutting.eq(open_packet | self.cutting), open_packet.eq(0)]
+        return m
+
+
+def expand(mask: Value) -> Value:
+    """Every bit of a mask eight times: a byte enable as a bit mask."""
+    return Cat(*(bit.replicate(8) for bit in mask))
+
+
+def _thermometer_count(m: Module, ones: Value) -> Value:
+    """Number of ones of a value whose ones are its lowest bits."""
+    size = len(ones)
+    padded = Cat(ones, Const(0, 1))
+    edge = Signal(size + 1, name="edge")
+    m.d.comb += edge.eq(Cat(Const(1, 1), ones) & ~padded)
+    bits = []
+    for place in range(size.bit_length()):
+        bits.append(Cat(*(edge[count] for count in range(size + 1) if count >> place & 1)).any())
+    return Cat(*bits)
+
+
+def value_port_bytes(config: CduConfig) -> int:
+    """Bytes per word of an uncompressed port."""
+    return config.port_beats * config.beat_bits // 8
