@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -10,17 +11,20 @@ from actcodec.codecs import codec
 from actcodec.codecs.compressed import Compressed
 from actcodec.codecs.job import DTYPES, Job, beats_in, compression_job, decompression_job, payload_shifts
 from actcodec.codecs.torch_backend import TorchBackend
-from actcodec.golden.blocks import by_channel
+from actcodec.golden import dct, zvc
+from actcodec.golden.blocks import by_channel, to_payload_order, untiled
 from actcodec.golden.sfpr import scales
 from cdu_spec import dqt
 from cdu_spec.bitstream import Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.sfpr import DEFAULT_S, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
 from cdu_verif.cases.case import generator
 
-_TABLES = ("optL", "optH", "image80", "image10")
+#: DQT tables of jpeg-act jobs.
+TABLES = ("optL", "optH", "image80", "image10")
 KINDS = ("normal", "relu", "sparse", "smooth", "zeros", "extremes", "wild", "loud")
 
 
@@ -71,17 +75,33 @@ def tensor(rng: Random, shape: tuple[int, ...], kind: str, dtype: torch.dtype) -
     return x.to(dtype)
 
 
-def exchange(config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode, kind: str) -> Exchange:
-    """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes."""
-    form = config.dtype
-    x = tensor(rng, shape, kind, DTYPES[form])
+def exchange(
+    config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode, kind: str, tables: Sequence[str] = TABLES
+) -> Exchange:
+    """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes.
+
+    A jpeg-act job has one of the DQT ``tables``.
+    """
+    return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables)
+
+
+def of_tensor(
+    config: CduConfig, rng: Random, x: Tensor, mode: Mode, kind: str = "given", tables: Sequence[str] = TABLES
+) -> Exchange:
+    """Jobs and golden results of a given tensor, whose dtype is the configuration's."""
+    form, shape = config.dtype, tuple(x.shape)
     view = MatrixView.of(shape, mode)
+    if mode is Mode.BYPASS:
+        beats = beats_in(x, view)
+        job = compression_job(view, form, torch.zeros(0))
+        raw = bytes(beats.view(torch.uint8).numpy().data)
+        return Exchange(f"{mode.label} {shape} {kind}", job, job, beats, raw, beats)
     if mode is Mode.BRC:
         k = r = torch.zeros(0)
     else:
         k, r = scales(by_channel(x, view), rng.choice((DEFAULT_S, 1.0, 4.0)), config.scale_bits)
     precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.in_tiles else (0, 0)
-    shifts = payload_shifts(dqt.shifts(rng.choice(_TABLES))) if mode.in_tiles else ()
+    shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.in_tiles else ()
     rounding = config.rounding_mode if mode.in_tiles else None
     beats = beats_in(x, view)
     job = compression_job(view, form, k, shifts, *precision, rounding)
@@ -105,3 +125,22 @@ def compressed(name: str, x: Tensor) -> Compressed:
     packed = codec(name).compress(x)
     assert isinstance(packed, Compressed)
     return packed
+
+
+def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...]) -> Exchange:
+    """A jpeg-act job with 64 non-zero coefficients in every block: the golden inverse of such coefficients."""
+    view = MatrixView.of(shape, Mode.JPEG_ACT)
+    bits = (config.const_bits, config.pass1_bits)
+    signs = torch.tensor([rng.choice((-1, 1)) for _ in range(view.blocks * BLOCK_VALUES)], dtype=torch.int16)
+    samples = dct.idct(8 * signs.view(-1, BLOCK_SIDE, BLOCK_SIDE), *bits)
+    coefficients = dct.dct(samples, *bits).clamp(VALUE_MIN, VALUE_MAX).to(torch.int8)
+    assert bool((coefficients != 0).all()), "a coefficient became zero"
+    payload = zvc.encode(to_payload_order(coefficients))
+    x = untiled(samples, view).reshape(shape).to(DTYPES[config.dtype])
+    ones, shifts = torch.ones(view.channels), (0,) * BLOCK_VALUES
+    job = compression_job(view, config.dtype, ones, shifts, *bits, config.rounding_mode)
+    back = decompression_job(Header(Mode.JPEG_ACT, config.dtype, shape, payload.numel(), *bits), shifts, ones)
+    golden, beats = TorchBackend(), beats_in(x, view)
+    raw = bytes(payload.tolist())
+    assert bytes(golden.compress(job, beats).tolist()) == raw
+    return Exchange("incompressible", job, back, beats, raw, golden.decompress(back, payload))

@@ -1,143 +1,155 @@
-"""Driving whole jobs through a simulated Compressor and Decompressor: the software driver of a unit, in a test bench."""
+"""Driving whole jobs through a simulated Compressor and Decompressor, by their own streams."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from actcodec.codecs.job import DTYPES, Job
-from cdu_spec.bitstream import Mode
+from cdu.manifest import pack
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from torch import Tensor
 
 from cdu_verif.bench import Bench
-from cdu_verif.cases.payload import payload_words
 from cdu_verif.cases.sfpr import bit_patterns
-from cdu_verif.ports import unpack_rows
+
+#: Shift tables that a unit holds.
+BANKS = 2
 
 
-def descriptor(job: Job) -> dict[str, Any]:
+def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
     """A codec's job as the fields of the unit's ``job`` port."""
     return {
         "mode": int(job.mode),
+        "bank": bank,
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
-        "shifts": list(job.shifts) or [0] * BLOCK_VALUES,
     }
 
 
-def float_words(values: Tensor) -> list[int]:
-    """Beats (B, 8) of floating-point values as the bits of the uncompressed port, lane 0 lowest."""
-    size = values.element_size() * LANES
-    raw = bytes(values.contiguous().view(torch.uint8).numpy().data)
-    return [int.from_bytes(raw[begin : begin + size], "little") for begin in range(0, len(raw), size)]
+def float_bytes(values: Tensor) -> bytes:
+    """Floating-point values as bytes, little endian, in memory order."""
+    return bytes(values.contiguous().view(torch.uint8).numpy().data)
 
 
-def float_beats(words: list[int], job: Job) -> Tensor:
-    """The inverse of :func:`float_words`."""
-    size = job.dtype.bits // 8 * LANES
-    raw = bytearray(b"".join(word.to_bytes(size, "little") for word in words))
-    return torch.frombuffer(raw, dtype=DTYPES[job.dtype]).view(-1, LANES)
+def float_beats(raw: bytes, job: Job) -> Tensor:
+    """The inverse of :func:`float_bytes` for the values of a job, (beats, 8)."""
+    return torch.frombuffer(bytearray(raw), dtype=DTYPES[job.dtype]).view(-1, LANES)
+
+
+def counted_words(port: Mapping[str, Any], raw: bytes, unit_bytes: int = 1) -> list[int]:
+    """Bytes as the payloads of a stream of words with ``count`` and ``last``; the count is one of units of ``unit_bytes``."""
+    data, count, last = port["fields"]
+    size = data["width"] * data["count"] // 8
+    words = []
+    for begin in range(0, len(raw), size):
+        part = raw[begin : begin + size]
+        ends = begin + size >= len(raw)
+        units = -(-len(part) // unit_bytes)
+        words.append(int.from_bytes(part, "little") | units << count["offset"] | ends << last["offset"])
+    return words
+
+
+def scale_words(port: Mapping[str, Any], scales: Tensor) -> list[int]:
+    """Scales as the payloads of a stream of :class:`cdu.words.Scale`."""
+    patterns = bit_patterns(scales).tolist()
+    return [pack(dict(port), {"value": bits, "last": index == len(patterns) - 1}) for index, bits in enumerate(patterns)]
 
 
 class _Half:
-    """The ports of one half of a unit; ``prefix`` is ``compress__`` or ``decompress__`` in a whole unit, empty alone."""
+    """The ports of a Compressor or a Decompressor."""
 
-    def __init__(self, bench: Bench, prefix: str) -> None:
-        self.bench, self.prefix = bench, prefix
-        self._job, self._scales, self.i = (bench.sources[prefix + name] for name in ("job", "scales", "i"))
-        self.o = bench.sinks[prefix + "o"]
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self._job, self._scales, self.i = (bench.sources[name] for name in ("job", "scales", "i"))
+        self.o = bench.sinks["o"]
+        self._beat_bytes = bench.config.beat_bits // 8
+        self._tables: list[tuple[int, ...]] = []
+        self._jobs: list[Job] = []
+        self._events = {field["name"]: field["offset"] for field in bench.ports["events"]["fields"]}
+        self.seen = dict.fromkeys(self._events, 0)  #: how often each event came
 
     def _describe(self, job: Job) -> None:
-        from cdu.manifest import pack
+        bank = 0
+        if job.mode.in_tiles:
+            if job.shifts not in self._tables:
+                self._tables.append(job.shifts)
+                assert len(self._tables) <= BANKS, "jobs under way at the same time have at most two shift tables"
+                empty = (0,) * BLOCK_VALUES
+                self.bench.set("shifts", [*(self._tables[0]), *(self._tables[1] if len(self._tables) > 1 else empty)])
+            bank = self._tables.index(job.shifts)
+        self._job.send([pack(self.bench.ports["job__payload"], descriptor(job, bank))])
+        if job.mode.has_scales:
+            self._scales.send(scale_words(self.bench.ports["scales__payload"], job.scales))
+        self._jobs.append(job)
 
-        self._job.send([pack(self.bench.ports[f"{self.prefix}job__payload"], descriptor(job))])
-        if job.mode is not Mode.BRC:
-            self._scales.send(bit_patterns(job.scales).tolist())
+    async def _packets(self, patience: int, unit_bytes: int) -> list[bytes]:
+        """Run until every job has given its last word; the bytes of each."""
+        jobs, self._jobs = self._jobs, []
+        self._tables = []
+        data, count, last = self.bench.ports["o__payload"]["fields"]
+        size = data["width"] * data["count"] // 8
+        ended = seen = 0
 
-    def sources_done(self) -> bool:
-        """Whether everything that was sent has been taken."""
-        return not (self._job.queue or self._scales.queue or self.i.queue)
+        def done() -> bool:
+            nonlocal ended, seen
+            bits = self.bench.get("events")
+            for name, offset in self._events.items():
+                self.seen[name] += bits >> offset & 1
+            while seen < len(self.o.received):
+                ended += self.o.received[seen] >> last["offset"] & 1
+                seen += 1
+            return ended >= len(jobs) and not (self._job.queue or self._scales.queue or self.i.queue)
 
-    def flag(self, name: str) -> int:
-        """A status output."""
-        return self.bench.get(self.prefix + name)
+        work = sum(job.beats for job in jobs) + len(self.i.queue)
+        await self.bench.run(done, patience * work + 3000)
+        packets, packet = [], bytearray()
+        for word in self.o.received:
+            units = word >> count["offset"] & ((1 << count["width"]) - 1)
+            ends = word >> last["offset"] & 1
+            content = (word & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            filled = units * unit_bytes
+            assert 0 < filled <= size, f"a word that counts {units}"
+            assert ends or filled == size, f"a word that counts {units} in the middle of a job"
+            assert not any(content[filled:]), "something behind the end of a word"
+            packet += content[:filled]
+            if ends:
+                packets.append(bytes(packet))
+                packet.clear()
+        assert not packet and len(packets) == len(jobs), "words behind the last job"
+        self.o.received.clear()
+        return packets
 
 
 class CompressorDriver(_Half):
     """Jobs of a Compressor: :meth:`send` any number of them, then :meth:`collect` their payloads."""
 
-    def __init__(self, bench: Bench, prefix: str = "") -> None:
-        super().__init__(bench, prefix)
-        self._jobs: list[Job] = []
-        self._last_bit = next(
-            field["offset"] for field in bench.ports[f"{prefix}o__payload"]["fields"] if field["name"] == "last"
-        )
-
     def send(self, job: Job, beats: Tensor) -> None:
         """Queue a job and its beats (job.beats, 8)."""
         self._describe(job)
-        self.i.send(float_words(beats))
-        self._jobs.append(job)
+        self.i.send(counted_words(self.bench.ports["i__payload"], float_bytes(beats), self._beat_bytes))
 
     async def collect(self, patience: int = 40) -> list[bytes]:
         """Run until all jobs have left; their payloads. ``patience``: cycles allowed per beat."""
-        jobs, self._jobs = self._jobs, []
-        ended = 0
-        seen = 0
-
-        def done() -> bool:
-            nonlocal ended, seen
-            while seen < len(self.o.received):
-                ended += self.o.received[seen] >> self._last_bit & 1
-                seen += 1
-            return ended >= len(jobs) and self.sources_done()
-
-        await self.bench.run(done, patience * sum(job.beats for job in jobs) + 2000)
-        words, payloads = unpack_rows(self.bench.ports[f"{self.prefix}o__payload"], self.o.received), []
-        self.o.received.clear()
-        payload = bytearray()
-        for data, count, last in zip(words["data"], words["count"][:, 0], words["last"][:, 0], strict=True):
-            assert 1 <= count <= len(data), f"a word with {count} bytes"
-            assert last or count == len(data), f"a word of {count} bytes in the middle of a payload"
-            payload += bytes(data[:count])
-            if last:
-                payloads.append(bytes(payload))
-                payload.clear()
-        assert not payload, "bytes after the last word"
-        return payloads
+        return await self._packets(patience, 1)
 
 
 class DecompressorDriver(_Half):
     """Jobs of a Decompressor: :meth:`send` any number of them, then :meth:`collect` their beats."""
 
-    def __init__(self, bench: Bench, prefix: str = "") -> None:
-        super().__init__(bench, prefix)
-        self._jobs: list[Job] = []
-
     def send(self, job: Job, payload: bytes) -> None:
         """Queue a job and its payload."""
         self._describe(job)
-        ports = {"i__payload": self.bench.ports[f"{self.prefix}i__payload"]}
-        self.i.send(payload_words(ports, "i", payload))
-        self._jobs.append(job)
+        self.i.send(counted_words(self.bench.ports["i__payload"], payload))
 
     async def collect(self, patience: int = 40) -> list[Tensor]:
         """Run until all jobs have left; their beats (job.beats, 8). ``patience``: cycles allowed per beat."""
-        jobs, self._jobs = self._jobs, []
-        wanted = sum(job.beats for job in jobs)
-        work = wanted + len(self.i.queue)
-        await self.bench.run(lambda: len(self.o.received) >= wanted and self.sources_done(), patience * work + 2000)
-        received, begin = list(self.o.received), 0
-        self.o.received.clear()
-        results = []
-        for job in jobs:
-            results.append(float_beats(received[begin : begin + job.beats], job))
-            begin += job.beats
-        assert begin == len(received), f"{len(received)} beats, not {begin}"
-        return results
+        jobs: Sequence[Job] = list(self._jobs)
+        packets = await self._packets(patience, self._beat_bytes)
+        return [float_beats(packet, job) for packet, job in zip(packets, jobs, strict=True)]
 
 
 def same_bits(left: Tensor, right: Tensor) -> bool:

@@ -13,16 +13,16 @@ from cdu.manifest import pack
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.files import write_whole
+from cdu_spec.geometry import LANES
 
-from cdu_verif.cases.payload import payload_words
-from cdu_verif.cases.sfpr import bit_patterns
-from cdu_verif.tensors import KINDS, Exchange, exchange
-from cdu_verif.unit import descriptor, float_words
+from cdu_verif.tensors import KINDS, TABLES, Exchange, exchange
+from cdu_verif.unit import BANKS, counted_words, descriptor, float_bytes, scale_words
 
 _SHAPES = ((1, 1, 1, 1), (2, 3, 8, 32), (1, 3, 7, 33), (1, 2, 5, 70), (1, 4, 16, 16))
 _FORMAT = (
     "Text for $readmemh: one payload of a stream per line, hexadecimal, most significant digit first, width as in `streams`. "
-    "A stream's file holds all jobs one after the other; each job says where its transfers begin and how many there are."
+    "A stream's file holds all jobs one after the other; each job says where its transfers begin and how many there are. "
+    "`shift_tables` has the content of the port `shifts`, 64 entries of 3 bits per bank in the order of the payload."
 )
 
 
@@ -34,25 +34,35 @@ def write(config: CduConfig, modes: Sequence[Mode], seed: int, folder: Path) -> 
     """
     rng = Random(f"vectors {seed}")
     items = [
-        exchange(config, rng, shape, mode, kind)
+        exchange(config, rng, shape, mode, kind, TABLES[:BANKS])
         for mode in modes
         for shape, kind in zip(_SHAPES, rng.sample(KINDS, len(_SHAPES)), strict=True)
     ]
-    content: dict[str, Any] = {"config": config.to_dict(), "seed": seed, "format": _FORMAT, "halves": {}}
+    tables = list(dict.fromkeys(item.compression.shifts for item in items if item.compression.shifts))
+    content: dict[str, Any] = {
+        "config": config.to_dict(),
+        "seed": seed,
+        "format": _FORMAT,
+        "shift_tables": tables,
+        "halves": {},
+    }
     for half in ("compressor", "decompressor"):
         manifest = generator.generate(config, half).manifest
         ports = {port["name"]: port for port in manifest["ports"]}
-        content["halves"][half] = _half(half, ports, items, folder)
+        content["halves"][half] = _half(half, ports, items, tables, folder)
     write_whole(folder / "vectors.json", json.dumps(content, indent=2) + "\n")
     return content
 
 
-def _half(half: str, ports: Mapping[str, Mapping[str, Any]], items: Sequence[Exchange], folder: Path) -> dict[str, Any]:
+def _half(
+    half: str, ports: Mapping[str, Mapping[str, Any]], items: Sequence[Exchange], tables: Sequence[Any], folder: Path
+) -> dict[str, Any]:
     lines: dict[str, list[int]] = {name: [] for name in ("job", "scales", "i", "o")}
     jobs = []
     for item in items:
-        parts = _transfers(half, ports, item)
-        entry: dict[str, Any] = {"name": item.name, "payload_bytes": len(item.payload), **descriptor(item.compression)}
+        bank = tables.index(item.compression.shifts) if item.compression.shifts else 0
+        parts = _transfers(half, ports, item, bank)
+        entry: dict[str, Any] = {"name": item.name, "payload_bytes": len(item.payload), **descriptor(item.compression, bank)}
         for stream, words in parts.items():
             entry[stream] = {"first": len(lines[stream]), "count": len(words)}
             lines[stream] += words
@@ -74,14 +84,16 @@ def _half(half: str, ports: Mapping[str, Mapping[str, Any]], items: Sequence[Exc
     return {"streams": streams, "jobs": jobs}
 
 
-def _transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange) -> dict[str, list[int]]:
+def _transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange, bank: int) -> dict[str, list[int]]:
     """The payloads of all streams in one job."""
     compresses = half == "compressor"
     job = item.compression if compresses else item.decompression
-    packed = payload_words(ports, "o" if compresses else "i", item.payload)
+    values = item.beats if compresses else item.restored
+    beat_bytes = job.dtype.bits // 8 * LANES
+    packed_port, value_port = ("o", "i") if compresses else ("i", "o")
     return {
-        "job": [pack(dict(ports["job__payload"]), descriptor(job))],
-        "scales": bit_patterns(job.scales).tolist() if job.mode.has_scales else [],
-        "i": float_words(item.beats) if compresses else packed,
-        "o": packed if compresses else float_words(item.restored),
+        "job": [pack(dict(ports["job__payload"]), descriptor(job, bank))],
+        "scales": scale_words(ports["scales__payload"], job.scales) if job.mode.has_scales else [],
+        packed_port: counted_words(ports[f"{packed_port}__payload"], item.payload),
+        value_port: counted_words(ports[f"{value_port}__payload"], float_bytes(values), beat_bytes),
     }
