@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.config import CduConfig
 
 from cdu.width_converter import Bytes
 
@@ -16,11 +13,12 @@ _SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
 
 
 def members(prefix: str, size: int, receives: bool) -> dict[str, wiring.Member]:
-    """Members of a signature that make up the AXI4-Stream port ``prefix`` of ``size`` bytes."""
+    """Members of a signature that make up the AXI4-Stream port ``prefix`` (may be empty) of ``size`` bytes."""
     widths = {"tdata": 8 * size, "tkeep": size}
     flips = {In: Out, Out: In}
     return {
-        f"{prefix}_{name}": (flow if receives else flips[flow])(widths.get(name, 1)) for name, flow in _SIGNALS.items()
+        f"{prefix}_{name}".lstrip("_"): (flow if receives else flips[flow])(widths.get(name, 1))
+        for name, flow in _SIGNALS.items()
     }
 
 
@@ -35,12 +33,10 @@ class AxiReceiver(wiring.Component):
         Stream of :class:`~cdu.width_converter.Bytes`; bytes that are not kept are zero.
     bad_keep
         High for a cycle when a transfer had a TKEEP with holes: the bytes behind the first hole are dropped.
-    discard
-        While high, transfers are accepted and thrown away.
     clear
-        Forget the word that waits.
-    transfer
-        A transfer takes place in this cycle.
+        High for a cycle: forget the word that waits.
+    flush
+        High for a cycle: throw away the rest of a packet that has begun, up to its TLAST.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -52,36 +48,39 @@ class AxiReceiver(wiring.Component):
     tvalid: Signal
     tready: Signal
     bad_keep: Signal
-    discard: Signal
     clear: Signal
-    transfer: Signal
+    flush: Signal
 
     def __init__(self, size: int) -> None:
         self.size = size
-        ports: dict[str, Any] = {name.lstrip("_"): member for name, member in members("", size, receives=True).items()}
-        extra = {"bad_keep": Out(1), "discard": In(1), "clear": In(1), "transfer": Out(1)}
-        super().__init__(ports | extra | {"o": Out(stream.Signature(Bytes(size)))})
+        extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1), "clear": In(1), "flush": In(1)}
+        super().__init__(members("", size, receives=True) | extra)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Bytes up to the first hole
-        front = Signal(self.size)
-        m.d.comb += [bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)]
+        open_packet, discarding = Signal(), Signal()
         advance = ~self.o.valid | self.o.ready
+        transfer = self.tvalid & self.tready
+        front = Signal(self.size)  # bytes up to the first hole
         m.d.comb += [
-            self.tready.eq((advance & ~self.clear) | self.discard),
-            self.transfer.eq(self.tvalid & self.tready),
-            self.bad_keep.eq(self.transfer & ~self.discard & (front != self.tkeep)),
+            *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
+            self.tready.eq((advance & ~self.clear) | discarding),
+            self.bad_keep.eq(transfer & ~discarding & (front != self.tkeep)),
         ]
+        with m.If(advance | self.clear):
+            m.d.sync += self.o.valid.eq(transfer & ~discarding)
         with m.If(advance):
             m.d.sync += [
-                self.o.valid.eq(self.tvalid & ~self.discard),
                 self.o.payload["data"].eq(self.tdata & expand(front)),
                 self.o.payload["count"].eq(_thermometer_count(m, front)),
                 self.o.payload["last"].eq(self.tlast),
             ]
-        with m.If(self.clear):
-            m.d.sync += self.o.valid.eq(0)
+        with m.If(transfer):
+            m.d.sync += open_packet.eq(~self.tlast)
+            with m.If(self.tlast):
+                m.d.sync += discarding.eq(0)
+        with m.If(self.flush):
+            m.d.sync += discarding.eq(Mux(transfer, ~self.tlast, open_packet))
         return m
 
 
@@ -99,10 +98,8 @@ class AxiSender(wiring.Component):
         The AXI4-Stream port.
     cut
         High for a cycle: no more words of the present packet will come.
-    cutting
-        The end of a cut packet has not left yet; no word is taken.
-    transfer
-        A transfer takes place in this cycle.
+    ended
+        High for a cycle when the last word of a packet that was not cut leaves.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -114,37 +111,37 @@ class AxiSender(wiring.Component):
     tvalid: Signal
     tready: Signal
     cut: Signal
-    cutting: Signal
-    transfer: Signal
+    ended: Signal
 
     def __init__(self, size: int) -> None:
         self.size = size
-        ports: dict[str, Any] = {name.lstrip("_"): member for name, member in members("", size, receives=False).items()}
-        extra = {"cut": In(1), "cutting": Out(1), "transfer": Out(1)}
-        super().__init__({"i": In(stream.Signature(Bytes(size)))} | ports | extra)
+        extra = {"i": In(stream.Signature(Bytes(size))), "cut": In(1), "ended": Out(1)}
+        super().__init__(members("", size, receives=False) | extra)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         open_packet = Signal()  # words of a packet were taken, its last one was not
+        cutting, cut_word = Signal(), Signal()  # the end of a cut packet is to be sent; is being sent
         advance = ~self.tvalid | self.tready
         word = self.i.payload
         m.d.comb += [
-            self.i.ready.eq(advance & ~self.cutting & ~self.cut),
-            self.transfer.eq(self.tvalid & self.tready),
+            self.i.ready.eq(advance & ~cutting & ~self.cut),
+            self.ended.eq(self.tvalid & self.tready & self.tlast & ~cut_word),
         ]
         with m.If(advance):
             m.d.sync += [
-                self.tvalid.eq((self.i.valid & self.i.ready) | self.cutting),
-                self.tdata.eq(Mux(self.cutting, 0, word["data"])),
-                self.tkeep.eq(Mux(self.cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
-                self.tlast.eq(self.cutting | word["last"]),
+                cut_word.eq(cutting),
+                self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
+                self.tdata.eq(Mux(cutting, 0, word["data"])),
+                self.tkeep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
+                self.tlast.eq(cutting | word["last"]),
             ]
-            with m.If(self.cutting):
-                m.d.sync += self.cutting.eq(0)
+            with m.If(cutting):
+                m.d.sync += cutting.eq(0)
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += open_packet.eq(~word["last"])
         with m.If(self.cut):
-            m.d.sync += [self.cutting.eq(open_packet | self.cutting), open_packet.eq(0)]
+            m.d.sync += [cutting.eq(open_packet | cutting), open_packet.eq(0)]
         return m
 
 
@@ -163,8 +160,3 @@ def _thermometer_count(m: Module, ones: Value) -> Value:
     for place in range(size.bit_length()):
         bits.append(Cat(*(edge[count] for count in range(size + 1) if count >> place & 1)).any())
     return Cat(*bits)
-
-
-def value_port_bytes(config: CduConfig) -> int:
-    """Bytes per word of an uncompressed port."""
-    return config.port_beats * config.beat_bits // 8

@@ -1,0 +1,168 @@
+"""``CduArray``: N CDUs behind AXI4-Stream data ports and an AXI4-Lite register port (JPEG-ACT, "CDU")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import Out, connect
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES
+
+from cdu import axi_lite, axi_stream
+from cdu.axi_stream import AxiReceiver, AxiSender
+from cdu.control import Control
+from cdu.duplex import FullDuplex, HalfDuplex
+from cdu.stream_fifo import StreamFifo
+from cdu.words import SCALE_BITS, Scale
+
+#: Prefix of the register port.
+_REGISTER_PORT = "s_axil"
+_SCALE_BYTES = SCALE_BITS // 8
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The AXI4-Stream ports of one direction: their prefixes."""
+
+    name: str
+    input: str
+    scales: str
+    output: str
+
+
+COMPRESS = Direction("compress", "s_axis", "s_axis_scale", "m_axis")
+DECOMPRESS = Direction("decompress", "s_axis_packed", "s_axis_reciprocal", "m_axis_values")
+
+
+class CduArray(wiring.Component):
+    """The whole unit: what stands beside a DMA engine.
+
+    Parameters
+    ----------
+    config
+        All parameters are used.
+
+    Ports
+    -----
+    s_axis_*, m_axis_*
+        Compression: AXI4-Stream of values (P rows of 8 values per transfer, in the order of ``docs/bitstream.md``) and of
+        payload (M bytes per transfer). One packet, up to TLAST, per job.
+    s_axis_packed_*, m_axis_values_*
+        Decompression: payload in, values out.
+    s_axis_scale_*, s_axis_reciprocal_*
+        AXI4-Stream of the scales of compression and of decompression, one float32 per transfer; a packet per job that has
+        scales. Scales may be written to the registers instead.
+    s_axil_*
+        AXI4-Lite port of the registers (``docs/registers.md``).
+    irq
+        Interrupt, high as long as an enabled condition stands.
+
+    Rate: 8 * N values per cycle in each direction, as far as the widths of the ports allow.
+    """
+
+    irq: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        self.control = Control(config)
+        self.registers = self.control.registers
+        self.beat_bytes = config.beat_bits // 8
+        values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
+        self._bytes = {COMPRESS: (values, packed), DECOMPRESS: (packed, values)}
+        ports: dict[str, Any] = axi_lite.members(_REGISTER_PORT) | {"irq": Out(1)}
+        for direction, (i_bytes, o_bytes) in self._bytes.items():
+            ports |= axi_stream.members(direction.input, i_bytes, receives=True)
+            ports |= axi_stream.members(direction.scales, _SCALE_BYTES, receives=True)
+            ports |= axi_stream.members(direction.output, o_bytes, receives=False)
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.control = control = self.control
+        m.submodules.core = core = (HalfDuplex if self.config.duplex == "half" else FullDuplex)(self.config)
+        axi_lite.join(m, self, _REGISTER_PORT, control)
+        m.d.comb += self.irq.eq(control.irq)
+        for direction, (i_bytes, o_bytes) in self._bytes.items():
+            channel, half = getattr(control, direction.name), getattr(core, direction.name)
+            m.submodules[f"{direction.name}_receiver"] = receiver = AxiReceiver(i_bytes)
+            m.submodules[f"{direction.name}_scale_receiver"] = scale_receiver = AxiReceiver(_SCALE_BYTES)
+            m.submodules[f"{direction.name}_sender"] = sender = AxiSender(o_bytes)
+            m.submodules[f"{direction.name}_scales"] = scales = StreamFifo(Scale(), 2)
+            axi_stream.join(m, self, direction.input, receiver)
+            axi_stream.join(m, self, direction.scales, scale_receiver)
+            axi_stream.join(m, self, direction.output, sender)
+            _join_scales(m, channel.scales, scale_receiver.o, scales.i)
+            connect(m, scales.o, half.scales)
+
+            # Data, and how much of them
+            transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
+            partial_beat = Signal(name=f"{direction.name}_partial_beat")
+            m.d.comb += [
+                half.i.valid.eq(receiver.o.valid),
+                receiver.o.ready.eq(half.i.ready),
+                sender.i.valid.eq(half.o.valid),
+                half.o.ready.eq(sender.i.ready),
+            ]
+            if direction is COMPRESS:
+                self._values_of_bytes(m, receiver.o.payload, half.i.payload)
+                m.d.comb += [
+                    partial_beat.eq(transfer_in & (receiver.o.payload["count"] % self.beat_bytes != 0)),
+                    sender.i.payload.eq(half.o.payload),
+                    channel.values.eq(Mux(transfer_in, half.i.payload["count"] * LANES, 0)),
+                    channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
+                ]
+            else:
+                self._bytes_of_values(m, half.o.payload, sender.i.payload)
+                m.d.comb += [
+                    half.i.payload.eq(receiver.o.payload),
+                    channel.values.eq(Mux(transfer_out, half.o.payload["count"] * LANES, 0)),
+                    channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
+                ]
+
+            # Jobs, tables, events
+            connect(m, channel.job, half.job)
+            m.d.comb += [
+                half.shifts.eq(channel.shifts),
+                channel.events.eq(half.events),
+                channel.keep_error.eq(receiver.bad_keep | partial_beat),
+                channel.job_done.eq(sender.ended),
+                channel.input_valid.eq(receiver.tvalid),
+                channel.input_ready.eq(receiver.tready),
+                channel.output_valid.eq(sender.tvalid),
+                channel.output_ready.eq(sender.tready),
+                getattr(core, f"abort_{direction.name}").eq(channel.abort),
+                sender.cut.eq(channel.abort),
+            ]
+            for end in (receiver, scale_receiver):
+                m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
+        return m
+
+    def _values_of_bytes(self, m: Module, packed: Any, word: Any) -> None:
+        """A word of bytes as a word of beats; a beat of which a part came counts."""
+        m.d.comb += [
+            word["values"].eq(packed["data"]),
+            word["count"].eq((packed["count"] + self.beat_bytes - 1) // self.beat_bytes),
+            word["last"].eq(packed["last"]),
+        ]
+
+    def _bytes_of_values(self, m: Module, word: Any, packed: Any) -> None:
+        """The inverse of :meth:`_values_of_bytes`."""
+        m.d.comb += [
+            packed["data"].eq(word["values"]),
+            packed["count"].eq(word["count"] * self.beat_bytes),
+            packed["last"].eq(word["last"]),
+        ]
+
+
+def _join_scales(m: Module, written: stream.Interface, streamed: stream.Interface, sink: stream.Interface) -> None:
+    """Scales from the registers go before those from the port; ``sink`` is a queue, which does not mind a change of mind."""
+    m.d.comb += [
+        sink.valid.eq(written.valid | streamed.valid),
+        sink.payload.value.eq(Mux(written.valid, written.payload.value, streamed.payload["data"])),
+        sink.payload.last.eq(Mux(written.valid, written.payload.last, streamed.payload["last"])),
+        written.ready.eq(sink.ready),
+        streamed.ready.eq(sink.ready & ~written.valid),
+    ]

@@ -1,0 +1,129 @@
+"""Both directions of N CDUs: side by side, or one at a time with shared transforms and alignment buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.alignment_buffer import AlignmentBuffer, Direction
+from cdu.compression_path import CompressionPath
+from cdu.compressor import Compressor
+from cdu.decompression_path import DecompressionPath
+from cdu.decompressor import Decompressor
+from cdu.join import join, join_ports
+from cdu.two_way_dct import TwoWayDct
+
+
+def both_directions(config: CduConfig) -> dict[str, wiring.Member]:
+    """Members of a signature: the ports of both halves, and for each an input ``abort`` that forgets all its jobs."""
+    return {
+        "compress": Out(Compressor(config).signature),
+        "decompress": Out(Decompressor(config).signature),
+        "abort_compress": In(1),
+        "abort_decompress": In(1),
+    }
+
+
+class FullDuplex(wiring.Component):
+    """A compressor and a decompressor that work at the same time.
+
+    Ports: see :func:`both_directions`.
+    """
+
+    compress: Any
+    decompress: Any
+    abort_compress: Signal
+    abort_decompress: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(both_directions(config))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        compressor, decompressor = Compressor(self.config), Decompressor(self.config)
+        m.submodules.compressor = ResetInserter(self.abort_compress)(compressor)
+        m.submodules.decompressor = ResetInserter(self.abort_decompress)(decompressor)
+        connect(m, compressor, flipped(self.compress))
+        connect(m, decompressor, flipped(self.decompress))
+        return m
+
+
+class HalfDuplex(wiring.Component):
+    """A compressor and a decompressor that take turns on one set of transforms and one alignment buffer (JPEG-ACT).
+
+    Jobs of one direction follow each other as in full duplex. When a job of the other direction is waiting, no more jobs of
+    this direction are begun; once those under way have ended, the directions change.
+
+    Ports: see :func:`both_directions`.
+    """
+
+    compress: Any
+    decompress: Any
+    abort_compress: Signal
+    abort_decompress: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(both_directions(config))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        compression, decompression = CompressionPath(self.config), DecompressionPath(self.config)
+        m.submodules.compression = ResetInserter(self.abort_compress)(compression)
+        m.submodules.decompression = ResetInserter(self.abort_decompress)(decompression)
+
+        # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
+        decompressing, fresh = Signal(), Signal(init=1)
+        turns = (
+            (compression, self.compress, self.decompress, ~decompressing),
+            (decompression, self.decompress, self.compress, decompressing),
+        )
+        for path, port, other, own_turn in turns:
+            may_begin = own_turn & (fresh | ~other.job.valid)
+            m.d.comb += [
+                path.job.payload.eq(port.job.payload),
+                path.job.valid.eq(port.job.valid & may_begin),
+                port.job.ready.eq(path.job.ready & may_begin),
+            ]
+            with m.If(path.job.valid & path.job.ready):
+                m.d.sync += fresh.eq(0)
+            with m.If(own_turn & path.idle & other.job.valid & ~(fresh & port.job.valid)):
+                m.d.sync += [decompressing.eq(~decompressing), fresh.eq(1)]
+            join_ports(m, port, path, without="job")
+
+        if Mode.JPEG_ACT in self.config.built_modes:
+            restart = ResetInserter(Mux(decompressing, self.abort_decompress, self.abort_compress))
+            alignment = AlignmentBuffer(self.config, Direction.BOTH)
+            m.submodules.alignment = restart(alignment)
+            m.d.comb += alignment.to_rows.eq(decompressing)
+            share(m, decompressing, (compression.to_alignment, decompression.to_alignment), alignment.i)
+            spread(m, decompressing, alignment.o, (compression.from_alignment, decompression.from_alignment))
+            for lane in range(self.config.cdus):
+                dct = TwoWayDct(self.config)
+                m.submodules[f"dct{lane}"] = restart(dct)
+                m.d.comb += dct.inverse.eq(decompressing)
+                share(m, decompressing, (compression.to_transform[lane], decompression.to_transform[lane]), dct.i)
+                spread(m, decompressing, dct.o, (compression.from_transform[lane], decompression.from_transform[lane]))
+        return m
+
+
+def share(m: Module, second: Signal, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface) -> None:
+    """Connect one of two streams to ``sink``: the second when ``second`` is high."""
+    with m.If(second):
+        join(m, sources[1], sink)
+    with m.Else():
+        join(m, sources[0], sink)
+
+
+def spread(m: Module, second: Signal, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]) -> None:
+    """Connect ``source`` to one of two streams: the second when ``second`` is high."""
+    with m.If(second):
+        join(m, source, sinks[1])
+    with m.Else():
+        join(m, source, sinks[0])

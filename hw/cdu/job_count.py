@@ -1,0 +1,47 @@
+"""Counts the jobs under way in one direction of a unit."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from cdu.words import Job
+
+
+class JobCount(wiring.Component):
+    """Lets jobs pass while fewer than ``depth`` are under way.
+
+    Ports
+    -----
+    i, o
+        Streams of :class:`~cdu.words.Job`, without latency.
+    done
+        High for a cycle when the oldest job ends.
+    idle
+        No job is under way.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    done: Signal
+    idle: Signal
+
+    depth = 15
+
+    def __init__(self) -> None:
+        job = stream.Signature(Job())
+        super().__init__({"i": In(job), "o": Out(job), "done": In(1), "idle": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count = Signal(range(self.depth + 1))
+        room = count != self.depth
+        m.d.comb += [
+            self.idle.eq(count == 0),
+            self.o.payload.eq(self.i.payload),
+            self.o.valid.eq(self.i.valid & room),
+            self.i.ready.eq(self.o.ready & room),
+        ]
+        m.d.sync += count.eq(count + (self.i.valid & self.i.ready) - self.done)
+        return m
