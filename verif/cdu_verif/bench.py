@@ -144,6 +144,7 @@ class Bench:
         self.rng = Random(f"{self.seed} {self.manifest['name']} {test}")
         self.cycle, self.cases = 0, 0
         self.figures: dict[str, Any] = {}
+        self._covered: dict[str, set[str]] = {}
         streams = {port["stream"]["name"]: port["stream"]["direction"] for port in self.ports.values() if "stream" in port}
         self.sources = {
             name: Source(dut, name, self.ports[f"{name}__payload"]["width"], self.rng)
@@ -213,10 +214,21 @@ class Bench:
         for _ in range(cycles):
             await self.step()
 
+    def cover(self, point: str, hit: str) -> None:
+        """Note that something that :mod:`cdu_verif.cover_points` lists has happened, and was right."""
+        self._covered.setdefault(point, set()).add(hit)
+
     def report(self, **figures: Any) -> None:
         """Write what this test did for the runner; ``figures`` appear in the report."""
         self.figures.update(figures)
-        record: Mapping[str, Any] = {"test": self.test, "cases": self.cases, "cycles": self.cycle, "figures": self.figures}
+        covered = {point: sorted(hits) for point, hits in self._covered.items()}
+        record: Mapping[str, Any] = {
+            "test": self.test,
+            "cases": self.cases,
+            "cycles": self.cycle,
+            "figures": self.figures,
+            "covered": covered,
+        }
         path = os.environ.get(RECORDS)
         if path:
             with Path(path).open("a", encoding="utf-8") as file:

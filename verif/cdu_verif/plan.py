@@ -10,6 +10,9 @@ from cdu.blocks import BLOCKS
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 
+from cdu_verif import cover_points
+from cdu_verif.cover_points import merged
+
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
 _FORMATS = [{"value_format": name} for name in ("fp32", "bf16", "fp16")]
 _SAMPLES = [{}, {"sample_bits": 9}]
@@ -21,8 +24,15 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "dct": _SAMPLES,
     "idct": _SAMPLES,
     "shift_quantizer": _ROUNDING,
-    "compressor": [{}, {"value_format": "bf16"}],
-    "decompressor": [{}, {"value_format": "bf16"}],
+    "compressor": [{}, {"value_format": "bf16", "cdus": 3}],
+    "decompressor": [{}, {"value_format": "bf16", "cdus": 3}],
+    "array": [
+        {},
+        {"cdus": 2, "duplex": "half", "value_format": "bf16"},
+        {"cdus": 3, "value_format": "fp16"},
+        {"cdus": 4, "packed_port_bits": 1024},
+        {"cdus": 8, "duplex": "half"},
+    ],
 }
 _FULL: Mapping[str, list[dict[str, Any]]] = {
     "sfpr": [{"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)],
@@ -35,9 +45,19 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
         {"modes": ("sfpr", "brc")},
     ],
     "decompressor": [{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
+    "array": [
+        *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
+        {"cdus": 8, "packed_port_bits": 1024, "value_format": "bf16"},
+        {"cdus": 4, "value_port_bits": 512, "packed_port_bits": 128},
+        {"cdus": 2, "value_format": "fp16", "scale_bits": 11, "rounding": "trunc"},
+        {"modes": ("jpeg-act",), "cdus": 2},
+        {"modes": ("sfpr", "brc")},
+    ],
 }
 
 
+#: Name of the block that is the whole unit.
+ARRAY = "array"
 #: Name of the whole unit where a block is named.
 UNIT = "unit"
 
@@ -92,6 +112,12 @@ def training_run(config: CduConfig) -> Run:
     if missing or config.dtype is not Dtype.FP32:
         raise ConfigError("training needs a unit with value_format = fp32 and all modes")
     return Run(UNIT, config, ())
+
+
+def cover_bins(planned: Sequence[Run]) -> dict[str, list[str]]:
+    """The bins of the cover points that a whole regression of these runs has to hit."""
+    parts = merged(cover_points.bins(run.config) for run in planned if run.block == ARRAY)
+    return {point: sorted(names) for point, names in parts.items()}
 
 
 def _text(value: Any) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 from cdu import generator
 
 from cdu_verif import coverage, results, runtime_objects
-from cdu_verif.plan import UNIT, Run
+from cdu_verif.plan import ARRAY, UNIT, Run
 from cdu_verif.results import FAILED, TestResult
 from cdu_verif.simulators import BuildError, Simulation
 
 #: Test modules of what is no simple block.
-_MODULES = {"compressor": "units", "decompressor": "units", UNIT: "training"}
+_MODULES = {"compressor": "units", "decompressor": "units", ARRAY: "array", UNIT: "training"}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import Any
 
 from cdu_spec.files import write_whole
 
+from cdu_verif.cover_points import Bins, merged
+
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
 #: Heading of the list of all tests, the last part of report.md.
 TESTS = "## Tests"
@@ -31,6 +33,7 @@ class TestResult:
     cases: int = 0
     cycles: int = 0
     figures: dict[str, Any] = field(default_factory=dict)
+    covered: dict[str, list[str]] = field(default_factory=dict)  #: bins of cover points that the test hit
     repeat: str = ""  #: command line that runs this test alone
 
 
@@ -89,6 +92,7 @@ def read(
                 fact.get("cases", 0),
                 fact.get("cycles", 0),
                 fact.get("figures", {}),
+                fact.get("covered", {}) if status is PASSED else {},
                 f"{repeat} --test '{name}'",
             )
         )
@@ -117,7 +121,20 @@ def junit(results: Sequence[TestResult]) -> str:
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def report(results: Sequence[TestResult], command: str, coverage: dict[str, Any]) -> str:
+def functional_coverage(results: Sequence[TestResult], bins: Bins) -> dict[str, dict[str, Any]]:
+    """For every cover point its ``bins``, how many of them a passed test ``hit``, and which are ``missing``."""
+    hits = merged(result.covered for result in results)
+    found: dict[str, dict[str, Any]] = {}
+    for point, names in bins.items():
+        wanted = dict.fromkeys(names)
+        missing = [name for name in wanted if name not in hits.get(point, ())]
+        found[point] = {"bins": len(wanted), "hit": len(wanted) - len(missing), "missing": missing}
+    return found
+
+
+def report(
+    results: Sequence[TestResult], command: str, coverage: dict[str, Any], functional: dict[str, dict[str, Any]] | None = None
+) -> str:
     """The report in Markdown."""
     failures = [result for result in results if result.status == FAILED]
     lines = ["# Verification report", "", f"Command: `{command}`", ""]
@@ -160,13 +177,19 @@ def report(results: Sequence[TestResult], command: str, coverage: dict[str, Any]
         for group, kinds in coverage.items():
             for kind, counts in kinds.items():
                 lines.append(f"| {group} | {kind} | {counts['points']} | {counts['hit']} | {counts['percent']} |")
+    if functional:
+        lines += ["", "## Cover points", "", "| point | bins | hit | missing |", "|---|--:|--:|---|"]
+        for point, counts in functional.items():
+            lines.append(f"| {point} | {counts['bins']} | {counts['hit']} | {'; '.join(counts['missing'])} |")
     lines += ["", TESTS, "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
     for result in results:
         lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")
     return "\n".join([*lines, ""])
 
 
-def summary(results: Sequence[TestResult], coverage: dict[str, Any]) -> dict[str, Any]:
+def summary(
+    results: Sequence[TestResult], coverage: dict[str, Any], functional: dict[str, dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """Content of report.json."""
     return {
         "tests": len(results),
@@ -174,15 +197,22 @@ def summary(results: Sequence[TestResult], coverage: dict[str, Any]) -> dict[str
         "skipped": sum(result.status == SKIPPED for result in results),
         "seeds": {result.group: result.seed for result in results},
         "coverage": coverage,
+        "cover_points": functional or {},
         "results": [vars(result) for result in results],
     }
 
 
-def write(folder: Path, results: Sequence[TestResult], command: str, coverage: dict[str, Any]) -> dict[str, Any]:
-    """Write results.xml, report.md and report.json; returns the content of the last."""
-    content = summary(results, coverage)
+def write(
+    folder: Path, results: Sequence[TestResult], command: str, coverage: dict[str, Any], bins: Bins | None = None
+) -> dict[str, Any]:
+    """Write results.xml, report.md and report.json; returns the content of the last.
+
+    ``bins`` are those that the tests which ran have to hit.
+    """
+    functional = functional_coverage(results, bins or {})
+    content = summary(results, coverage, functional)
     write_whole(folder / "results.xml", junit(results))
-    write_whole(folder / "report.md", report(results, command, coverage))
+    write_whole(folder / "report.md", report(results, command, coverage, functional))
     write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
     return content
 

@@ -119,7 +119,8 @@ class _Half:
             if ends:
                 packets.append(bytes(packet))
                 packet.clear()
-        assert not packet and len(packets) == len(jobs), "words behind the last job"
+        assert not packet, "words behind the last job"
+        assert len(packets) == len(jobs), f"{len(packets)} jobs came out, not {len(jobs)}"
         self.o.received.clear()
         return packets
 
