@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cdu_spec.bitstream import Dtype
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_FILE_CODECS = "jpeg-act, sfpr, sfpr+zvc or brc"
+_FILE_CODECS = ", ".join(mode.label for mode in Mode)
 
 
 def register(app: typer.Typer) -> None:

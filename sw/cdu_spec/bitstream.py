@@ -17,7 +17,7 @@ from enum import IntEnum
 from math import prod
 
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, VALUE_BITS
 
 
 class BitstreamError(UserError, ValueError):
@@ -139,7 +139,7 @@ class MatrixView:
         """The view of a tensor of ``shape`` (rank >= 1, no zero extent) in ``mode``.
 
         Axis 1 is the channel axis of tensors of rank 3 and more. Without one (rank 1 and 2), with maps of fewer than 8
-        values, and in ``brc`` (no scales), the tensor is one row with one scale.
+        values, and in ``brc`` and ``bypass`` (no scales), the tensor is one row with one scale.
         """
         if mode.in_tiles:
             if len(shape) != 4:
@@ -177,11 +177,12 @@ class MatrixView:
         """Scales that the job consumes in order, groups that begin in the padding included (their scale is 1)."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
-    def payload_bounds(self) -> tuple[int, int]:
-        """Least and greatest number of payload bytes that this view can have."""
+    def payload_bounds(self, dtype: Dtype) -> tuple[int, int]:
+        """Least and greatest number of payload bytes that this view of values of a number format can have."""
         if self.mode.has_zvc:
-            return self.blocks * MASK_BYTES, self.blocks * (MASK_BYTES + BLOCK_VALUES)
-        size = self.beats if self.mode is Mode.BRC else self.beats * LANES
+            return self.blocks * MASK_BYTES, self.blocks * MAX_BLOCK_BYTES
+        bits = {Mode.BRC: 1, Mode.BYPASS: dtype.bits}.get(self.mode, VALUE_BITS)
+        size = self.beats * LANES * bits // 8
         return size, size
 
 
@@ -229,7 +230,7 @@ class Header:
                 raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         elif self.const_bits or self.pass1_bits:
             raise BitstreamError(f"mode {self.mode.label} has no DCT precision, but the header gives one")
-        least, most = self.view.payload_bounds()
+        least, most = self.view.payload_bounds(self.dtype)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
                 f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "

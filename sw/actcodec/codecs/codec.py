@@ -94,10 +94,33 @@ class BrcCodec(Codec):
         form = _check_input(x)
         if self.nonfinite == "raise":
             _check_finite(x)
-        view = MatrixView.of(x.shape, Mode.BRC)
-        none = torch.zeros(0, dtype=torch.float32, device=x.device)
-        payload = self._backend.compress_tensor(x.detach(), view, compression_job(view, form, none))
-        return Compressed(Header(Mode.BRC, form, tuple(x.shape), payload.numel()), (), none, payload)
+        return _without_scales(x, Mode.BRC, form, self._backend)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+
+@dataclass
+class BypassCodec(Codec):
+    """``bypass``: the values themselves, NaN and infinity included, in a stream.
+
+    Parameters
+    ----------
+    backend
+        ``torch``, or an object derived from Backend.
+    """
+
+    backend: str | Backend = "torch"
+
+    name = Mode.BYPASS.label
+
+    def __post_init__(self) -> None:
+        self._backend = backend(self.backend)
+
+    def compress(self, x: Tensor) -> Compressed:
+        """See :class:`Codec`."""
+        return _without_scales(x, Mode.BYPASS, _check_input(x), self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
@@ -236,7 +259,7 @@ class JpegActCodec(SfprCodec):
 
 
 _CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind for kind in (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, NoCodec)
+    kind.name: kind for kind in (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec, NoCodec)
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
@@ -253,8 +276,8 @@ def codec(name: str, **options: Any) -> Codec:
     """A codec by name, with options.
 
     ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
-    (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``none``. UserError for unknown names, options and
-    values; the message lists the allowed ones.
+    (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``. UserError for unknown
+    names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:
@@ -262,6 +285,14 @@ def codec(name: str, **options: Any) -> Codec:
             choice = f"use {', '.join(allowed)}" if allowed else "it has none"
             raise UserError(f"codec {name!r} has no option {option!r}: {choice}")
     return _CODECS[name](**options)
+
+
+def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Compressed:
+    """A tensor in a mode that has neither scales nor a shift table."""
+    view = MatrixView.of(x.shape, mode)
+    none = torch.zeros(0, dtype=torch.float32, device=x.device)
+    payload = through.compress_tensor(x.detach(), view, compression_job(view, form, none))
+    return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), none, payload)
 
 
 def _check_input(x: Tensor) -> Dtype:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from cdu_spec.bitstream import Header
+from cdu_spec.bitstream import Header, Mode
 from cdu_spec.errors import UserError
 from torch import Tensor
 
@@ -35,7 +35,7 @@ class Compressed:
 
     header: Header
     shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
-    reciprocals: Tensor  #: float32 (channels,); empty in brc
+    reciprocals: Tensor  #: float32 (channels,); empty in brc and bypass
     payload: Tensor  #: uint8 (header.payload_bytes,)
 
     @property
@@ -68,8 +68,8 @@ class RawCopy:
         return self.tensor.numel() * self.tensor.element_size()
 
     def to_bytes(self) -> bytes:
-        """Raises UserError: the format has no mode for uncompressed values."""
-        raise UserError("codec 'none' has no bitstream: use jpeg-act, sfpr, sfpr+zvc or brc")
+        """Raises UserError: the copy is not a stream, ``bypass`` makes one."""
+        raise UserError(f"codec 'none' has no bitstream: use {', '.join(mode.label for mode in Mode)}")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """A copy of the values."""

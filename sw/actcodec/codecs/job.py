@@ -68,7 +68,7 @@ def compression_job(
     pass1_bits: int = 0,
     rounding: Rounding | None = None,
 ) -> Job:
-    """The job of compressing a tensor with this view; ``multipliers`` is float32 (channels,), ignored by brc."""
+    """The job of compressing a tensor with this view; ``multipliers`` is float32 (channels,), ignored by brc and bypass."""
     return Job(
         view.mode,
         dtype,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.job import DTYPES, Job
-from actcodec.golden import blocks, brc, jpeg_act, zvc
+from actcodec.golden import blocks, brc, bypass, jpeg_act, zvc
 from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr
 
 
@@ -26,6 +26,8 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode is Mode.BRC:
             return brc.encode(beats)
+        if job.mode is Mode.BYPASS:
+            return bypass.encode(beats)
         if job.mode.in_tiles:
             matrix = blocks.from_beats(beats, _padded_view(job))
             return self._payload(sfpr(matrix, _row_scales(job, beats.device)), job)
@@ -36,6 +38,8 @@ class TorchBackend(Backend):
         dtype = DTYPES[job.dtype]
         if job.mode is Mode.BRC:
             return brc.decode(payload, job.beats * LANES).to(dtype).view(job.beats, LANES)
+        if job.mode is Mode.BYPASS:
+            return bypass.decode(payload, job.beats * LANES, dtype).view(job.beats, LANES)
         quantized = self._quantized(payload, job)
         if job.mode.in_tiles:
             matrix = inverse_sfpr(quantized, _row_scales(job, payload.device)).to(dtype)
@@ -46,6 +50,8 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode is Mode.BRC:
             return brc.encode(x)
+        if job.mode is Mode.BYPASS:
+            return bypass.encode(x)
         groups = x.reshape(-1, view.channel_rows * view.columns)
         quantized = torch.empty(groups.shape, dtype=torch.int8, device=x.device)
         scales = job.scales[: len(groups), None].to(x.device)
@@ -59,6 +65,8 @@ class TorchBackend(Backend):
         dtype = DTYPES[job.dtype]
         if job.mode is Mode.BRC:
             return brc.decode(payload, job.beats * LANES)[: view.columns].to(dtype).view(tuple(shape))
+        if job.mode is Mode.BYPASS:
+            return bypass.decode(payload, view.columns, dtype).view(tuple(shape))
         quantized = self._quantized(payload, job)
         matrix = quantized if job.mode.in_tiles else blocks.linear_matrix(quantized, view)
         groups = blocks.unpadded(matrix, view).reshape(-1, view.channel_rows * view.columns)

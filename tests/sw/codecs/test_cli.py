@@ -42,6 +42,7 @@ def array(tmp_path):
         (["--dqt", "optH", "--scale-S", "1.0"], "jpeg-act", {"dqt": "optH", "S": 1.0}),
         (["--codec", "sfpr+zvc"], "sfpr+zvc", {}),
         (["--codec", "brc"], "brc", {}),
+        (["--codec", "bypass"], "bypass", {}),
     ],
 )
 def test_round_trip(run, array, tmp_path, words, name, options):
@@ -65,6 +66,15 @@ def test_half_precision_and_foreign_byte_order_and_fortran_order(run, tmp_path):
     assert all((tmp_path / f"{name}.cdu").read_bytes() == expected for name in ("half", "big", "fortran"))
     run("decompress", tmp_path / "half.cdu", tmp_path / "half_back.npy")
     assert np.load(tmp_path / "half_back.npy").dtype == np.float16
+
+
+def test_bypass_keeps_nan_infinity_and_the_sign_of_zero(run, tmp_path):
+    values = np.array([np.nan, -np.inf, -0.0, 1e-40, 3.0], dtype=np.float32)
+    values[:1].view(np.uint32)[0] = 0xFFC12345
+    np.save(tmp_path / "x.npy", values)
+    run("compress", tmp_path / "x.npy", tmp_path / "x.cdu", "--codec", "bypass")
+    run("decompress", tmp_path / "x.cdu", tmp_path / "back.npy")
+    assert np.load(tmp_path / "back.npy").tobytes() == values.tobytes()
 
 
 def test_bfloat16_becomes_float32_with_a_note(run, tmp_path):
@@ -134,6 +144,7 @@ def test_bad_choices(run, array, tmp_path):
         (["--codec", "none"], "no bitstream"),
         (["--dqt", "best"], "unknown quantisation table"),
         (["--codec", "sfpr", "--dqt", "optL"], "no option 'dqt'"),
+        (["--codec", "bypass", "--nonfinite", "raise"], "no option 'nonfinite': use backend"),
         (["--scale-S", "-1"], "S = -1"),
     ):
         with pytest.raises(UserError, match=message):

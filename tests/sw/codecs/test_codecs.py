@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
-LOSSY = [name for name in CODEC_NAMES if name != "none"]
+CODED = [name for name in CODEC_NAMES if name != "none"]
+LOSSY = [name for name in CODED if name != "bypass"]
 shapes = st.one_of(
     st.just((1, 1, 1, 1)),
     st.lists(st.integers(1, 6), min_size=1, max_size=5).map(tuple),
@@ -70,6 +71,9 @@ def test_conformance(name, shape, dtype, kind, seed):
     assert torch.equal(actcodec.from_bytes(packed.to_bytes()).decompress(), y)
     if name == "brc":
         assert torch.equal(y, (x > 0).to(dtype))
+    elif name == "bypass":
+        assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
+        assert packed.payload.numel() == -(-x.numel() // 8) * 8 * x.element_size()
     elif name.startswith("sfpr") and kind not in ("subnormal", "max"):
         # Half a step of 1/144 of the maximum, up to saturation at 127/144, the scale's 8 bits, and the dtype's rounding.
         largest = channel_maxima(x)
@@ -82,7 +86,7 @@ def test_conformance(name, shape, dtype, kind, seed):
         assert not y.any()
 
 
-@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize("name", CODED)
 def test_layouts_and_gradients_do_not_matter(name):
     codec = actcodec.codec(name)
     x = torch.randn(2, 8, 9, 11, generator=torch.Generator().manual_seed(3))
@@ -96,7 +100,7 @@ def test_layouts_and_gradients_do_not_matter(name):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize("name", CODED)
 def test_cuda_gives_the_same_bytes(name, dtype):
     x = torch.randn(5, 16, 17, 19, generator=torch.Generator().manual_seed(3)).relu().to(dtype)
     codec = actcodec.codec(name)
@@ -106,7 +110,7 @@ def test_cuda_gives_the_same_bytes(name, dtype):
     assert torch.equal(codec.decompress(there).cpu(), codec.decompress(codec.compress(x)))
 
 
-@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize("name", CODED)
 def test_decoding_does_not_depend_on_the_codec(name):
     x = torch.randn(1, 4, 8, 16, generator=torch.Generator().manual_seed(3))
     packed = actcodec.codec(name).compress(x)
@@ -164,6 +168,20 @@ def test_nonfinite(name, bad):
         assert y[1, 2, 3, 4] == (bad > 0)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_bypass_keeps_every_bit(dtype):
+    size = dtype.itemsize
+    patterns = torch.randint(0, 256, (3, 5, 7, 11 * size), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    x = patterns.view(dtype)
+    x[0, 0, 0, :3] = torch.tensor([float("nan"), float("inf"), -float("inf")])
+    packed = actcodec.codec("bypass").compress(x)
+    for y in (packed.decompress(), actcodec.from_bytes(packed.to_bytes()).decompress()):
+        assert torch.equal(y.view(torch.uint8), patterns)
+    packed.decompress().zero_()
+    x.zero_()
+    assert packed.decompress().isnan().any()
+
+
 @pytest.mark.parametrize("name", CODEC_NAMES)
 def test_codec_takes_each_of_its_options(name):
     actcodec.codec(name, **codec_options(name))
@@ -172,7 +190,7 @@ def test_codec_takes_each_of_its_options(name):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: actcodec.codec("jpg"), "unknown codec 'jpg': use jpeg-act, sfpr, sfpr\\+zvc, brc, none"),
+        (lambda: actcodec.codec("jpg"), "unknown codec 'jpg': use jpeg-act, sfpr, sfpr\\+zvc, brc, bypass, none"),
         (lambda: actcodec.codec("sfpr", dqt="optL"), "codec 'sfpr' has no option 'dqt': use S, scale_bits"),
         (lambda: actcodec.codec("none", S=1.0), "codec 'none' has no option 'S': it has none"),
         (lambda: actcodec.codec("jpeg-act", dqt="optX"), "unknown quantisation table 'optX': use optLH, optL"),
@@ -185,6 +203,7 @@ def test_codec_takes_each_of_its_options(name):
         (lambda: actcodec.codec("jpeg-act", rounding="up"), "rounding = 'up'"),
         (lambda: actcodec.codec("brc", nonfinite="ok"), "nonfinite = 'ok'"),
         (lambda: actcodec.codec("brc", backend="fpga"), "unknown backend 'fpga'"),
+        (lambda: actcodec.codec("bypass", nonfinite="raise"), "codec 'bypass' has no option 'nonfinite': use backend"),
         (lambda: actcodec.codec("none").compress(torch.ones(1)).to_bytes(), "codec 'none' has no bitstream"),
     ],
 )
@@ -193,7 +212,7 @@ def test_bad_options(call, message):
         call()
 
 
-@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize("name", CODED)
 @pytest.mark.parametrize(
     ("x", "message"),
     [

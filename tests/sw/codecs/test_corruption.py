@@ -11,7 +11,7 @@ from cdu_spec import BitstreamError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-NAMES = ["jpeg-act", "sfpr", "sfpr+zvc", "brc"]
+NAMES = ["jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass"]
 
 
 def stream_of(name):

@@ -44,7 +44,7 @@ def test_jpeg_act_order(shape):
     assert torch.equal(tensor_from_beats(beats, view, shape), x)
 
 
-@given(st.sampled_from([Mode.SFPR, Mode.SFPR_ZVC, Mode.BRC]), shapes)
+@given(st.sampled_from([Mode.SFPR, Mode.SFPR_ZVC, Mode.BRC, Mode.BYPASS]), shapes)
 def test_linear_order(mode, shape):
     x = torch.arange(1, torch.Size(shape).numel() + 1, dtype=torch.float32).view(shape)
     view = MatrixView.of(shape, mode)
@@ -67,7 +67,7 @@ def test_scales_of_groups(mode, shape):
     rows_with_padding = -(-view.beats // view.row_beats)
     for row in range(rows_with_padding):
         scale = mine[row // view.channel_rows].item()
-        if mode is Mode.BRC or row // view.channel_rows * view.channel_rows >= view.rows:
+        if not mode.has_scales or row // view.channel_rows * view.channel_rows >= view.rows:
             assert scale == 1
         elif row < view.rows:
             assert scale == per_channel[row // view.channel_rows % view.channels]
@@ -96,7 +96,7 @@ class OverBeats(TorchBackend):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["jpeg-act", "sfpr", "sfpr+zvc", "brc"]),
+    st.sampled_from(["jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass"]),
     shapes,
     st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
     st.integers(0, 2**31),
@@ -120,7 +120,7 @@ def test_a_backend_over_beats_gives_the_same(name, shape, dtype, seed):
     )
 
 
-@pytest.mark.parametrize("name", ["jpeg-act", "sfpr", "sfpr+zvc", "brc"])
+@pytest.mark.parametrize("name", ["jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass"])
 def test_backends_refuse_payloads_that_do_not_fit(name):
     packed = actcodec.codec(name).compress(torch.ones(1, 2, 8, 8))
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals)

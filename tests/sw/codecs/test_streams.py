@@ -66,7 +66,7 @@ def decode(stream):
         shifts = [word >> (3 * i) & 7 for i in range(64)]
         place += 24
     reciprocals = []
-    if mode != 4:
+    if mode < 4:
         reciprocals = struct.unpack_from(f"<{channels}f", stream, place)
         place += 4 * channels
     payload = stream[place:-4]
@@ -75,6 +75,15 @@ def decode(stream):
     if mode == 4:
         values = np.array([payload[i // 8] >> (i % 8) & 1 for i in range(count)], dtype=np.float32)
         return form, values.reshape(shape)
+    if mode == 5:
+        size = 2 if form else 4
+        assert len(payload) == 8 * row_beats * size
+        assert not any(payload[count * size :])
+        patterns = [int.from_bytes(payload[size * i : size * (i + 1)], "little") for i in range(count)]
+        if form == 2:
+            return form, np.array(patterns, dtype=np.uint16).view(np.float16).astype(np.float32).reshape(shape)
+        bits = [pattern << 16 * (form == 1) for pattern in patterns]
+        return form, np.array(bits, dtype=np.uint32).view(np.float32).reshape(shape)
     width = 8 * row_beats
     if mode == 1:
         sequence = list(struct.unpack(f"<{len(payload)}b", payload))
@@ -104,6 +113,7 @@ CODECS = [
     ("sfpr", {"scale_bits": 24, "S": 1.0}),
     ("sfpr+zvc", {}),
     ("brc", {}),
+    ("bypass", {}),
     ("jpeg-act", {}),
     ("jpeg-act", {"dqt": "optH", "rounding": "trunc"}),
     ("jpeg-act", {"dqt": "image60", "const_bits": 13, "pass1_bits": 4, "scale_bits": 11}),
@@ -139,7 +149,7 @@ def test_independent_decoder_gives_the_same_values(name, options, dtype, shape, 
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (64,), (3, 5), (2, 3, 7), (2, 3, 8), (2, 3, 65), (2, 2, 2, 2, 2), (1, 1, 1, 1)])
-@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "brc"])
+@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "brc", "bypass"])
 def test_other_ranks(name, shape):
     check(torch.randn(shape, generator=torch.Generator().manual_seed(1)), name, {})
 
@@ -149,3 +159,10 @@ def test_known_bytes():
     stream = actcodec.codec("sfpr+zvc", S=1.0).compress(torch.tensor([0.0, -4.0, 2.0])).to_bytes()
     body = bytes.fromhex("4344551a 01 02 00 01 00 00 0000 0a00000000000000 03000000 0000003d 0600000000000000 80 40")
     assert stream == body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def test_known_bytes_of_bypass():
+    """Worked out by hand: three bfloat16 values, 1.0, -2.0 and a NaN, and five of padding."""
+    values = torch.tensor([0x3F80, 0xC000 - 0x10000, 0x7FC1], dtype=torch.int16).view(torch.bfloat16)
+    body = bytes.fromhex("4344551a 01 05 01 01 00 00 0000 1000000000000000 03000000 803f 00c0 c17f") + bytes(10)
+    assert actcodec.codec("bypass").compress(values).to_bytes() == body + zlib.crc32(body).to_bytes(4, "little")

@@ -1,9 +1,9 @@
-"""ZVC, block starts and bits against numpy and plain loops."""
+"""ZVC, block starts, bits, BRC and bypass against numpy and plain loops."""
 
 import numpy as np
 import pytest
 import torch
-from actcodec.golden import brc, zvc
+from actcodec.golden import brc, bypass, zvc
 from actcodec.golden.bits import pack_bits, popcount_, unpack_bits
 from actcodec.golden.block_starts import block_starts
 from cdu_spec import BitstreamError
@@ -118,6 +118,25 @@ def test_brc_against_numpy(values):
     assert np.array_equal(brc.decode(payload, len(values)).numpy(), positive.astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=30))
+def test_bypass_against_numpy(dtype, patterns):
+    """All bit patterns, so NaN with any payload too; whole beats, zeros at the end; no memory is shared."""
+    bits = np.array(patterns, dtype="<u4").astype(f"<u{dtype.itemsize}")
+    values = torch.from_numpy(bits.view(f"<i{dtype.itemsize}").copy()).view(dtype)
+    payload = bypass.encode(values)
+    assert payload.numpy().tobytes() == bits.tobytes() + bytes(-len(bits) % 8 * dtype.itemsize)
+    back = bypass.decode(payload, len(bits), dtype)
+    assert back.dtype == dtype
+    payload.zero_()
+    assert back.view(torch.uint8).numpy().tobytes() == values.view(torch.uint8).numpy().tobytes() == bits.tobytes()
+
+
+def test_bypass_decodes_at_any_offset():
+    payload = torch.arange(33, dtype=torch.uint8)[1:]
+    assert bypass.decode(payload, 8, torch.float32).view(torch.uint8).tolist() == list(range(1, 33))
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="blocks has dtype uint8: use int8"):
         zvc.encode(torch.zeros(1, 64, dtype=torch.uint8))
@@ -125,3 +144,7 @@ def test_bad_arguments_are_refused():
         zvc.encode(torch.zeros(8, 8, dtype=torch.int8))
     with pytest.raises(BitstreamError, match="2 payload bytes do not hold 8 bits"):
         brc.decode(torch.zeros(2, dtype=torch.uint8), 8)
+    with pytest.raises(BitstreamError, match="30 payload bytes do not hold 8 values of 4 bytes"):
+        bypass.decode(torch.zeros(30, dtype=torch.uint8), 8, torch.float32)
+    with pytest.raises(TypeError, match="values has dtype int32"):
+        bypass.encode(torch.zeros(8, dtype=torch.int32))

@@ -78,6 +78,7 @@ def test_shift_table_bits(shifts):
         ((1, 1, 1, 9), Mode.SFPR_ZVC, (1, 9, 1, 1, 2, 1, 8, 4)),
         ((2, 3, 7), Mode.SFPR, (1, 42, 1, 1, 6, 1, 6, 1)),
         ((2, 3, 9, 17), Mode.BRC, (1, 918, 1, 1, 115, 1, 115, 1)),
+        ((2, 3, 9, 17), Mode.BYPASS, (1, 918, 1, 1, 115, 1, 115, 1)),
     ],
 )
 def test_views(shape, mode, expected):
@@ -95,9 +96,31 @@ def test_views(shape, mode, expected):
     )
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.sampled_from([Mode.SFPR, Mode.BRC]), st.sampled_from(Dtype))
+@pytest.mark.parametrize(
+    ("mode", "dtype", "bounds"),
+    [
+        (Mode.SFPR, Dtype.FP32, (960, 960)),
+        (Mode.SFPR, Dtype.FP16, (960, 960)),
+        (Mode.SFPR_ZVC, Dtype.FP32, (120, 1080)),
+        (Mode.JPEG_ACT, Dtype.BF16, (168, 1512)),
+        (Mode.BRC, Dtype.FP32, (115, 115)),
+        (Mode.BYPASS, Dtype.FP32, (3680, 3680)),
+        (Mode.BYPASS, Dtype.BF16, (1840, 1840)),
+        (Mode.BYPASS, Dtype.FP16, (1840, 1840)),
+    ],
+)
+def test_payload_bounds(mode, dtype, bounds):
+    """Of the views above, worked out by hand."""
+    assert MatrixView.of((2, 3, 9, 17), mode).payload_bounds(dtype) == bounds
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=8),
+    st.sampled_from([Mode.SFPR, Mode.BRC, Mode.BYPASS]),
+    st.sampled_from(Dtype),
+)
 def test_header_round_trip(shape, mode, dtype):
-    size = MatrixView.of(shape, mode).payload_bounds()[0]
+    size = MatrixView.of(shape, mode).payload_bounds(dtype)[0]
     header = Header(mode, dtype, tuple(shape), size)
     body = header.pack()
     assert Header.unpack(body + bytes(header.stream_bytes - len(body))) == header
@@ -113,6 +136,9 @@ def test_header_round_trip(shape, mode, dtype):
         {"mode": Mode.SFPR, "shape": (2**32,), "payload_bytes": 2**32},
         {"mode": Mode.SFPR, "shape": (8,), "payload_bytes": 7},
         {"mode": Mode.SFPR, "shape": (8,), "payload_bytes": 8, "const_bits": 12},
+        {"mode": Mode.BYPASS, "shape": (8,), "payload_bytes": 8},
+        {"mode": Mode.BYPASS, "shape": (8,), "payload_bytes": 16},
+        {"mode": Mode.BYPASS, "shape": (8,), "payload_bytes": 32, "const_bits": 12},
         {"mode": Mode.JPEG_ACT, "shape": (8, 8), "payload_bytes": 8, "const_bits": 12},
         {"mode": Mode.JPEG_ACT, "shape": (1, 1, 8, 8), "payload_bytes": 73, "const_bits": 12},
         {"mode": Mode.JPEG_ACT, "shape": (1, 1, 8, 8), "payload_bytes": 8, "const_bits": 7},
