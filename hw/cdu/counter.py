@@ -1,0 +1,29 @@
+"""Counters that registers show."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from cdu_spec.registers import REGISTER_BITS
+
+
+def wide_counter(m: Module, name: str, increment: Value, clear: Value) -> tuple[Signal, Signal]:
+    """A counter of 64 bits as its low and its high half.
+
+    The carry between the halves is registered: the high half of one cycle goes with the low half of the cycle before.
+    """
+    low, high = Signal(REGISTER_BITS, name=f"{name}_low"), Signal(REGISTER_BITS, name=f"{name}_high")
+    carry = Signal(name=f"{name}_carry")
+    m.d.sync += [Cat(low, carry).eq(low + increment), high.eq(high + carry)]
+    with m.If(clear):
+        m.d.sync += [low.eq(0), carry.eq(0), high.eq(0)]
+    return low, high
+
+
+def event_counter(m: Module, name: str, event: Value, clear: Value) -> Signal:
+    """A counter of 32 bits that stops at its greatest value."""
+    count = Signal(REGISTER_BITS, name=name)
+    with m.If(clear):
+        m.d.sync += count.eq(0)
+    with m.Elif(event & ~count.all()):
+        m.d.sync += count.eq(count + 1)
+    return count

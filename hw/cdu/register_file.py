@@ -1,0 +1,139 @@
+"""Registers made from their table in :mod:`cdu_spec.registers`: decoding, storage, read path."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Register
+
+#: One access to a block of registers. ``word`` (number of the register) is steady from one cycle before the strobe
+#: ``write`` (with ``data``) or ``read`` until ``read_data`` and ``error`` are taken, which hold from the cycle after.
+BlockPort = wiring.Signature(
+    {
+        "word": Out(range(BLOCK_BYTES // REGISTER_BYTES)),
+        "write": Out(1),
+        "read": Out(1),
+        "data": Out(REGISTER_BITS),
+        "read_data": In(REGISTER_BITS),
+        "error": In(1),
+    }
+)
+
+
+def layout(register: Register) -> data.FlexibleLayout:
+    """The fields of a register as a layout."""
+    return data.FlexibleLayout(REGISTER_BITS, {part.name: data.Field(part.width, part.low) for part in register.fields})
+
+
+class RegisterFile(wiring.Component):
+    """One block of registers.
+
+    Parameters
+    ----------
+    registers
+        Table of the block.
+    outside
+        Names of RW registers that are stored elsewhere: to this component they are like WO and RO registers together.
+    watched
+        Names of registers whose reads are shown.
+
+    Ports
+    -----
+    block
+        :data:`BlockPort`, seen from the registers. ``error``: there is no such register, or it is read only.
+    NAME
+        In lower case, with the register's layout; an array when the register is one. RW: the stored value (output). RO and
+        ``outside``: what reads give (input). WO: what is being written (output). W1C: the sticky bits (output).
+    NAME_set
+        W1C: bits to set now.
+    NAME_write
+        WO and ``outside``: a write takes place in this cycle; ``data`` of the block port is written. One bit per element.
+    NAME_read
+        ``watched``: a read takes place in this cycle.
+    """
+
+    block: Any
+
+    def __init__(self, registers: Sequence[Register], outside: Collection[str] = (), watched: Collection[str] = ()) -> None:
+        self.registers, self._outside, self._watched = registers, frozenset(outside), frozenset(watched)
+        members: dict[str, wiring.Member] = {"block": In(BlockPort)}
+        for register in registers:
+            name, shape = register.name.lower(), layout(register)
+            given = register.access is Access.RO or register.name in self._outside
+            member = In(shape) if given else Out(shape)
+            members[name] = member.array(register.count) if register.count > 1 else member
+            if register.access is Access.W1C:
+                members[f"{name}_set"] = In(shape)
+            if register.access is Access.WO or register.name in self._outside:
+                members[f"{name}_write"] = Out(register.count)
+            if register.name in self._watched:
+                members[f"{name}_read"] = Out(1)
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        block = self.block
+        # The decoded address is registered: it is steady before the strobes come
+        hits, readable, writable = [], [], []
+        for register in self.registers:
+            name = register.name.lower()
+            hit = Signal(register.count, name=f"{name}_hit")
+            first = register.offset // REGISTER_BYTES
+            m.d.sync += [bit.eq(block.word == first + index) for index, bit in enumerate(hit)]
+            hits.append(hit.any())
+            if register.access is not Access.RO:
+                writable.append(hit.any())
+            port = getattr(self, name)
+            for index, bit in enumerate(hit):
+                element = port[index] if register.count > 1 else port
+                self._element(m, register, element, bit & block.write)
+                if register.access is not Access.WO:
+                    readable.append(_fields_of(register, element) & bit.replicate(REGISTER_BITS))
+            if register.access is Access.WO or register.name in self._outside:
+                m.d.comb += getattr(self, f"{name}_write").eq(hit & block.write.replicate(register.count))
+            if register.name in self._watched:
+                m.d.comb += getattr(self, f"{name}_read").eq(hit[0] & block.read)
+        with m.If(block.read):
+            m.d.sync += [block.read_data.eq(_any_of(readable)), block.error.eq(~_any_of(hits))]
+        with m.If(block.write):
+            m.d.sync += block.error.eq(~_any_of(writable))
+        return m
+
+    def _element(self, m: Module, register: Register, element: Any, write: Value) -> None:
+        """Storage of one register."""
+        if register.access is Access.WO:
+            m.d.comb += element.eq(self.block.data)
+        elif register.access is Access.W1C:
+            sticky = Signal(REGISTER_BITS, name=register.name.lower() + "_sticky")
+            cleared = self.block.data & write.replicate(REGISTER_BITS)
+            fresh = _fields_of(register, getattr(self, f"{register.name.lower()}_set"))
+            m.d.sync += sticky.eq((sticky & ~cleared) | fresh)
+            m.d.comb += element.eq(sticky)
+        elif register.access is Access.RW and register.name not in self._outside:
+            for part in register.fields:
+                stored = Signal(part.width, name=f"{register.name.lower()}_{part.name}", init=part.reset)
+                m.d.comb += element[part.name].eq(stored)
+                with m.If(write):
+                    m.d.sync += stored.eq(self.block.data[part.low : part.low + part.width])
+
+
+def _fields_of(register: Register, value: Any) -> Value:
+    """A register's value with zeros outside its fields."""
+    parts: list[Value] = []
+    place = 0
+    for part in sorted(register.fields, key=lambda part: part.low):
+        parts += [Const(0, part.low - place), Value.cast(value[part.name])]
+        place = part.low + part.width
+    return Cat(*parts, Const(0, REGISTER_BITS - place))
+
+
+def _any_of(values: Sequence[Value]) -> Value:
+    """Bitwise or, as a tree."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return _any_of(values[:half]) | _any_of(values[half:])

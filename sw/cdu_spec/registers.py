@@ -1,0 +1,471 @@
+"""The register map: what a driver sees through the AXI4-Lite port of a unit.
+
+The RTL, docs/registers.md, the C header, the driver and the tests are all made from the tables in this file. Registers have 32
+bits. After a global block come two channels of the same layout, one per direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from cdu_spec.bitstream import MAGIC, Dtype, Mode
+from cdu_spec.config import DUPLEX, CduConfig
+from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
+from cdu_spec.rounding import Rounding
+
+#: Bits of an address of a byte, and of a register.
+ADDRESS_BITS = 12
+REGISTER_BITS = 32
+REGISTER_BYTES = REGISTER_BITS // 8
+#: Bytes of the address space that each block has.
+BLOCK_BYTES = 0x400
+#: Jobs that wait in a channel, besides those that its data path has taken.
+JOB_QUEUE = 2
+#: Most jobs that were started and have not ended, per channel.
+MAX_JOBS = 31
+#: Scales that the queue behind SCALE and SCALE_LAST holds.
+SCALE_QUEUE = 16
+#: Shift tables per channel.
+BANKS = 2
+#: Version of this map: the major number changes when old drivers stop working.
+MAJOR, MINOR = 1, 0
+
+_NIBBLE_BITS = 4
+_SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
+#: Registers of one shift table.
+SHIFT_REGISTERS = BLOCK_VALUES // _SHIFTS_PER_REGISTER
+
+
+class Access(Enum):
+    """What reads and writes do."""
+
+    RO = "RO"  #: read only; a write is a bad access
+    RW = "RW"  #: reads give what was written
+    WO = "WO"  #: writes act once; reads give 0
+    W1C = "W1C"  #: sticky bits; writing 1 clears a bit, unless it is set anew in the same cycle
+
+
+class Channel(Enum):
+    """A direction of the unit, and its block of registers."""
+
+    COMPRESS = "compress"
+    DECOMPRESS = "decompress"
+
+    @property
+    def base(self) -> int:
+        """Address of the first register."""
+        return BLOCK_BYTES * (1 + list(Channel).index(self))
+
+
+@dataclass(frozen=True)
+class Field:
+    """``width`` bits of a register from bit ``low`` on; ``values`` names numbers that it may hold."""
+
+    name: str
+    low: int
+    width: int
+    description: str
+    reset: int = 0
+    values: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def mask(self) -> int:
+        """The bits of the field in the register."""
+        return ((1 << self.width) - 1) << self.low
+
+    def get(self, register: int) -> int:
+        """The field's value in a register's value."""
+        return (register & self.mask) >> self.low
+
+
+@dataclass(frozen=True)
+class Register:
+    """One register, or ``count`` equal ones at consecutive addresses.
+
+    ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
+    the global block). Bits outside the fields read 0, and what is written to them is ignored.
+    """
+
+    name: str
+    offset: int
+    access: Access
+    description: str
+    fields: tuple[Field, ...]
+    count: int = 1
+    channels: tuple[Channel, ...] = tuple(Channel)
+
+    @property
+    def reset(self) -> int:
+        """Value after reset."""
+        return sum(part.reset << part.low for part in self.fields)
+
+    def field(self, name: str) -> Field:
+        """A field by name."""
+        return next(part for part in self.fields if part.name == name)
+
+    def pack(self, **values: int) -> int:
+        """The register's value with these fields, zeros elsewhere.
+
+        Raises KeyError for an unknown field and ValueError for a number that does not fit.
+        """
+        known = {part.name: part for part in self.fields}
+        result = 0
+        for name, value in values.items():
+            if not 0 <= value < 1 << known[name].width:
+                raise ValueError(f"{self.name}.{name} = {value} is not allowed: use 0 to {(1 << known[name].width) - 1}")
+            result |= value << known[name].low
+        return result
+
+    def unpack(self, value: int) -> dict[str, int]:
+        """All fields of a value."""
+        return {part.name: part.get(value) for part in self.fields}
+
+
+def _number(width: int, description: str, reset: int = 0) -> tuple[Field, ...]:
+    """A register that is one number."""
+    return (Field("value", 0, width, description, reset),)
+
+
+def _flags(*named: tuple[str, str], reset: int = 0) -> tuple[Field, ...]:
+    """Single bits from bit 0 on."""
+    return tuple(Field(name, place, 1, description, reset) for place, (name, description) in enumerate(named))
+
+
+#: What can go wrong in a channel. The driver's exceptions and the documents use these sentences.
+ERROR_FLAGS = (
+    ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
+    ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
+    ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values"),
+    ("bad_job", "START was refused: mode unknown or not built, a count of 0, or BEATS not whole blocks (strips)"),
+    ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
+    ("queue_full", "START was refused: STATUS.queue_space was 0"),
+    ("busy_write", "a write to a shift table was ignored: a job that has not ended uses it"),
+    ("nonfinite", "an input value was infinite (it became the largest number) or NaN (it became 0)"),
+    ("scale_missing", "the scales of a job ended too early; 1.0 took the place of what was missing"),
+    ("scale_surplus", "a job had more scales than channels; the rest was thrown away"),
+    ("scale_overflow", "a write to SCALE or SCALE_LAST was ignored: STATUS.scale_space was 0"),
+    ("timeout", "WATCHDOG cycles passed without a transfer while a job was under way; all jobs were aborted"),
+    ("aborted", "CONTROL.abort was written while jobs were under way; they were forgotten"),
+)
+
+_MODES = {mode.label: int(mode) for mode in Mode}
+_INTERRUPTS = (("job_done", "a job has ended"), ("error", "an error that ERROR_ENABLE lets through has happened"))
+
+GLOBAL = (
+    Register("ID", 0x00, Access.RO, "What this is.", _number(32, "the bytes 'CDU', 1A", int.from_bytes(MAGIC, "little"))),
+    Register(
+        "VERSION",
+        0x04,
+        Access.RO,
+        "Version of this register map.",
+        (
+            Field("minor", 0, 16, "changes when something is added", MINOR),
+            Field("major", 16, 16, "changes when old drivers stop working", MAJOR),
+        ),
+    ),
+    Register(
+        "ARRAY",
+        0x08,
+        Access.RO,
+        "Configuration: sizes.",
+        (
+            Field("cdus", 0, 4, "number of CDUs"),
+            Field("port_beats", 8, 4, "rows of 8 values per word of an uncompressed port"),
+            Field("packed_bytes", 16, 8, "bytes per word of a packed port"),
+            Field("duplex", 24, 1, "kind of duplex", values={name: number for number, name in enumerate(DUPLEX)}),
+        ),
+    ),
+    Register(
+        "NUMBERS",
+        0x0C,
+        Access.RO,
+        "Configuration: arithmetic.",
+        (
+            Field("value_format", 0, 2, "format of uncompressed values", values={d.label: int(d) for d in Dtype}),
+            Field("scale_bits", 8, 5, "significand bits of a scale that are used, hidden bit included"),
+            Field("const_bits", 16, 4, "fraction bits of the DCT constants"),
+            Field("pass1_bits", 20, 3, "fraction bits kept after the first pass of the DCT"),
+            Field("rounding", 24, 1, "of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
+        ),
+    ),
+    Register(
+        "MODES",
+        0x10,
+        Access.RO,
+        "Configuration: modes that are built in.",
+        tuple(Field(mode.name.lower(), int(mode), 1, f"mode {mode.label} is built in") for mode in Mode),
+    ),
+    Register(
+        "QUEUES",
+        0x14,
+        Access.RO,
+        "Sizes of the queues of each channel.",
+        (
+            Field("jobs", 0, 8, "jobs that wait, besides those in the data path", JOB_QUEUE),
+            Field("scales", 8, 8, "scales behind SCALE and SCALE_LAST", SCALE_QUEUE),
+        ),
+    ),
+    Register(
+        "INTERRUPTS",
+        0x20,
+        Access.RO,
+        "What drives the interrupt line: it is high while a bit is 1.",
+        _flags(
+            *((channel.value, f"INTERRUPT_STATUS & INTERRUPT_ENABLE of channel {channel.value}") for channel in Channel),
+            ("bus", "BUS_ERRORS & BUS_ERROR_ENABLE"),
+        ),
+    ),
+    Register(
+        "BUS_ERRORS",
+        0x24,
+        Access.W1C,
+        "Accesses that were refused; they were answered with SLVERR and did nothing.",
+        _flags(("bad_access", "no register at the address, a write to a read-only one, or a write of less than 4 bytes")),
+    ),
+    Register("BUS_ERROR_ENABLE", 0x28, Access.RW, "Errors that interrupt.", _flags(("bad_access", "BUS_ERRORS.bad_access"))),
+    Register(
+        "BAD_ADDRESS",
+        0x2C,
+        Access.RO,
+        "Where the last refused access went.",
+        (
+            Field("address", 0, ADDRESS_BITS, "its address, whole registers"),
+            Field("write", 16, 1, "it was a write"),
+        ),
+    ),
+)
+
+CHANNEL = (
+    Register(
+        "CONTROL",
+        0x00,
+        Access.WO,
+        "Commands, each given by writing 1.",
+        _flags(
+            ("start", "append the job in MODE to PAYLOAD_BYTES to the queue; these registers may be changed afterwards"),
+            (
+                "abort",
+                "forget all jobs and the scales in the queue; a packet in the middle of which the output stands is ended "
+                "with TLAST",
+            ),
+            ("flush", "with abort: also throw away input up to and including the next TLAST"),
+            ("clear_counters", "set all counters to 0"),
+        ),
+    ),
+    Register(
+        "STATUS",
+        0x04,
+        Access.RO,
+        "State of the channel.",
+        (
+            Field("busy", 0, 1, "a job was started and has not ended"),
+            Field("flushing", 1, 1, "input is being thrown away after a flush"),
+            Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
+            Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
+            Field("queue_space", 16, JOB_QUEUE.bit_length(), "jobs that START would take now", JOB_QUEUE),
+            Field("scale_space", 24, SCALE_QUEUE.bit_length(), "scales that SCALE would take now", SCALE_QUEUE),
+        ),
+    ),
+    Register("ERRORS", 0x08, Access.W1C, "What went wrong.", _flags(*ERROR_FLAGS)),
+    Register(
+        "ERROR_ENABLE",
+        0x0C,
+        Access.RW,
+        "Errors that set INTERRUPT_STATUS.error.",
+        _flags(*((name, f"ERRORS.{name}") for name, _ in ERROR_FLAGS), reset=1),
+    ),
+    Register("INTERRUPT_STATUS", 0x10, Access.W1C, "Reasons to interrupt.", _flags(*_INTERRUPTS)),
+    Register(
+        "INTERRUPT_ENABLE",
+        0x14,
+        Access.RW,
+        "Reasons that reach the interrupt line.",
+        _flags(*((name, f"INTERRUPT_STATUS.{name}") for name, _ in _INTERRUPTS)),
+    ),
+    Register(
+        "WATCHDOG",
+        0x18,
+        Access.RW,
+        "Cycles without a transfer after which jobs are aborted.",
+        _number(REGISTER_BITS, "0: never. Waiting for input, for scales and for the output to be taken all count"),
+    ),
+    Register(
+        "MODE",
+        0x20,
+        Access.RW,
+        "Next job: what the payload holds.",
+        (
+            Field("mode", 0, 3, "mode of the payload", values=_MODES),
+            Field("bank", 8, (BANKS - 1).bit_length(), "shift table that a job of mode jpeg-act uses"),
+        ),
+    ),
+    Register(
+        "BEATS",
+        0x24,
+        Access.RW,
+        "Next job: size.",
+        _number(
+            REGISTER_BITS,
+            "rows of 8 values, padding included; at least 1, a multiple of 8 in mode sfpr+zvc, of 8 \\* ROW_BEATS in jpeg-act",
+        ),
+    ),
+    Register("ROW_BEATS", 0x28, Access.RW, "Next job: the same per row of the matrix.", _number(REGISTER_BITS, "at least 1")),
+    Register("CHANNEL_ROWS", 0x2C, Access.RW, "Next job: rows of the matrix per scale.", _number(REGISTER_BITS, "at least 1")),
+    Register(
+        "PAYLOAD_BYTES_LOW",
+        0x30,
+        Access.RW,
+        "Next job: length of the payload, checked by START.",
+        _number(REGISTER_BITS, "low half; 0 in both halves: not known, not checked"),
+        channels=(Channel.DECOMPRESS,),
+    ),
+    Register(
+        "PAYLOAD_BYTES_HIGH",
+        0x34,
+        Access.RW,
+        "Next job: length of the payload.",
+        _number(REGISTER_BITS, "high half"),
+        channels=(Channel.DECOMPRESS,),
+    ),
+    Register(
+        "SCALE",
+        0x38,
+        Access.WO,
+        "Appends a scale to the queue.",
+        _number(REGISTER_BITS, "float32 pattern: the multiplier k when compressing, the reciprocal r when decompressing"),
+    ),
+    Register(
+        "SCALE_LAST",
+        0x3C,
+        Access.WO,
+        "Appends the last scale of a job.",
+        _number(REGISTER_BITS, "float32 pattern, as in SCALE"),
+    ),
+    Register(
+        "JOBS_DONE",
+        0x80,
+        Access.RO,
+        "Counter: jobs that have ended.",
+        _number(REGISTER_BITS, "modulo 2\\*\\*32"),
+    ),
+    *(
+        Register(f"{name}_{half}", offset + place * REGISTER_BYTES, Access.RO, text, _number(REGISTER_BITS, which))
+        for name, offset, text in (
+            ("CYCLES", 0x84, "Counter: cycles in which the channel was busy."),
+            ("VALUES", 0x8C, "Counter: values that crossed the uncompressed port, padding included."),
+            ("BYTES", 0x94, "Counter: bytes that crossed the packed port."),
+        )
+        for place, (half, which) in enumerate(
+            (
+                ("LOW", "low half; a read keeps the high half that goes with it"),
+                ("HIGH", "high half, as kept by the last read of a _LOW"),
+            )
+        )
+    ),
+    *(
+        Register(name, offset, Access.RO, text, _number(REGISTER_BITS, "stops at 2\\*\\*32 - 1"))
+        for name, offset, text in (
+            (
+                "INPUT_STALL",
+                0x9C,
+                "Counter: busy cycles in which the input was valid and not ready (the unit holds the source up).",
+            ),
+            (
+                "INPUT_IDLE",
+                0xA0,
+                "Counter: busy cycles in which the input was ready and not valid (the source holds the unit up).",
+            ),
+            (
+                "OUTPUT_STALL",
+                0xA4,
+                "Counter: busy cycles in which the output was valid and not ready (the sink holds the unit up).",
+            ),
+        )
+    ),
+    *(
+        Register(
+            f"SHIFTS{bank}",
+            0x100 + bank * SHIFT_REGISTERS * REGISTER_BYTES,
+            Access.RW,
+            f"Shift table {bank}, in the order of the payload.",
+            tuple(
+                Field(f"shift{place}", place * _NIBBLE_BITS, SHIFT_BITS, f"entry 8 \\* index + {place}")
+                for place in range(_SHIFTS_PER_REGISTER)
+            ),
+            count=SHIFT_REGISTERS,
+        )
+        for bank in range(BANKS)
+    ),
+)
+
+_BY_NAME = {register.name: register for register in (*GLOBAL, *CHANNEL)}
+
+
+def register(name: str) -> Register:
+    """A register by name."""
+    return _BY_NAME[name]
+
+
+def address(name: str, channel: Channel | None = None, index: int = 0) -> int:
+    """Address of a register: of the global block without a channel."""
+    entry = _BY_NAME[name]
+    table = GLOBAL if channel is None else channel_registers(channel)
+    assert entry in table, f"no register {name} in {channel or 'the global block'}"
+    assert 0 <= index < entry.count, f"no register {name}[{index}]"
+    return (0 if channel is None else channel.base) + entry.offset + index * REGISTER_BYTES
+
+
+def channel_registers(channel: Channel) -> tuple[Register, ...]:
+    """The registers that a channel has."""
+    return tuple(entry for entry in CHANNEL if channel in entry.channels)
+
+
+def read_only_values(config: CduConfig) -> dict[str, int]:
+    """Values of the global registers that say what a unit of this configuration is."""
+    built = {mode.name.lower(): int(mode in config.built_modes) for mode in Mode}
+    return {name: _BY_NAME[name].reset for name in ("ID", "VERSION", "QUEUES")} | {
+        "ARRAY": _BY_NAME["ARRAY"].pack(
+            cdus=config.cdus,
+            port_beats=config.port_beats,
+            packed_bytes=config.packed_bytes,
+            duplex=DUPLEX.index(config.duplex),
+        ),
+        "NUMBERS": _BY_NAME["NUMBERS"].pack(
+            value_format=config.dtype,
+            scale_bits=config.scale_bits,
+            const_bits=config.const_bits,
+            pass1_bits=config.pass1_bits,
+            rounding=list(Rounding).index(config.rounding_mode),
+        ),
+        "MODES": _BY_NAME["MODES"].pack(**built),
+    }
+
+
+def pack_shift_registers(shifts: tuple[int, ...]) -> list[int]:
+    """The values of the registers of a shift table, from 64 shifts (0..7) in the order of the payload."""
+    assert len(shifts) == BLOCK_VALUES
+    entry = _BY_NAME["SHIFTS0"]
+    return [
+        entry.pack(**{f"shift{place}": shift for place, shift in enumerate(shifts[begin : begin + _SHIFTS_PER_REGISTER])})
+        for begin in range(0, BLOCK_VALUES, _SHIFTS_PER_REGISTER)
+    ]
+
+
+def entries(config: CduConfig) -> Iterator[dict[str, Any]]:
+    """Every register of a unit with its address, for the manifest of generated files."""
+    fixed = read_only_values(config)
+    for block, channel in (("global", None), *((channel.value, channel) for channel in Channel)):
+        for entry in GLOBAL if channel is None else channel_registers(channel):
+            yield {
+                "name": entry.name,
+                "block": block,
+                "address": address(entry.name, channel),
+                "count": entry.count,
+                "access": entry.access.value,
+                "reset": fixed.get(entry.name, entry.reset),
+                "fields": [{"name": part.name, "offset": part.low, "width": part.width} for part in entry.fields],
+                "description": entry.description,
+            }
