@@ -108,11 +108,12 @@ class ChannelControl(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         unit = self.unit
-        m.submodules.registers = registers = RegisterFile(
+        registers: Any = RegisterFile(
             channel_registers(self.channel),
             outside=[f"SHIFTS{bank}" for bank in range(BANKS)],
             watched=[f"{name}_LOW" for name in _WIDE_COUNTERS],
         )
+        m.submodules.registers = registers
         connect(m, flipped(self.block), registers.block)
         command = Signal.like(registers.control)
         m.d.comb += command.eq(Mux(registers.control_write, Value.cast(registers.control), 0))
@@ -200,7 +201,7 @@ class ChannelControl(wiring.Component):
         connect(m, scales.o, flipped(unit.scales))
         space = Signal(range(SCALE_QUEUE + 1), init=SCALE_QUEUE)
         written = registers.scale_write | registers.scale_last_write
-        taken = unit.scales.valid & unit.scales.ready
+        taken: Value = unit.scales.valid & unit.scales.ready
         m.d.comb += [
             scales.i.valid.eq(written & (space != 0)),
             scales.i.payload["value"].eq(registers.scale.value),

@@ -54,7 +54,8 @@ class Control(wiring.Component):
             inner, outer = getattr(axi, name.lstrip("_")), getattr(self, PREFIX + name)
             m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
 
-        m.submodules.registers = registers = RegisterFile(GLOBAL)
+        registers: Any = RegisterFile(GLOBAL)
+        m.submodules.registers = registers
         for name, value in read_only_values(self.config).items():
             m.d.comb += getattr(registers, name.lower()).as_value().eq(value)
         blocks, holds = [registers.block], []
