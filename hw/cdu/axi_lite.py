@@ -41,6 +41,15 @@ def members(prefix: str) -> dict[str, wiring.Member]:
     return {f"{prefix}_{name}": member for name, member in _SIGNALS.items()}
 
 
+def join(m: Module, outer: Any, prefix: str, inner: Any, inner_prefix: str | None = None) -> None:
+    """Connect the port of a component to that of a submodule, whose names have the same prefix if none is given."""
+    for (name, member), within in zip(
+        members(prefix).items(), members(prefix if inner_prefix is None else inner_prefix), strict=True
+    ):
+        ends = getattr(inner, within.lstrip("_")), getattr(outer, name)
+        m.d.comb += ends[0].eq(ends[1]) if member.flow is In else ends[1].eq(ends[0])
+
+
 #: One access at a time. ``active`` is held, with the number of the register (``word``), ``write``, ``data`` and ``whole``
 #: (all bytes of the register are written), until ``done`` is high; then ``read_data`` and ``error`` hold.
 AccessPort = wiring.Signature(

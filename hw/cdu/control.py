@@ -50,9 +50,7 @@ class Control(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.axi = axi = AxiLite()
-        for name, member in axi_lite.members("").items():
-            inner, outer = getattr(axi, name.lstrip("_")), getattr(self, PREFIX + name)
-            m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
+        axi_lite.join(m, self, PREFIX, axi, "")
 
         registers: Any = RegisterFile(GLOBAL)
         m.submodules.registers = registers
