@@ -1,0 +1,243 @@
+"""The harness of compiled units on a small design whose behaviour is known: registers, packets, partial words, stalls."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cdu import verilator
+from cdu_spec.errors import MissingToolError, UserError
+from cdu_verif.compiled import cache, library
+from cdu_verif.compiled.unit import BusError, CompiledUnit, Packet
+
+SIZES = (8, 128)
+
+
+def _here():
+    try:
+        verilator.find()
+    except MissingToolError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not _here(), reason="Verilator is not installed")
+
+
+def _design(size):
+    text = Path(__file__).with_name("loopback.v").read_text()
+    ports = (library.Port("s_axis", size, receives=True), library.Port("m_axis", size, receives=False))
+    return library.Design("loopback", text.replace("SIZE = 8", f"SIZE = {size}"), ports, "irq")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(folder, monkeypatch):
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(folder))
+
+
+@pytest.fixture(params=SIZES)
+def unit(request):
+    design = _design(request.param)
+    return CompiledUnit(library.library(design), design.streams)
+
+
+def _bytes(length, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, length, dtype=np.uint8)
+
+
+def _run(unit, packets, patience=20_000):
+    while patience > 0 and not all(packet.ended for packet in packets):
+        patience -= unit.run(patience, until_packet=True)
+    assert all(packet.ended for packet in packets)
+
+
+@pytest.mark.parametrize("stalls", range(4))
+def test_packets_of_every_length_pass(unit, stalls):
+    unit.write(0, stalls)
+    sent = [_bytes(length, length) for length in (*range(20), 127, 128, 129, 1000, 4096)]
+    for data in sent:
+        unit.queue("s_axis", Packet(data))
+    received = [unit.queue("m_axis", Packet(np.zeros(len(data), np.uint8))) for data in sent]
+    _run(unit, received)
+    for data, packet in zip(sent, received, strict=True):
+        assert packet.moved == len(data)
+        assert np.array_equal(packet.array, data)
+        assert not packet.overflowed
+        assert not packet.holes
+    size = unit.ports["s_axis"].size
+    assert unit.read(8) == sum(max(1, -(-len(data) // size)) for data in sent)
+    assert unit.read(12) == 0, "an offered word changed or went away"
+
+
+def test_full_rate(unit):
+    """A word per cycle when nobody stalls."""
+    words = 1000
+    data = _bytes(words * unit.ports["s_axis"].size)
+    packet = unit.queue("m_axis", Packet(np.empty_like(data)))
+    unit.queue("s_axis", Packet(data))
+    begin = unit.cycle
+    _run(unit, [packet])
+    assert unit.cycle - begin <= words + 2
+
+
+def test_any_dtype_is_moved_in_place(unit):
+    data = np.arange(1000, dtype=np.float32)
+    packet = unit.queue("m_axis", Packet(np.empty_like(data)))
+    unit.queue("s_axis", Packet(data))
+    _run(unit, [packet])
+    assert np.array_equal(packet.array, data)
+
+
+def test_more_than_there_is_room_for(unit):
+    room = np.zeros(16, np.uint8)
+    packet = unit.queue("m_axis", Packet(room[:10]))
+    unit.queue("s_axis", Packet(_bytes(300)))
+    _run(unit, [packet])
+    assert packet.overflowed
+    assert packet.moved == 10
+    assert not room[10:].any()
+
+
+def test_a_packet_without_tlast_goes_on_in_the_next(unit):
+    first, second = _bytes(256, 1), _bytes(77, 2)
+    unit.queue("s_axis", Packet(first, last=False))
+    unit.queue("s_axis", Packet(second))
+    packet = unit.queue("m_axis", Packet(np.zeros(333, np.uint8)))
+    _run(unit, [packet])
+    assert np.array_equal(packet.array, np.concatenate([first, second]))
+
+
+def test_a_cancelled_packet(unit):
+    """The word that was offered still passes, the rest does not, and the port works on."""
+    size = unit.ports["s_axis"].size
+    data = _bytes(10 * size)
+    cancelled = unit.queue("s_axis", Packet(data, last=False))
+    unit.run(5)  # nobody takes the output: one word is inside, the next one is offered
+    unit.cancel("s_axis")
+    after = _bytes(5, 1)
+    unit.queue("s_axis", Packet(after))
+    packet = unit.queue("m_axis", Packet(np.zeros(12 * size, np.uint8)))
+    _run(unit, [packet])
+    assert cancelled.moved == size
+    assert np.array_equal(packet.array[: packet.moved], np.concatenate([data[: 2 * size], after]))
+    assert unit.read(12) == 0
+
+
+def test_registers_and_interrupt(unit):
+    unit.write(4, 1)
+    assert unit.interrupt
+    assert unit.read(4) == 1
+    assert unit.run(1000, until_interrupt=True) == 1
+    unit.write(4, 0)
+    assert unit.run(1000, until_interrupt=True) == 1000
+    with pytest.raises(BusError, match="write of 0x1 to 0x8: refused"):
+        unit.write(8, 1)
+    with pytest.raises(BusError, match="read of 0x10: refused"):
+        unit.read(16)
+    unit.write(0, 3)
+    unit.reset()
+    assert unit.read(0) == 0
+
+
+def test_streams_move_during_register_accesses(unit):
+    data = _bytes(10)
+    packet = unit.queue("m_axis", Packet(np.empty_like(data)))
+    unit.queue("s_axis", Packet(data))
+    for _ in range(8):
+        unit.read(0)
+    assert packet.ended
+
+
+def test_instances_run_in_threads(unit):
+    design = _design(unit.ports["s_axis"].size)
+    units = [CompiledUnit(library.library(design), design.streams) for _ in range(3)]
+    results = {}
+
+    def work(number):
+        packet = units[number].queue("m_axis", Packet(np.zeros(50_000, np.uint8)))
+        units[number].queue("s_axis", Packet(_bytes(50_000, number)))
+        _run(units[number], [packet])
+        results[number] = packet.array
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(results[number], _bytes(50_000, number)) for number in range(3))
+
+
+def test_the_library_is_made_once(capfd):
+    library.library(_design(8))
+    capfd.readouterr()
+    first = library.library(_design(8)).stat()
+    assert capfd.readouterr().err == ""
+    assert library.library(_design(8)).stat().st_mtime_ns == first.st_mtime_ns
+
+
+def test_what_matters_is_in_the_name(monkeypatch):
+    def refuse(*arguments):
+        raise KeyboardInterrupt
+
+    design = _design(8)
+    made = library.library(design)
+    monkeypatch.setattr(library, "_compile", refuse)
+    assert library.library(design) == made
+    other = library.Design(design.name, design.verilog + "\n", design.streams, design.interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        library.library(other)
+    assert not [path for path in cache.folder().iterdir() if path.is_dir() and path.name.startswith(".")]
+    monkeypatch.setattr(library, "_COMPILER_OPTIONS", (*library._COMPILER_OPTIONS, "-g"))
+    with pytest.raises(KeyboardInterrupt):
+        library.library(design)
+
+
+_ENTER = """
+import time
+from cdu_verif.compiled import cache
+
+def fill(folder):
+    (folder / "started").write_text("")
+    time.sleep(0.5)
+    print("filled")
+
+cache.entry("test", ["same"], fill)
+"""
+
+
+def test_processes_that_need_the_same_entry_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
+    command = [sys.executable, "-c", _ENTER]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    printed = [process.communicate(timeout=120)[0] for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    assert sorted(printed) == ["", "", "filled\n"]
+    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert entry == cache.entry("test", ["same"], lambda folder: pytest.fail("made again"))
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "file" / "cache"))
+    with pytest.raises(UserError, match=cache.FOLDER_VARIABLE):
+        cache.entry("test", [], lambda folder: None)
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setattr(library.shutil, "which", lambda name: None)
+    with pytest.raises(MissingToolError, match="apt-get install"):
+        library.library(_design(8))
+
+
+def test_verilog_that_does_not_compile(folder):
+    design = _design(8)
+    broken = library.Design(design.name, design.verilog.replace("endmodule", ""), design.streams, design.interrupt)
+    with pytest.raises(library.CompileError, match="verilator failed"):
+        library.library(broken)

@@ -1,0 +1,1 @@
+"""The generated Verilog of a whole unit, compiled into a shared library and driven in batches from Python."""

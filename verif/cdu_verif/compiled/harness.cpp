@@ -1,0 +1,347 @@
+// A verilated unit behind a C interface: register accesses, and packets that move through its stream ports while it is clocked.
+//
+// ports.h, written from the unit's manifest, says what the unit looks like:
+//   CDU_HEADER           header of the verilated model
+//   CDU_TOP              its class
+//   CDU_SOURCES(F)       F(name, bytes) for each AXI4-Stream port that receives
+//   CDU_SINKS(F)         F(name, bytes) for each AXI4-Stream port that sends
+//   CDU_INTERRUPT        name of the interrupt output, if there is one
+// The registers are an AXI4-Lite port called s_axil.
+
+#include "ports.h"
+
+#include CDU_HEADER
+#include "verilated.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <type_traits>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum State : uint32_t { WAITS = 0, ENDED = 1, OVERFLOWED = 2, HOLES = 4 };
+
+}  // namespace
+
+// One packet of a stream. It and its bytes belong to the caller and must live until it has ended or was cancelled.
+struct Packet {
+    uint8_t *bytes;  // what to send, or room for what comes
+    uint64_t size;   // bytes to send, or room in bytes
+    uint64_t moved;  // bytes that were transferred so far
+    uint32_t last;   // sending: whether the packet ends with TLAST
+    uint32_t state;  // a set of State
+};
+
+namespace {
+
+// Signals of up to 64 bits are integers, wider ones are arrays of 32-bit words. Both hold their bytes in order on the
+// little-endian machines that this is for.
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "signals are copied as little-endian bytes");
+
+template <typename Signal>
+uint8_t *bytes_of(Signal &signal) {
+    return reinterpret_cast<uint8_t *>(&signal);
+}
+
+// Sets a signal to `count` ones from bit 0 on.
+template <typename Signal>
+void set_ones(Signal &signal, unsigned count) {
+    if constexpr (std::is_integral_v<Signal>) {
+        signal = count >= 8 * sizeof(Signal) ? static_cast<Signal>(~Signal{0}) : static_cast<Signal>((Signal{1} << count) - 1);
+    } else {
+        for (size_t word = 0; word < sizeof(Signal) / sizeof(EData); ++word) {
+            const unsigned ones = count <= 32 * word ? 0 : std::min<unsigned>(count - 32 * word, 32);
+            signal[word] = ones == 32 ? ~EData{0} : (EData{1} << ones) - 1;
+        }
+    }
+}
+
+// Number of ones of a signal; `holes` tells whether they are not its lowest bits.
+template <typename Signal>
+unsigned count_ones(const Signal &signal, bool &holes) {
+    unsigned ones = 0;
+    if constexpr (std::is_integral_v<Signal>) {
+        const uint64_t value = signal;
+        ones = __builtin_popcountll(value);
+        holes = (value & (value + 1)) != 0;
+    } else {
+        bool ended = false;
+        holes = false;
+        for (size_t word = 0; word < sizeof(Signal) / sizeof(EData); ++word) {
+            const uint32_t value = signal[word];
+            holes |= (value & (value + 1)) != 0 || (ended && value);
+            ended |= value != ~uint32_t{0};
+            ones += __builtin_popcount(value);
+        }
+    }
+    return ones;
+}
+
+// Drives a port that receives. A word that was offered stays until it is taken, also when its packet is cancelled.
+template <unsigned WIDTH>
+class Source {
+  public:
+    std::deque<Packet *> packets;
+
+    template <typename Data, typename Keep>
+    void offer(Data &data, Keep &keep, CData &last, CData &valid) {
+        if (offered_) return;
+        valid = !packets.empty();
+        if (!valid) return;
+        const Packet &packet = *packets.front();
+        const uint64_t left = packet.size - packet.moved;
+        count_ = static_cast<unsigned>(std::min<uint64_t>(left, WIDTH));
+        if (count_ < WIDTH) std::memset(bytes_of(data), 0, sizeof data);
+        std::memcpy(bytes_of(data), packet.bytes + packet.moved, count_ == WIDTH ? WIDTH : count_);
+        if (count_ != kept_) set_ones(keep, kept_ = count_);
+        ends_ = left <= WIDTH;
+        last = ends_ && packet.last;
+        offered_ = true;
+    }
+
+    // A transfer takes place; whether a packet ended with it.
+    bool taken() {
+        offered_ = false;
+        if (cancelled_) {
+            cancelled_ = false;
+            return false;
+        }
+        Packet &packet = *packets.front();
+        packet.moved += count_;
+        if (!ends_) return false;
+        packet.state |= ENDED;
+        packets.pop_front();
+        return true;
+    }
+
+    bool offered() const { return offered_; }
+
+    void cancel() {
+        cancelled_ = offered_;
+        packets.clear();
+    }
+
+    void reset(CData &valid) {
+        packets.clear();
+        offered_ = cancelled_ = false;
+        valid = 0;
+    }
+
+  private:
+    unsigned count_ = 0;         // bytes of the word that is offered
+    unsigned kept_ = ~0u;        // what TKEEP was set for
+    bool ends_ = false;          // it is the last one of its packet
+    bool offered_ = false;
+    bool cancelled_ = false;     // its packet is gone
+};
+
+// Takes from a port that sends, whenever there is a packet to fill.
+template <unsigned WIDTH>
+class Sink {
+  public:
+    std::deque<Packet *> packets;
+
+    bool ready() const { return !packets.empty(); }
+
+    // A transfer takes place; whether a packet ended with it.
+    template <typename Data, typename Keep>
+    bool taken(Data &data, const Keep &keep, CData last) {
+        Packet &packet = *packets.front();
+        bool holes;
+        const unsigned count = count_ones(keep, holes);
+        if (holes) packet.state |= HOLES;
+        const uint64_t room = packet.size - packet.moved;
+        if (count == WIDTH && room >= WIDTH) {
+            std::memcpy(packet.bytes + packet.moved, bytes_of(data), WIDTH);
+            packet.moved += WIDTH;
+        } else {
+            const uint64_t kept = std::min<uint64_t>(count, room);
+            if (kept < count) packet.state |= OVERFLOWED;
+            std::memcpy(packet.bytes + packet.moved, bytes_of(data), kept);
+            packet.moved += kept;
+        }
+        if (!last) return false;
+        packet.state |= ENDED;
+        packets.pop_front();
+        return true;
+    }
+
+    void cancel() { packets.clear(); }
+};
+
+class Unit {
+  public:
+    Unit() : context_{std::make_unique<VerilatedContext>()}, top_{std::make_unique<CDU_TOP>(context_.get())} { reset(); }
+
+    ~Unit() { top_->final(); }
+
+    // Drop all packets, hold the reset for some cycles.
+    void reset() {
+#define F(name, bytes) name##_.reset(top_->name##_tvalid);
+        CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) name##_.cancel();
+        CDU_SINKS(F)
+#undef F
+        top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_arvalid = 0;
+        top_->s_axil_bready = top_->s_axil_rready = 0;
+        top_->rst = 1;
+        for (int cycle = 0; cycle < 4; ++cycle) step();
+        top_->rst = 0;
+        step();
+    }
+
+    // Ports are numbered sources first, in the order of ports.h.
+    bool queue(unsigned port, Packet *packet) {
+        packet->moved = 0;
+        packet->state = WAITS;
+        unsigned number = 0;
+#define F(name, bytes) \
+    if (number++ == port) return name##_.packets.push_back(packet), true;
+        CDU_SOURCES(F)
+        CDU_SINKS(F)
+#undef F
+        return false;
+    }
+
+    bool cancel(unsigned port) {
+        unsigned number = 0;
+#define F(name, bytes) \
+    if (number++ == port) return name##_.cancel(), true;
+        CDU_SOURCES(F)
+        CDU_SINKS(F)
+#undef F
+        return false;
+    }
+
+    // Clock until a packet ends, the interrupt is high (when asked for), or for `cycles`. Returns the cycles that passed.
+    uint64_t run(uint64_t cycles, bool until_packet, bool until_interrupt) {
+        uint64_t passed = 0;
+        while (passed < cycles) {
+            ++passed;
+            const bool ended = step();
+            if (ended && until_packet) break;
+            if (until_interrupt && interrupt()) break;
+        }
+        return passed;
+    }
+
+    bool interrupt() const {
+#ifdef CDU_INTERRUPT
+        return top_->CDU_INTERRUPT;
+#else
+        return false;
+#endif
+    }
+
+    // The response of AXI4-Lite, or -1 when there is none within `patience` cycles.
+    int write(uint32_t address, uint32_t value, uint64_t patience) {
+        top_->s_axil_awaddr = address;
+        top_->s_axil_wdata = value;
+        top_->s_axil_wstrb = 0xf;
+        top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_bready = 1;
+        int response = -1;
+        while (response < 0 && patience--) {
+            settle();
+            const bool address_taken = top_->s_axil_awvalid && top_->s_axil_awready;
+            const bool data_taken = top_->s_axil_wvalid && top_->s_axil_wready;
+            if (top_->s_axil_bvalid) response = top_->s_axil_bresp;
+            edge();
+            if (address_taken) top_->s_axil_awvalid = 0;
+            if (data_taken) top_->s_axil_wvalid = 0;
+        }
+        top_->s_axil_bready = 0;
+        return response;
+    }
+
+    int read(uint32_t address, uint32_t *value, uint64_t patience) {
+        top_->s_axil_araddr = address;
+        top_->s_axil_arvalid = top_->s_axil_rready = 1;
+        int response = -1;
+        while (response < 0 && patience--) {
+            settle();
+            const bool address_taken = top_->s_axil_arvalid && top_->s_axil_arready;
+            if (top_->s_axil_rvalid) {
+                response = top_->s_axil_rresp;
+                *value = top_->s_axil_rdata;
+            }
+            edge();
+            if (address_taken) top_->s_axil_arvalid = 0;
+        }
+        top_->s_axil_rready = 0;
+        return response;
+    }
+
+    uint64_t cycle() const { return cycle_; }
+
+  private:
+    // Drive the inputs of a cycle and let the outputs follow.
+    void settle() {
+#define F(name, bytes) \
+    name##_.offer(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast, top_->name##_tvalid);
+        CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) top_->name##_tready = name##_.ready();
+        CDU_SINKS(F)
+#undef F
+        top_->clk = 0;
+        top_->eval();
+    }
+
+    // What the clock's rising edge does; whether a packet ended.
+    bool edge() {
+        bool ended = false;
+#define F(name, bytes) \
+    if (name##_.offered() && top_->name##_tready) ended |= name##_.taken();
+        CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) \
+    if (top_->name##_tvalid && top_->name##_tready) \
+        ended |= name##_.taken(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast);
+        CDU_SINKS(F)
+#undef F
+        top_->clk = 1;
+        top_->eval();
+        ++cycle_;
+        return ended;
+    }
+
+    bool step() {
+        settle();
+        return edge();
+    }
+
+    std::unique_ptr<VerilatedContext> context_;
+    std::unique_ptr<CDU_TOP> top_;
+    uint64_t cycle_ = 0;
+#define F(name, bytes) Source<bytes> name##_;
+    CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) Sink<bytes> name##_;
+    CDU_SINKS(F)
+#undef F
+};
+
+}  // namespace
+
+EXPORT Unit *cdu_create() { return new Unit; }
+EXPORT void cdu_destroy(Unit *unit) { delete unit; }
+EXPORT void cdu_reset(Unit *unit) { unit->reset(); }
+EXPORT int cdu_queue(Unit *unit, unsigned port, Packet *packet) { return unit->queue(port, packet); }
+EXPORT int cdu_cancel(Unit *unit, unsigned port) { return unit->cancel(port); }
+EXPORT uint64_t cdu_run(Unit *unit, uint64_t cycles, int until_packet, int until_interrupt) {
+    return unit->run(cycles, until_packet, until_interrupt);
+}
+EXPORT int cdu_write(Unit *unit, uint32_t address, uint32_t value, uint64_t patience) {
+    return unit->write(address, value, patience);
+}
+EXPORT int cdu_read(Unit *unit, uint32_t address, uint32_t *value, uint64_t patience) {
+    return unit->read(address, value, patience);
+}
+EXPORT int cdu_interrupt(Unit *unit) { return unit->interrupt(); }
+EXPORT uint64_t cdu_cycle(Unit *unit) { return unit->cycle(); }
