@@ -78,8 +78,13 @@ class StreamIn:
         """Offer words in the cycles that the pattern names."""
         self._source.set_pause_generator(not willing for willing in pattern)
 
+    def free(self) -> None:
+        """Offer words in every cycle."""
+        self._source.clear_pause_generator()
+        self._source.pause = False
+
     def idle(self) -> bool:
-        """Whether everything that was queued is at the port or has passed."""
+        """Whether everything that was queued has passed."""
         return bool(self._source.idle())
 
     def forget(self) -> None:
@@ -113,6 +118,11 @@ class StreamOut:
         """Accept words in the cycles that the pattern names."""
         self._sink.set_pause_generator(not willing for willing in pattern)
 
+    def free(self) -> None:
+        """Accept words in every cycle."""
+        self._sink.clear_pause_generator()
+        self._sink.pause = False
+
     def waiting(self) -> int:
         """Packets that came and were not asked for."""
         return int(self._sink.count())
@@ -138,7 +148,11 @@ class Registers:
 
     async def write(self, address: int, value: int) -> int:
         """Write a register; the response code (0 is OKAY)."""
-        response = await self._master.write(address, value.to_bytes(4, "little"))
+        return await self.write_bytes(address, value.to_bytes(4, "little"))
+
+    async def write_bytes(self, address: int, data: bytes) -> int:
+        """Write some bytes of a register; the response code."""
+        response = await self._master.write(address, data)
         return int(response.resp)
 
     async def write_many(self, address: int, values: Sequence[int]) -> None:

@@ -145,6 +145,7 @@ class Bench:
         self.cycle, self.cases = 0, 0
         self.figures: dict[str, Any] = {}
         self._covered: dict[str, set[str]] = {}
+        self._measurements: list[dict[str, Any]] = []
         streams = {port["stream"]["name"]: port["stream"]["direction"] for port in self.ports.values() if "stream" in port}
         self.sources = {
             name: Source(dut, name, self.ports[f"{name}__payload"]["width"], self.rng)
@@ -218,6 +219,10 @@ class Bench:
         """Note that something that :mod:`cdu_verif.cover_points` lists has happened, and was right."""
         self._covered.setdefault(point, set()).add(hit)
 
+    def measure(self, **row: Any) -> None:
+        """Note a measurement as a row of a table; rows appear in report.json."""
+        self._measurements.append(row)
+
     def report(self, **figures: Any) -> None:
         """Write what this test did for the runner; ``figures`` appear in the report."""
         self.figures.update(figures)
@@ -228,6 +233,7 @@ class Bench:
             "cycles": self.cycle,
             "figures": self.figures,
             "covered": covered,
+            "measurements": self._measurements,
         }
         path = os.environ.get(RECORDS)
         if path:

@@ -7,40 +7,27 @@ from collections.abc import Iterable, Mapping
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
+from cdu_spec.registers import ERROR_FLAGS, Channel
 
 from cdu_verif.patterns import PATTERNS
 
 #: Bins that were hit, or that there are, by cover point.
 Bins = Mapping[str, Iterable[str]]
 
-DIRECTIONS = ("compress", "decompress")
 #: How the last word of a packed port may be filled.
 FILLINGS = ("1 byte", "partial", "full")
-#: Mistakes in a job's data, settings or use that the benches make.
-ERRORS = (
-    "input too short",
-    "input too long",
-    "TKEEP with holes",
-    "scales too few",
-    "scales too many",
-    "infinity or NaN",
-    "impossible job",
-    "queue full",
-    "write during a job",
-    "no input for too long",
-)
 
 
 def bins(config: CduConfig) -> dict[str, list[str]]:
     """All bins that the benches of an array with this configuration have to hit."""
     modes = config.built_modes
     found = {
-        "cp_mode": [setting(config, mode, direction) for mode in modes for direction in DIRECTIONS],
+        "cp_mode": [setting(config, mode, channel) for mode in modes for channel in Channel],
         "cp_mode_after_mode": [f"{after.label} after {before.label}" for before in modes for after in modes],
         "cp_value_word": [last_word(config, beats) for beats in range(1, config.port_beats + 1)],
         "cp_packed_word": [f"M = {config.packed_bytes}: {filling}" for filling in FILLINGS],
-        "cp_error": [f"{error} ({direction})" for error in ERRORS for direction in DIRECTIONS if _applies(error, direction)],
-        "cp_abort": [f"{moment}, {direction}" for moment in ("idle", "at work") for direction in DIRECTIONS],
+        "cp_error": [error(flag, channel) for channel in Channel for flag, _ in ERROR_FLAGS if _applies(flag, channel, config)],
+        "cp_abort": [abort(channel, flushed) for channel in Channel for flushed in (False, True)],
         "cp_stall": list(PATTERNS),
     }
     if Mode.JPEG_ACT in modes:
@@ -49,13 +36,32 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
     return found
 
 
-def _applies(error: str, direction: str) -> bool:
-    return error != "infinity or NaN" or direction == "compress"
+def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
+    """Whether a channel of such a unit can raise an error."""
+    if flag == "bad_length":
+        return channel is Channel.DECOMPRESS
+    if flag == "nonfinite":
+        return channel is Channel.COMPRESS
+    if flag == "busy_write":
+        return Mode.JPEG_ACT in config.built_modes
+    if flag in ("scale_missing", "scale_surplus"):
+        return any(mode.has_scales for mode in config.built_modes)
+    return True
 
 
-def setting(config: CduConfig, mode: Mode, direction: str) -> str:
+def error(flag: str, channel: Channel) -> str:
+    """Bin of ``cp_error``: a bit of the register ERRORS."""
+    return f"{channel.value}: {flag}"
+
+
+def abort(channel: Channel, flushed: bool) -> str:
+    """Bin of ``cp_abort``."""
+    return f"{channel.value}: {'with' if flushed else 'without'} flush"
+
+
+def setting(config: CduConfig, mode: Mode, channel: Channel) -> str:
     """Bin of ``cp_mode``."""
-    return f"{mode.label}, {direction}, N = {config.cdus}, {config.duplex} duplex"
+    return f"{mode.label}, {channel.value}, N = {config.cdus}, {config.duplex} duplex"
 
 
 def last_word(config: CduConfig, beats: int) -> str:

@@ -18,7 +18,12 @@ from cdu_verif.results import FAILED, TestResult
 from cdu_verif.simulators import BuildError, Simulation
 
 #: Test modules of what is no simple block.
-_MODULES = {"compressor": "units", "decompressor": "units", ARRAY: "array", UNIT: "training"}
+_MODULES = {
+    "compressor": ["units"],
+    "decompressor": ["units"],
+    ARRAY: ["array", "array_errors", "array_rate"],
+    UNIT: ["training"],
+}
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,9 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         "CDU_VERIFY_BLOCK": run.block,
         "CDU_VERIFY_STEPS": str(settings.steps or (20 if settings.full else 3)),
     }
-    module = f"cdu_verif.benches.{_MODULES.get(run.block, 'blocks')}"
+    modules = [f"cdu_verif.benches.{name}" for name in _MODULES.get(run.block, ["blocks"])]
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
-    found = simulation.run([module], variables, chosen)
+    found = simulation.run(modules, variables, chosen)
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)

@@ -34,6 +34,7 @@ class TestResult:
     cycles: int = 0
     figures: dict[str, Any] = field(default_factory=dict)
     covered: dict[str, list[str]] = field(default_factory=dict)  #: bins of cover points that the test hit
+    measurements: list[dict[str, Any]] = field(default_factory=list)  #: rows of a table
     repeat: str = ""  #: command line that runs this test alone
 
 
@@ -93,6 +94,7 @@ def read(
                 fact.get("cycles", 0),
                 fact.get("figures", {}),
                 fact.get("covered", {}) if status is PASSED else {},
+                fact.get("measurements", []),
                 f"{repeat} --test '{name}'",
             )
         )
@@ -179,8 +181,8 @@ def report(
                 lines.append(f"| {group} | {kind} | {counts['points']} | {counts['hit']} | {counts['percent']} |")
     if functional:
         lines += ["", "## Cover points", "", "| point | bins | hit | missing |", "|---|--:|--:|---|"]
-        for point, counts in functional.items():
-            lines.append(f"| {point} | {counts['bins']} | {counts['hit']} | {'; '.join(counts['missing'])} |")
+        for point, part in functional.items():
+            lines.append(f"| {point} | {part['bins']} | {part['hit']} | {'; '.join(part['missing'])} |")
     lines += ["", TESTS, "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
     for result in results:
         lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")

@@ -1,0 +1,125 @@
+"""Tests of the whole unit through its AXI ports; the other end is cocotbext-axi, the programs are the driver's."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import cocotb
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
+from cdu_spec.registers import Channel
+
+from cdu_verif.array_bench import ArrayBench
+from cdu_verif.bench import simulated_config
+from cdu_verif.patterns import PATTERNS
+from cdu_verif.tensors import KINDS, Exchange, exchange
+
+_CONFIG = simulated_config()
+_MODES = _CONFIG.built_modes
+#: Greatest width that is tried one by one.
+_WIDTHS = 70
+#: Channels of a wide layer.
+_MANY_CHANNELS = 2048
+
+
+def _random_item(bench: ArrayBench, mode: Mode) -> Exchange:
+    """A small tensor of any shape and content."""
+    rng = bench.rng
+    shape = (rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 9), rng.randint(1, _WIDTHS))
+    return exchange(bench.config, rng, shape, mode, rng.choice(KINDS))
+
+
+@cocotb.test
+async def identification(dut: Any) -> None:
+    """The registers say what the unit is and how it was built."""
+    bench = await ArrayBench(dut, "identification").start()
+    await bench.check_identification()
+    bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(pattern=list(PATTERNS))
+async def mixed_jobs(dut: Any, pattern: str) -> None:
+    """Jobs of all modes in random order, both directions at once, every port stalled at random by itself."""
+    bench = await ArrayBench(dut, f"mixed_jobs/pattern={pattern}").start()
+    bench.stall(pattern)
+    items = [_random_item(bench, mode) for mode in _MODES for _ in range(6 if bench.full else 2)]
+    for channel in Channel:
+        bench.rng.shuffle(items)
+        bench.begin(channel, items)
+    await bench.finish()
+    bench.report()
+
+
+@cocotb.test(skip=len(_MODES) < 2)
+async def every_mode_after_every_mode(dut: Any) -> None:
+    """A walk that has every pair of modes, in each direction."""
+    bench = await ArrayBench(dut, "every_mode_after_every_mode").start()
+    walk = _walk(list(_MODES))
+    items = [exchange(bench.config, bench.rng, (1, 2, 8, 24), mode, "relu") for mode in walk]
+    for channel in Channel:
+        bench.begin(channel, items)
+    await bench.finish()
+    for before, after in pairwise(walk):
+        bench.cover("cp_mode_after_mode", f"{after.label} after {before.label}")
+    bench.report()
+
+
+def _walk(modes: list[Mode]) -> list[Mode]:
+    """A sequence in which every mode follows every mode once: an Euler circuit of the complete graph with loops."""
+    left = {mode: list(modes) for mode in modes}
+    path, walk = [modes[0]], []
+    while path:
+        if left[path[-1]]:
+            path.append(left[path[-1]].pop())
+        else:
+            walk.append(path.pop())
+    return walk[::-1]
+
+
+@cocotb.test
+@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
+async def odd_shapes(dut: Any, mode: str) -> None:
+    """One value; widths 1 to 70 (on quick an eighth of them, another one for every N); heights and channels that are primes."""
+    bench = await ArrayBench(dut, f"odd_shapes/mode={mode}").start()
+    chosen = Mode[mode.upper()]
+    widths = [width for width in range(1, _WIDTHS + 1) if bench.full or width % 8 in (bench.config.cdus % 8, 7 * (width > 63))]
+    shapes = [(1, 1, 1, 1), (1, 3, 7, 13), (2, 5, 11, 3), (1, 7, 5, 9)]
+    shapes += [(1, bench.rng.randint(1, 2), bench.rng.randint(1, 3 if bench.full else 9), width) for width in widths]
+    items = [exchange(bench.config, bench.rng, shape, chosen, bench.rng.choice(KINDS)) for shape in shapes]
+    for channel in Channel:
+        bench.begin(channel, items)
+    await bench.finish()
+    if chosen.in_tiles:
+        for shape, item in zip(shapes, items, strict=True):
+            bench.cover("cp_width", f"W mod {TILE_COLUMNS} = {shape[-1] % TILE_COLUMNS}")
+            blocks = (item.compression.row_beats - 1) % TILE_BLOCKS + 1
+            bench.cover("cp_tile", f"{blocks} blocks in the last tile")
+    bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES if mode.has_scales])
+async def many_channels(dut: Any, mode: str) -> None:
+    """A layer of 2048 channels, every one with its own scale."""
+    bench = await ArrayBench(dut, f"many_channels/mode={mode}").start()
+    chosen = Mode[mode.upper()]
+    shape = (1, _MANY_CHANNELS, 1, 8)
+    items = [exchange(bench.config, bench.rng, shape, chosen, "relu")]
+    for channel in Channel:
+        bench.begin(channel, items)
+    await bench.finish()
+    bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(kind=list(KINDS))
+async def contents(dut: Any, kind: str) -> None:
+    """Every kind of content in every mode."""
+    bench = await ArrayBench(dut, f"contents/kind={kind}").start()
+    items = [exchange(bench.config, bench.rng, (1, 3, 8, 40), mode, kind) for mode in _MODES]
+    for channel in Channel:
+        bench.begin(channel, items)
+    await bench.finish()
+    bench.report()

@@ -1,0 +1,479 @@
+"""What a source, a sink or a program can do wrong: its own sticky bit, the interrupt, no harm to the next job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import Any
+
+import cocotb
+import torch
+from actcodec.codecs.job import Job
+from actcodec.codecs.torch_backend import TorchBackend
+from cdu_spec import registers
+from cdu_spec.bitstream import Mode
+from cdu_spec.registers import Channel
+from torch import Tensor
+
+from cdu_verif import cover_points
+from cdu_verif.array_bench import ArrayBench, input_of, job_of, scale_bytes
+from cdu_verif.axi_ports import words_of
+from cdu_verif.bench import simulated_config
+from cdu_verif.tensors import TABLES, Exchange, exchange
+from cdu_verif.unit import float_beats, float_bytes
+
+_CONFIG = simulated_config()
+_MODES = _CONFIG.built_modes
+_SCALED = [mode for mode in _MODES if mode.has_scales]
+_CHANNELS = [channel.value for channel in Channel]
+_WATCHDOG_CYCLES = 300
+
+
+def _item(bench: ArrayBench, mode: Mode | None = None, width: int = 24) -> Exchange:
+    """A small job."""
+    chosen = mode or bench.rng.choice(_MODES)
+    return exchange(bench.config, bench.rng, (2, 2, 8, width), chosen, bench.rng.choice(("normal", "relu")), TABLES[:1])
+
+
+async def _armed(dut: Any, test: str) -> ArrayBench:
+    """A bench whose errors, and nothing else, drive the interrupt line."""
+    bench = await ArrayBench(dut, test).start()
+    for channel in Channel:
+        await bench.write("INTERRUPT_ENABLE", channel, error=1)
+    return bench
+
+
+async def _expect(bench: ArrayBench, channel: Channel, *flags: str, also: tuple[str, ...] = ()) -> None:
+    """Exactly these errors have come, apart from ``also``, and the line is up; afterwards it is down, and a job passes."""
+    assert bench.get("irq"), f"{channel.value}: no interrupt for {flags}"
+    causes = await bench.read("INTERRUPTS")
+    assert causes[channel.value], f"{channel.value}: INTERRUPTS is {causes}"
+    found = await bench.errors(channel)
+    assert found - set(also) == set(flags), f"{channel.value}: {sorted(found)} instead of {flags}"
+    assert not bench.get("irq"), f"{channel.value}: the interrupt stays after its reasons are cleared"
+    for flag in found & set(flags):
+        bench.cover("cp_error", cover_points.error(flag, channel))
+    bench.cases += 1
+
+
+async def _good(bench: ArrayBench, channel: Channel) -> None:
+    """A job of any mode comes out right and raises nothing."""
+    await bench.run_job(channel, _item(bench))
+    found = await bench.errors(channel)
+    assert not found, f"{channel.value}: a good job raised {sorted(found)}"
+
+
+def _golden(job: Job, beats: Tensor) -> bytes:
+    return bytes(TorchBackend().compress(job, beats).tolist())
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
+    """TLAST too early or too late; what came in time gives the right result when compressing, as many values when not."""
+    bench = await _armed(dut, f"wrong_lengths/direction={direction}/mode={mode}")
+    channel = Channel(direction)
+    for _ in range(6 if bench.full else 2):
+        item = _item(bench, Mode[mode.upper()], bench.rng.randint(8, 50))
+        job = job_of(channel, item)
+        await _prepare(bench, channel, job)
+        unit = bench.config.beat_bits // 8 if channel is Channel.COMPRESS else 1
+        whole = input_of(channel, item)
+        short = whole[: unit * bench.rng.randint(1, len(whole) // unit - 1)]
+        bench.feed(channel, item, short)
+        result = await bench.result(channel, job)
+        if channel is Channel.COMPRESS:
+            padded = float_beats(short + bytes(len(whole) - len(short)), job)
+            assert result == _golden(job, padded), f"{item.name}: not the payload of the values that came and zeros"
+        else:
+            assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
+        await _expect(bench, channel, "early_last")
+        await _good(bench, channel)
+
+        surplus = bench.rng.randbytes(unit * bench.rng.choice((1, 2, 9, 100)))
+        await _prepare(bench, channel, job)
+        bench.feed(channel, item, whole + surplus)
+        bench.check(channel, item, await bench.result(channel, job))
+        await bench.idle(120)
+        await _expect(bench, channel, "late_last", also=("nonfinite",))
+        await _good(bench, channel)
+    bench.report()
+
+
+async def _prepare(bench: ArrayBench, channel: Channel, job: Job) -> None:
+    if job.shifts:
+        await bench.write_table(channel, 0, job.shifts)
+    await bench.program(channel, job)
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def bad_keep(dut: Any, direction: str) -> None:
+    """TKEEP with holes, in every mode; the job ends all the same."""
+    bench = await _armed(dut, f"bad_keep/direction={direction}")
+    channel = Channel(direction)
+    for mode in _MODES:
+        item = _item(bench, mode)
+        job = job_of(channel, item)
+        await _prepare(bench, channel, job)
+        if mode.has_scales:
+            bench.scales[channel].send(scale_bytes(job))
+        words = words_of(input_of(channel, item), bench.i[channel].size)
+        place = bench.rng.randrange(len(words))
+        data, keep = words[place]
+        words[place] = (data, keep & ~(1 << bench.rng.randrange(keep.bit_length() - 1)))
+        bench.i[channel].send_words(words)
+        result = await bench.result(channel, job)
+        if channel is Channel.DECOMPRESS:
+            assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
+        await bench.idle(60)
+        await _expect(bench, channel, "keep", also=("early_last", "late_last"))
+        await _good(bench, channel)
+    bench.report()
+
+
+@cocotb.test(skip=not _SCALED)
+@cocotb.parametrize(direction=_CHANNELS)
+async def wrong_scales(dut: Any, direction: str) -> None:
+    """Too few scales are filled up with 1.0, too many are thrown away."""
+    bench = await _armed(dut, f"wrong_scales/direction={direction}")
+    channel = Channel(direction)
+    for mode in _SCALED:
+        item = exchange(bench.config, bench.rng, (2, 3, 8, 24), mode, "normal", TABLES[:1])
+        job = job_of(channel, item)
+        count = len(job.scales)
+        kept = bench.rng.randint(1, count - 1)
+        for scales, flag in ((scale_bytes(job)[: 4 * kept], "scale_missing"), (scale_bytes(job) + bytes(12), "scale_surplus")):
+            await _prepare(bench, channel, job)
+            bench.scales[channel].send(scales)
+            bench.i[channel].send(input_of(channel, item))
+            result = await bench.result(channel, job)
+            if flag == "scale_surplus":
+                bench.check(channel, item, result)
+            else:
+                filled = replace(job, scales=torch.cat((job.scales[:kept], torch.ones(count - kept))))
+                _check_rescaled(channel, item, filled, result)
+            await bench.idle(60)
+            await _expect(bench, channel, flag)
+            await _good(bench, channel)
+    bench.report()
+
+
+def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
+    """The result is that of the job with its new scales."""
+    if channel is Channel.COMPRESS:
+        assert result == _golden(job, item.beats), f"{item.name}: not the payload for the scales that came and 1.0"
+    else:
+        payload = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8)
+        expected = float_bytes(TorchBackend().decompress(job, payload))
+        assert result == expected, f"{item.name}: not the values for the scales that came and 1.0"
+
+
+@cocotb.test
+@cocotb.parametrize(value=["inf", "-inf", "nan"])
+async def nonfinite(dut: Any, value: str) -> None:
+    """Infinity saturates, NaN becomes zero, in one value of a job; bypass lets it pass."""
+    bench = await _armed(dut, f"nonfinite/value={value}")
+    for mode in _MODES:
+        item = _item(bench, mode)
+        beats = item.beats.clone()
+        beats[bench.rng.randrange(len(beats)), bench.rng.randrange(8)] = float(value)
+        await _prepare(bench, Channel.COMPRESS, item.compression)
+        bench.feed(Channel.COMPRESS, item, float_bytes(beats))
+        result = await bench.result(Channel.COMPRESS, item.compression)
+        golden = float_bytes(beats) if mode is Mode.BYPASS else _golden(item.compression, beats)
+        assert result == golden, f"{item.name} with {value}: not the golden payload"
+        if mode is Mode.BYPASS:
+            assert not await bench.errors(Channel.COMPRESS), "bypass looked at its values"
+        else:
+            await _expect(bench, Channel.COMPRESS, "nonfinite")
+        await _good(bench, Channel.COMPRESS)
+    bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def impossible_jobs(dut: Any, direction: str) -> None:
+    """START refuses what cannot be a job, and nothing else happens."""
+    bench = await _armed(dut, f"impossible_jobs/direction={direction}")
+    channel = Channel(direction)
+    good = job_of(channel, _item(bench, _MODES[0]))
+    for mode, beats, row_beats, channel_rows in _impossible(good.beats):
+        await bench.write("MODE", channel, mode=mode)
+        await bench.write("BEATS", channel, value=beats)
+        await bench.write("ROW_BEATS", channel, value=row_beats)
+        await bench.write("CHANNEL_ROWS", channel, value=channel_rows)
+        await bench.write("CONTROL", channel, start=1)
+        await bench.idle(10)
+        status = await bench.read("STATUS", channel)
+        assert (status["busy"], status["jobs"]) == (0, 0), f"job {(mode, beats, row_beats, channel_rows)} was started"
+        await _expect(bench, channel, "bad_job")
+    if channel is Channel.DECOMPRESS:
+        for mode in _MODES:
+            item = _item(bench, mode)
+            least, most = _payload_bounds(item, bench)
+            for payload_bytes in (least - 1, most + 1, 1 << 31):
+                await bench.program(channel, item.decompression, payload_bytes=payload_bytes)
+                await bench.idle(10)
+                assert not (await bench.read("STATUS", channel))["jobs"], f"{mode.label} took {payload_bytes} bytes"
+                await _expect(bench, channel, "bad_length")
+    await _good(bench, channel)
+    bench.report()
+
+
+def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
+    """Mode, beats, row_beats, channel_rows of jobs that there cannot be."""
+    built = int(_MODES[0])
+    jobs = [(0, beats, beats, 1), (6, beats, beats, 1), (7, beats, beats, 1), (built, 0, 1, 1), (built, beats, 0, 1)]
+    jobs += [(built, beats, beats, 0)]
+    jobs += [(int(mode), beats, beats, 1) for mode in Mode if mode not in _MODES]
+    if Mode.SFPR_ZVC in _MODES:
+        jobs += [(int(Mode.SFPR_ZVC), 8 * 3 + rest, 1, 1) for rest in (1, 4, 7)]
+    if Mode.JPEG_ACT in _MODES:
+        jobs += [(int(Mode.JPEG_ACT), 8 * 3 * 2 + rest, 3, 1) for rest in (1, 8, 16, 23)]
+    return jobs
+
+
+def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
+    """Least and greatest length of a payload, by docs/bitstream.md."""
+    job = item.decompression
+    if job.mode.has_zvc:
+        return job.beats, 9 * job.beats
+    size = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[job.mode] * job.beats
+    return size, size
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def full_queues(dut: Any, direction: str) -> None:
+    """Jobs beyond the queue are refused, and those in it come out right; so with scales."""
+    bench = await _armed(dut, f"full_queues/direction={direction}")
+    channel = Channel(direction)
+    item = _item(bench, _MODES[0])
+    job = job_of(channel, item)
+    if job.shifts:
+        await bench.write_table(channel, 0, job.shifts)
+    accepted = 0
+    while (await bench.read("STATUS", channel))["queue_space"]:
+        await bench.program(channel, job)
+        accepted += 1
+        await bench.idle(20)
+        assert accepted <= registers.MAX_JOBS, "the queue never gets full"
+    assert not await bench.errors(channel), "an error before the queue was full"
+    await bench.program(channel, job)
+    await bench.idle(10)
+    await _expect(bench, channel, "queue_full")
+    assert (await bench.read("STATUS", channel))["jobs"] == accepted
+    for _ in range(accepted):
+        bench.feed(channel, item)
+        bench.check(channel, item, await bench.result(channel, job))
+
+    await bench.write("CONTROL", channel, abort=1)
+    while (await bench.read("STATUS", channel))["scale_space"]:
+        await bench.write("SCALE", channel, value=0x3F800000)
+    await bench.write("SCALE", channel, value=0x3F800000)
+    await _expect(bench, channel, "scale_overflow")
+    await bench.write("CONTROL", channel, abort=1)
+    await _good(bench, channel)
+    bench.report()
+
+
+@cocotb.test(skip=Mode.JPEG_ACT not in _MODES)
+@cocotb.parametrize(direction=_CHANNELS)
+async def write_to_a_used_table(dut: Any, direction: str) -> None:
+    """The shift table of a job under way cannot be written, the other one can; the job registers may change."""
+    bench = await _armed(dut, f"write_to_a_used_table/direction={direction}")
+    channel = Channel(direction)
+    item = _item(bench, Mode.JPEG_ACT)
+    job = job_of(channel, item)
+    await _prepare(bench, channel, job)
+    await bench.write_table(channel, 1, (5,) * 64)
+    assert not await bench.errors(channel), "writing the unused table was an error"
+    for index in range(registers.SHIFT_REGISTERS):
+        await bench.write("SHIFTS0", channel, index, shift0=7, shift5=3)
+    await bench.write("BEATS", channel, value=1)
+    await bench.write("MODE", channel, mode=0)
+    bench.feed(channel, item)
+    bench.check(channel, item, await bench.result(channel, job))
+    await _expect(bench, channel, "busy_write")
+    read = [(await bench.read("SHIFTS0", channel, index)).values() for index in range(registers.SHIFT_REGISTERS)]
+    assert [shift for row in read for shift in row] == list(job.shifts), "the table of a job under way was changed"
+    await _good(bench, channel)
+    bench.report()
+
+
+@cocotb.test
+async def bad_accesses(dut: Any) -> None:
+    """Addresses without a register, writes to read-only ones and partial writes are answered with SLVERR."""
+    bench = await ArrayBench(dut, "bad_accesses").start()
+    await bench.write("BUS_ERROR_ENABLE", bad_access=1)
+    for address, data in ((0x030, 4), (0x3FC, 4), (0xFFC, 4), (registers.address("ID"), 4), (0x404, 4), (0x428, 2), (0x429, 1)):
+        assert await bench.bus.write_bytes(address, bytes(data)) == 2, f"a write of {data} bytes to {address:#x} was taken"
+        assert bench.get("irq"), f"no interrupt for {address:#x}"
+        where = await bench.read("BAD_ADDRESS")
+        assert where == {"address": address & ~3, "write": 1}, f"BAD_ADDRESS is {where} after {address:#x}"
+        await bench.write("BUS_ERRORS", bad_access=1)
+        assert not bench.get("irq")
+        bench.cases += 1
+    for channel in Channel:
+        await _good(bench, channel)
+    bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def watchdog(dut: Any, direction: str) -> None:
+    """A job without input, without scales, or whose output nobody takes, is aborted after WATCHDOG cycles."""
+    bench = await _armed(dut, f"watchdog/direction={direction}")
+    channel = Channel(direction)
+    await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
+    for missing in ("input", "rest", "scales", "sink"):
+        item = _item(bench, bench.rng.choice(_SCALED or _MODES))
+        job = job_of(channel, item)
+        if missing == "scales" and not job.mode.has_scales:
+            continue
+        await _prepare(bench, channel, job)
+        begin = bench.watches.cycle
+        if missing == "sink":
+            bench.o[channel].stall(repeat(False))
+        if missing != "scales" and job.mode.has_scales:
+            bench.scales[channel].send(scale_bytes(job))
+        if missing in ("scales", "sink"):
+            bench.i[channel].send(input_of(channel, item))
+        elif missing == "rest":
+            bench.i[channel].stall(chain(repeat(True, 3), repeat(False)))
+            bench.i[channel].send(input_of(channel, item))
+        await bench.within(20 * _WATCHDOG_CYCLES, _raised(bench), f"watchdog, no {missing}")
+        assert bench.watches.cycle - begin >= _WATCHDOG_CYCLES, f"no {missing}: aborted too early"
+        assert not (await bench.read("STATUS", channel))["jobs"], f"no {missing}: the job is still there"
+        bench.o[channel].free()
+        bench.i[channel].free()
+        await _recover(bench, channel)
+        await _expect(bench, channel, "timeout", also=("aborted",))
+        await _good(bench, channel)
+    bench.report()
+
+
+async def _raised(bench: ArrayBench) -> None:
+    while not bench.get("irq"):
+        await bench.idle(1)
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, flush=[False, True])
+async def abort(dut: Any, direction: str, flush: bool) -> None:
+    """Jobs are forgotten at any moment; with flush also the packets that have begun to come."""
+    bench = await _armed(dut, f"abort/direction={direction}/flush={flush}")
+    channel = Channel(direction)
+    for _ in range(24 if bench.full else 8):
+        bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
+        item = _item(bench)
+        await _prepare(bench, channel, job_of(channel, item))
+        bench.feed(channel, item)
+        if flush:
+            await bench.idle(bench.rng.randint(0, 150))
+        else:
+            await bench.within(5000, _taken(bench, channel), "input of an aborted job")
+            await bench.idle(bench.rng.randint(0, 20))
+        await bench.write("CONTROL", channel, abort=1, flush=int(flush))
+        if flush:
+            await _recover(bench, channel)
+        else:
+            await bench.idle(200)
+            bench.o[channel].forget()
+        found = await bench.errors(channel)
+        assert found <= {"aborted"}, f"abort raised {sorted(found)}"
+        if "aborted" in found:
+            bench.cover("cp_error", cover_points.error("aborted", channel))
+            bench.cover("cp_abort", cover_points.abort(channel, flush))
+        await _good(bench, channel)
+    bench.report()
+
+
+async def _taken(bench: ArrayBench, channel: Channel) -> None:
+    while not (bench.i[channel].idle() and bench.scales[channel].idle()):
+        await bench.idle(1)
+
+
+async def _recover(bench: ArrayBench, channel: Channel) -> None:
+    """What a driver does: abort and flush until the sources have nothing left and the sink has what was cut."""
+    for _ in range(8):
+        await bench.write("CONTROL", channel, abort=1, flush=1)
+        for _ in range(400):
+            if bench.i[channel].idle() and bench.scales[channel].idle():
+                break
+            await bench.idle(10)
+        await bench.idle(40)
+        status = await bench.read("STATUS", channel)
+        if not status["flushing"] and bench.i[channel].idle() and bench.scales[channel].idle():
+            break
+    assert not status["flushing"], f"{channel.value}: flush does not end"
+    assert bench.i[channel].idle(), f"{channel.value}: input is not thrown away"
+    await bench.write("CONTROL", channel, abort=1, flush=1)
+    await bench.idle(40)
+    assert not (await bench.read("STATUS", channel))["busy"], f"{channel.value}: busy after an abort"
+    bench.o[channel].forget()
+
+
+@cocotb.test
+async def garbage(dut: Any) -> None:
+    """Random words, TKEEP and TLAST at all ports and random writes to all registers; afterwards a job comes out right."""
+    bench = await ArrayBench(dut, "garbage").start()
+    rng = bench.rng
+    for _ in range(12 if bench.full else 3):
+        bench.stall(rng.choice(("full_rate", "coins", "bursts")))
+        end = bench.watches.cycle + (4000 if bench.full else 1500)
+        while bench.watches.cycle < end:
+            for channel in Channel:
+                for port in (bench.i[channel], bench.scales[channel]):
+                    if port.idle():
+                        port.send_words([_random_word(bench, port.size) for _ in range(rng.randint(1, 40))])
+                await _random_program(bench, channel)
+        bench.stall("full_rate")
+        for channel in Channel:
+            await _recover(bench, channel)
+            await bench.write("WATCHDOG", channel, value=0)
+            await bench.errors(channel)
+        for channel in Channel:
+            await _good(bench, channel)
+    bench.report()
+
+
+def _random_word(bench: ArrayBench, size: int) -> tuple[int, int]:
+    rng = bench.rng
+    keep = rng.choice(((1 << size) - 1, (1 << rng.randint(0, size)) - 1, rng.getrandbits(size)))
+    return rng.getrandbits(8 * size), keep
+
+
+async def _random_program(bench: ArrayBench, channel: Channel) -> None:
+    """A few register writes: plausible small jobs, and anything anywhere."""
+    rng = bench.rng
+    if rng.random() < 0.5:
+        await bench.write("MODE", channel, mode=rng.randint(0, 7), bank=rng.randint(0, 1))
+        row_beats = rng.randint(1, 6)
+        await bench.write("BEATS", channel, value=8 * row_beats * rng.randint(1, 4))
+        await bench.write("ROW_BEATS", channel, value=row_beats)
+        await bench.write("CHANNEL_ROWS", channel, value=rng.randint(1, 4))
+        await bench.write("CONTROL", channel, start=1)
+    else:
+        for _ in range(4):
+            address = rng.choice((rng.randrange(0, 1 << registers.ADDRESS_BITS, 4), channel.base + 4 * rng.randint(0, 16)))
+            await bench.bus.write(address, rng.choice((rng.getrandbits(32), rng.getrandbits(4))))
+        await bench.bus.read(rng.randrange(0, 1 << registers.ADDRESS_BITS, 4))
+
+
+@cocotb.test
+async def reset_in_the_middle(dut: Any) -> None:
+    """After a reset at any moment the unit works as from the start."""
+    bench = await ArrayBench(dut, "reset_in_the_middle").start()
+    for _ in range(12 if bench.full else 4):
+        bench.stall("coins")
+        for channel in Channel:
+            item = _item(bench)
+            await _prepare(bench, channel, job_of(channel, item))
+            bench.feed(channel, item)
+        await bench.idle(bench.rng.randint(1, 200))
+        await bench.reset(bench.rng.randint(1, 3))
+        for channel in Channel:
+            await _good(bench, channel)
+    bench.report()

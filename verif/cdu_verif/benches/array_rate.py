@@ -1,0 +1,159 @@
+"""How many values per cycle pass through the whole unit, and what its own counters say about it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import cocotb
+import torch
+from actcodec.codecs.job import DTYPES
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.registers import Channel
+
+from cdu_verif.array_bench import PORTS, ArrayBench, input_of, job_of, scale_bytes
+from cdu_verif.bench import simulated_config
+from cdu_verif.cases.case import generator
+from cdu_verif.rates import least_cycles, rows_per_cycle
+from cdu_verif.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
+
+_MODES = simulated_config().built_modes
+_CHANNELS = [channel.value for channel in Channel]
+#: Blocks per CDU of a measured job; what the buffers of a unit hold is little beside them.
+_BLOCKS_PER_CDU = 96
+#: Cycles by which a measured job may exceed the ideal, for its ends, and the part by which it may besides.
+_SLACK_CYCLES, _SLACK_PART = 24, 0.01
+#: Cycles of the jobs between which nothing may be lost: longer than it takes to write the registers of the next one.
+_HAND_OVER_CYCLES = 256
+_HAND_OVER_JOBS = 6
+
+
+def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
+    """Jobs of a mode from incompressible to empty, by the part of values that is not zero."""
+    shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * _BLOCKS_PER_CDU * bench.config.cdus)
+    if not mode.has_zvc:
+        return [("any", exchange(bench.config, bench.rng, shape, mode, "normal"))]
+    if mode.in_tiles:
+        items = [("100 %", incompressible(bench.config, bench.rng, shape))]
+        return items + [(kind, exchange(bench.config, bench.rng, shape, mode, kind)) for kind in ("normal", "smooth", "zeros")]
+    found = []
+    for percent in (100, 75, 50, 25, 10, 0):
+        source = generator(bench.rng)
+        signs = torch.where(torch.randn(shape, generator=source) > 0, 1.0, -1.0)
+        kept = torch.rand(shape, generator=source) < percent / 100
+        x = (signs * kept).to(DTYPES[bench.config.dtype])
+        found.append((f"{percent} %", of_tensor(bench.config, bench.rng, x, mode)))
+    return found
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def rate(dut: Any, direction: str, mode: str) -> None:
+    """N rows pass per cycle until the packed side is the limit; the counters add up to the same."""
+    bench = await ArrayBench(dut, f"rate/direction={direction}/mode={mode}").start()
+    channel, chosen = Channel(direction), Mode[mode.upper()]
+    for content, item in _contents(bench, chosen):
+        await _measure(bench, channel, item, content)
+    bench.report()
+
+
+async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content: str) -> None:
+    job, config = job_of(channel, item), bench.config
+    for watch in bench.watches.of.values():
+        watch.clear()
+    await bench.write("CONTROL", channel, clear_counters=1)
+    await bench.run_job(channel, item)
+    i, _, o = (bench.watches.of[port].transfers for port in PORTS[channel])
+    cycles = max(i[-1] - i[0], o[-1] - o[0]) + 1
+    ideal = least_cycles(config, job.mode, job.beats, item.payload)
+    counters = {name: await bench.number(name, channel) for name in ("CYCLES", "VALUES", "BYTES")}
+    stalls = {name: await bench.number(name, channel) for name in ("INPUT_STALL", "INPUT_IDLE", "OUTPUT_STALL")}
+    assert counters["VALUES"] == job.beats * LANES, f"VALUES is {counters['VALUES']} after {job.beats * LANES} values"
+    assert counters["BYTES"] == len(item.payload), f"BYTES is {counters['BYTES']} after {len(item.payload)} bytes"
+    assert cycles <= counters["CYCLES"], f"CYCLES is {counters['CYCLES']} after a job of at least {cycles}"
+    per_cycle, possible = job.beats * LANES / cycles, job.beats * LANES / ideal
+    value_bits = config.dtype.bits
+    ratio = job.beats * LANES * value_bits / 8 / len(item.payload)
+    bench.figures[f"{content} not zero"] = f"{per_cycle:.2f} values/cycle of {possible:.2f}, ratio {ratio:.2f}"
+    bench.measure(
+        direction=channel.value,
+        mode=job.mode.label,
+        content=content,
+        ratio=round(ratio, 2),
+        values=job.beats * LANES,
+        values_per_cycle=round(per_cycle, 2),
+        possible=round(possible, 2),
+        **{name.lower(): count for name, count in (counters | stalls).items()},
+    )
+    limit = ideal * (1 + _SLACK_PART) + _SLACK_CYCLES
+    assert cycles <= limit, f"{item.name}, {content}: {cycles} cycles, {ideal:.0f} are possible; stalls: {stalls}"
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def hand_over(dut: Any, direction: str, mode: str) -> None:
+    """Jobs of one mode whose registers are ready follow each other without an idle cycle."""
+    bench = await ArrayBench(dut, f"hand_over/direction={direction}/mode={mode}").start()
+    lost, _ = await _in_a_row(bench, Channel(direction), [Mode[mode.upper()]] * _HAND_OVER_JOBS)
+    bench.report(lost=f"{lost} cycles in {_HAND_OVER_JOBS - 1} changes of job")
+    assert lost <= 0, f"{lost} cycles were lost in {_HAND_OVER_JOBS - 1} changes of job"
+
+
+@cocotb.test(skip=len(_MODES) < 2)
+@cocotb.parametrize(direction=_CHANNELS)
+async def change_of_mode(dut: Any, direction: str) -> None:
+    """What a change of mode costs, and that it costs little."""
+    bench = await ArrayBench(dut, f"change_of_mode/direction={direction}").start()
+    channel = Channel(direction)
+    modes = [mode for pair in pairwise([*_MODES, _MODES[0]]) for mode in pair]
+    lost, gaps = await _in_a_row(bench, channel, modes)
+    for (before, after), gap in zip(pairwise(modes), gaps, strict=True):
+        if before is not after:
+            bench.figures[f"{before.label} to {after.label}"] = f"{gap - 1} idle cycles"
+    bench.report(lost=f"{lost} cycles in {len(modes) - 1} changes of job")
+
+
+async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> tuple[int, list[int]]:
+    """Run jobs whose registers are always written in time.
+
+    Returns the cycles that they took beyond those that their values need, and the distance from the last transfer of values
+    of each job to the first one of the next, in cycles.
+    """
+    config = bench.config
+    items = []
+    for mode in modes:
+        blocks = int(_HAND_OVER_CYCLES * rows_per_cycle(config, mode)) // BLOCK_SIDE
+        blocks -= blocks % config.port_beats
+        shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * max(blocks, config.port_beats))
+        items.append(exchange(config, bench.rng, shape, mode, "normal", TABLES[:1]))
+    jobs = [job_of(channel, item) for item in items]
+    tables = [job.shifts for job in jobs if job.shifts]
+    if tables:
+        await bench.write_table(channel, 0, tables[0])
+    started = 0
+    while started < len(jobs) and started < 2:
+        await bench.program(channel, jobs[started])
+        started += 1
+    values = bench.watches.of[PORTS[channel][0 if channel is Channel.COMPRESS else 2]]
+    values.clear()
+    for item, job in zip(items, jobs, strict=True):
+        if job.mode.has_scales:
+            bench.scales[channel].send(scale_bytes(job))
+        bench.i[channel].send(input_of(channel, item))
+    while started < len(jobs):
+        while not (await bench.read("STATUS", channel))["queue_space"]:
+            pass
+        await bench.program(channel, jobs[started])
+        started += 1
+    for item, job in zip(items, jobs, strict=True):
+        bench.check(channel, item, await bench.result(channel, job))
+    ends, words = [], 0
+    for job in jobs:
+        words += -(-job.beats // config.port_beats)
+        ends.append(words)
+    times = values.transfers
+    assert len(times) == words, f"{len(times)} transfers of values, not {words}"
+    gaps = [times[end] - times[end - 1] for end in ends[:-1]]
+    needed = sum(job.beats / rows_per_cycle(config, job.mode) for job in jobs)
+    return int(times[-1] - times[0] + 1 - needed), gaps
