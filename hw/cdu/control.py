@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.registers import GLOBAL, REGISTER_BYTES, Channel, entries, read_only_values
 
