@@ -10,6 +10,7 @@ from actcodec.codecs.job import Job
 from cdu_spec import registers
 from cdu_spec.registers import Channel, Register
 from cocotb.clock import Clock
+from cocotb.task import Task
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
 from cdu_verif import cover_points
@@ -45,6 +46,7 @@ class ArrayBench(Bench):
             self.i[channel], self.scales[channel] = StreamIn(dut, i), StreamIn(dut, scales)
             self.o[channel] = StreamOut(dut, o)
         self.bus = Registers(dut)
+        self._tasks: list[Task[None]] = []
         self.watches = Watches(dut, [(name, name == o) for i, scales, o in PORTS.values() for name in (i, scales, o)])
 
     async def start(self) -> ArrayBench:
@@ -143,6 +145,41 @@ class ArrayBench(Bench):
         await self.program(channel, job, payload_bytes=payload_bytes)
         self.feed(channel, item)
         self.check(channel, item, await self.result(channel, job))
+
+    def begin(self, channel: Channel, items: Sequence[Exchange]) -> None:
+        """Start jobs one after the other, as fast as the queue takes them, and check their results as they come."""
+        self._tasks += [cocotb.start_soon(self._submit(channel, items)), cocotb.start_soon(self._collect(channel, items))]
+
+    async def finish(self) -> None:
+        """Wait for all that was begun; no error may have come up."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            await task
+        for channel in Channel:
+            found = await self.errors(channel)
+            assert not found - {"nonfinite"}, f"{channel.value}: {sorted(found)}"
+
+    async def _submit(self, channel: Channel, items: Sequence[Exchange]) -> None:
+        tables: list[tuple[int, ...]] = [()] * registers.BANKS
+        bank = 0
+        for item in items:
+            job = job_of(channel, item)
+            if job.shifts and job.shifts in tables:
+                bank = tables.index(job.shifts)
+            elif job.shifts:
+                bank = 1 - bank
+                while (await self.read("STATUS", channel))["bank_busy"] >> bank & 1:
+                    pass
+                await self.write_table(channel, bank, job.shifts)
+                tables[bank] = job.shifts
+            while not (await self.read("STATUS", channel))["queue_space"]:
+                pass
+            await self.program(channel, job, bank, len(item.payload))
+            self.feed(channel, item)
+
+    async def _collect(self, channel: Channel, items: Sequence[Exchange]) -> None:
+        for item in items:
+            self.check(channel, item, await self.result(channel, job_of(channel, item)))
 
     async def result(self, channel: Channel, job: Job) -> bytes:
         """The next packet that comes out."""

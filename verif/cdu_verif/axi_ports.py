@@ -13,6 +13,8 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamFram
 from cdu_verif.handshake import HandshakeMonitor
 from cdu_verif.patterns import Pattern
 
+#: The response of AXI4 to an access that is refused.
+SLVERR = 2
 #: A word as it stands at a port: TDATA and TKEEP.
 Word = tuple[int, int]
 

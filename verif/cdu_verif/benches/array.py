@@ -6,11 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import cocotb
+from cdu_spec import registers
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
 from cdu_spec.registers import Channel
 
 from cdu_verif.array_bench import ArrayBench
+from cdu_verif.axi_ports import SLVERR
 from cdu_verif.bench import simulated_config
 from cdu_verif.patterns import PATTERNS
 from cdu_verif.tensors import KINDS, Exchange, exchange
@@ -31,11 +33,37 @@ def _random_item(bench: ArrayBench, mode: Mode) -> Exchange:
 
 
 @cocotb.test
-async def identification(dut: Any) -> None:
-    """The registers say what the unit is and how it was built."""
-    bench = await ArrayBench(dut, "identification").start()
-    await bench.check_identification()
+async def register_map(dut: Any) -> None:
+    """Every register has its reset value, says how the unit was built, keeps what it shall keep and refuses what it shall."""
+    bench = await ArrayBench(dut, "register_map").start()
+    rows = list(registers.entries(bench.config))
+    for row in rows:
+        for address in _addresses(row):
+            value = await bench.bus.read(address)
+            assert value == row["reset"], f"{row['name']} at {address:#x} is {value:#x} after reset, not {row['reset']:#x}"
+            bench.cases += 1
+    written: dict[int, int] = {}
+    for row in rows:
+        if row["access"] == "RO":
+            assert await bench.bus.write(row["address"], 0xFFFFFFFF) == SLVERR, f"{row['name']} took a write"
+        elif row["access"] == "RW" and (Mode.JPEG_ACT in _MODES or not row["name"].startswith("SHIFTS")):
+            mask = sum(((1 << part["width"]) - 1) << part["offset"] for part in row["fields"])
+            for address in _addresses(row):
+                value = bench.rng.getrandbits(registers.REGISTER_BITS)
+                assert not await bench.bus.write(address, value), f"{row['name']} refused a write"
+                written[address] = value & mask
+    for row in rows:
+        for address in _addresses(row):
+            if address in written or row["access"] == "WO":
+                value, expected = await bench.bus.read(address), written.get(address, 0)
+                assert value == expected, f"{row['name']} at {address:#x} is {value:#x}, not {expected:#x}"
+                bench.cases += 1
     bench.report()
+
+
+def _addresses(row: dict[str, Any]) -> list[int]:
+    """Addresses of a register with several elements."""
+    return [row["address"] + registers.REGISTER_BYTES * index for index in range(row["count"])]
 
 
 @cocotb.test

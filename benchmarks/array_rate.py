@@ -1,0 +1,71 @@
+"""Values per cycle of the whole unit against the number of CDUs, the width of the packed port, and the content.
+
+    python benchmarks/array_rate.py [--cdus 1 2 3 4 8] [--packed-port-bits 0 128] [-o build/array_rate]
+
+Simulates generated units through their AXI ports and prints a markdown table. The source offers and the sink takes a word in
+every cycle, so that what is missing to the ideal is the unit's. The stall columns are the unit's own counters, as parts of
+the cycles in which it was busy. Exit code 1 when a job is slower than the widths of the ports explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from cdu_spec import named_config
+from cdu_spec.registers import Channel
+from cdu_verif import plan, regression, results
+
+_HEADER = (
+    "| N | packed port, bytes | direction | mode | content | ratio | values/cycle | possible | held up by the unit | "
+    "input idle | held up by the sink |",
+    "|--:|--:|---|---|---|--:|--:|--:|--:|--:|--:|",
+)
+
+
+def main() -> None:
+    """Simulate and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--config", default="tiny")
+    parser.add_argument("--cdus", type=int, nargs="+", default=[1, 2, 3, 4, 8])
+    parser.add_argument("--packed-port-bits", type=int, nargs="+", default=[0, 128], help="0: as wide as the CDUs need")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build", "array_rate"))
+    arguments = parser.parse_args()
+    base = named_config(arguments.config)
+    runs: dict[Any, plan.Run] = {}
+    for bits in arguments.packed_port_bits:
+        for cdus in arguments.cdus:
+            parameters = {"cdus": cdus, "packed_port_bits": bits}
+            config = base.override(**parameters)
+            # The same unit may be asked for by two names of its width
+            runs.setdefault((cdus, config.packed_bytes), plan.Run(plan.ARRAY, config, tuple(parameters.items())))
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    tests = tuple(
+        f"rate/direction={channel.value}/mode={mode.name.lower()}" for channel in Channel for mode in base.built_modes
+    )
+    settings = regression.Settings(arguments.output, tests=tests)
+    found, _ = regression.regress(
+        list(runs.values()), settings, lambda test: print(test.status, test.group, test.name, file=sys.stderr)
+    )
+    print("\n".join(_HEADER))
+    configs = {run.label: run.config for run in runs.values()}
+    for test in found:
+        for row in test.measurements:
+            print(_line(configs[test.group], row))
+    failed = [test for test in found if test.status == results.FAILED]
+    for test in failed:
+        print(f"{test.group} {test.name}: {test.message}", file=sys.stderr)
+    sys.exit(bool(failed))
+
+
+def _line(config: Any, row: dict[str, Any]) -> str:
+    parts = [f"{100 * row[name] / row['cycles']:.0f} %" for name in ("input_stall", "input_idle", "output_stall")]
+    cells = [config.cdus, config.packed_bytes, row["direction"], row["mode"], row["content"]]
+    rates = [f"{row[name]:.2f}" for name in ("ratio", "values_per_cycle", "possible")]
+    return "| " + " | ".join(map(str, (*cells, *rates, *parts))) + " |"
+
+
+if __name__ == "__main__":
+    main()
