@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, VALUE_BITS
+from cdu_spec.registers import BANKS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 
@@ -17,19 +18,23 @@ from cdu.widths import Ranged
 
 #: The 64 shifts in the order in which the coefficients come: entry ``8 * column + row``.
 ShiftTable = data.ArrayLayout(SHIFT_BITS, BLOCK_VALUES)
+#: The tables among which every block chooses.
+ShiftBanks = data.ArrayLayout(ShiftTable, BANKS)
 
 
-def _shifts_of_column(m: Module, table: data.View[data.ArrayLayout], step: Value) -> list[Value]:
+def _shifts_of_column(m: Module, banks: data.View[data.ArrayLayout], bank: Value, step: Value) -> list[Value]:
     """The 8 shifts of the column that passes now; ``step`` is high when it passes."""
     column = Signal(range(BLOCK_SIDE))
     with m.If(step):
         m.d.sync += column.eq(column + 1)
-    return [data.View(data.ArrayLayout(SHIFT_BITS, BLOCK_SIDE), _entries(table, lane))[column] for lane in range(LANES)]
+    layout = data.ArrayLayout(SHIFT_BITS, BANKS * BLOCK_SIDE)
+    return [data.View(layout, _entries(banks, lane))[Cat(column, bank)] for lane in range(LANES)]
 
 
-def _entries(table: data.View[data.ArrayLayout], lane: int) -> Value:
-    """The 8 shifts that one lane uses in turn."""
-    return Cat(*(table[BLOCK_SIDE * column + lane] for column in range(BLOCK_SIDE)))
+def _entries(banks: data.View[data.ArrayLayout], lane: int) -> Value:
+    """The shifts that one lane uses in turn, bank after bank."""
+    columns = range(BLOCK_SIDE)
+    return Cat(*(banks[bank][BLOCK_SIDE * column + lane] for bank in range(BANKS) for column in columns))
 
 
 class ShiftQuantizer(wiring.Component):
@@ -47,7 +52,9 @@ class ShiftQuantizer(wiring.Component):
     o
         Stream of columns of 8 quantised values, ``signed(8)``.
     shifts
-        The table, constant while a block passes.
+        The tables, each constant while a block passes that uses it.
+    bank
+        The table of the column in ``i``.
 
     Latency 1 cycle, one transfer per cycle. Columns are counted from reset; a job is a whole number of blocks.
     """
@@ -55,6 +62,7 @@ class ShiftQuantizer(wiring.Component):
     i: stream.Interface
     o: stream.Interface
     shifts: Any
+    bank: Signal
 
     latency = 1
 
@@ -64,14 +72,15 @@ class ShiftQuantizer(wiring.Component):
             {
                 "i": In(stream.Signature(lanes(config.coefficient_bits))),
                 "o": Out(stream.Signature(Beat)),
-                "shifts": In(ShiftTable),
+                "shifts": In(ShiftBanks),
+                "bank": In(range(BANKS)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         advance = pipeline(m, self.i, self.o, self.latency)
-        shifts = _shifts_of_column(m, self.shifts, self.i.valid & self.i.ready)
+        shifts = _shifts_of_column(m, self.shifts, self.bank, self.i.valid & self.i.ready)
         for lane in range(LANES):
             coefficient, shift = self.i.payload[lane], shifts[lane]
             # Both modes add an offset and shift arithmetically: 2**shift - 1 to negative numbers rounds toward zero;
@@ -101,7 +110,9 @@ class InverseShiftQuantizer(wiring.Component):
     o
         Stream of columns of 8 coefficients, ``signed(12)``.
     shifts
-        The table, constant while a block passes.
+        The tables, each constant while a block passes that uses it.
+    bank
+        The table of the column in ``i``.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -109,6 +120,7 @@ class InverseShiftQuantizer(wiring.Component):
     i: stream.Interface
     o: stream.Interface
     shifts: Any
+    bank: Signal
 
     latency = 1
 
@@ -118,14 +130,15 @@ class InverseShiftQuantizer(wiring.Component):
             {
                 "i": In(stream.Signature(Beat)),
                 "o": Out(stream.Signature(lanes(self.coefficient_bits))),
-                "shifts": In(ShiftTable),
+                "shifts": In(ShiftBanks),
+                "bank": In(range(BANKS)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         advance = pipeline(m, self.i, self.o, self.latency)
-        shifts = _shifts_of_column(m, self.shifts, self.i.valid & self.i.ready)
+        shifts = _shifts_of_column(m, self.shifts, self.bank, self.i.valid & self.i.ready)
         widest = (1 << SHIFT_BITS) - 1
         for lane in range(LANES):
             shifted = Signal(range(VALUE_MIN << widest, (VALUE_MAX << widest) + 1), name=f"shifted{lane}")

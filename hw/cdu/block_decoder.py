@@ -1,0 +1,144 @@
+"""Packed blocks to rows of quantised values: the inverse of :class:`~cdu.block_encoder.BlockEncoder`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+
+from cdu.brc import decode_row
+from cdu.modes import is_one_of
+from cdu.streams import registered
+from cdu.words import BlockRow, BlockTag, Slice, slices_per_block
+from cdu.zvc import expand, popcount
+
+_GROUPS = MAX_BLOCK_BYTES // LANES
+
+
+class BlockDecoder(wiring.Component):
+    """Expands one block after the other, a row per cycle.
+
+    Two registers of 72 bytes: slices of the next block are collected in the one, the present block is read from the other.
+
+    Parameters
+    ----------
+    config
+        ``modes``: decoders that no mode needs are left out. ``slice_bytes``: the width of a slice.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.words.Slice`.
+    o
+        Stream of :class:`~cdu.words.BlockRow`.
+
+    Latency 3 cycles from the last slice of a block to its first row; a slice and a row per cycle, a block of 8 rows every 8
+    cycles without a bubble as long as its slices come in 8 cycles. Any mask is decoded, within the block.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.modes = config.built_modes
+        self.slice_bytes = config.slice_bytes
+        self.slices = slices_per_block(config)
+        super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        slice_bits, block_bits = 8 * self.slice_bytes, 8 * MAX_BLOCK_BYTES
+
+        # 1: the slices of a block
+        collected = Signal(block_bits, reset_less=True)
+        number, full, turn = Signal(range(self.slices)), Signal(), Signal()
+        part = self.i.payload
+        takes = self.i.valid & self.i.ready
+        m.d.comb += self.i.ready.eq(~full | turn)
+        for index in range(self.slices):
+            with m.If(takes & (number == index)):
+                m.d.sync += collected[index * slice_bits : (index + 1) * slice_bits].eq(part["data"])
+        with m.If(self.i.ready):
+            m.d.sync += full.eq(self.i.valid & part["ends"])
+        with m.If(takes):
+            m.d.sync += number.eq(Mux(part["ends"], 0, number + 1))
+        rows = registered(m, takes, part["rows"], "rows")
+        collected_tag = registered(m, takes, part["tag"].as_value(), "collected_tag")
+
+        # 2: the present block, row by row
+        valid, left = Signal(), Signal(range(BLOCK_SIDE + 1))
+        tag: Any = Signal(BlockTag())
+        block: Any = Signal(data.ArrayLayout(data.ArrayLayout(VALUE_BITS, LANES), _GROUPS), reset_less=True)
+        masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)  # of the rows to come
+        place = Signal(range(MAX_BLOCK_BYTES + 1))
+        advance, final = Signal(), Signal()
+        m.d.comb += [
+            advance.eq(~self.o.valid | self.o.ready),
+            final.eq(left == 1),
+            turn.eq(full & (~valid | (advance & final))),
+        ]
+        values, count = self._row(m, tag["mode"], masks[0], _eight_bytes(m, block, place))
+        zvc_modes = [mode for mode in self.modes if mode.has_zvc]
+        with m.If(turn):
+            coded = is_one_of(data.View(BlockTag(), collected_tag)["mode"], zvc_modes)
+            m.d.sync += [
+                block.eq(collected),
+                masks.eq(collected[: 8 * MASK_BYTES]),
+                tag.eq(collected_tag),
+                left.eq(rows),
+                place.eq(Mux(coded, MASK_BYTES, 0)),
+                valid.eq(1),
+            ]
+        with m.Elif(valid & advance):
+            m.d.sync += [
+                masks.eq(masks.as_value() >> LANES),
+                left.eq(left - 1),
+                place.eq(place + count),
+                valid.eq(~final),
+            ]
+        with m.If(advance):
+            m.d.sync += [self.o.valid.eq(valid), self.o.payload.eq(Cat(values, final, tag))]
+        return m
+
+    def _row(self, m: Module, mode: Value, mask: Value, following: Value) -> tuple[Value, Value]:
+        """The values of a row and the bytes that they take of the ``following`` 8."""
+        values, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
+        zvc_modes = [mode for mode in self.modes if mode.has_zvc]
+        with m.Switch(mode):
+            if Mode.BRC in self.modes:
+                with m.Case(Mode.BRC):
+                    bits = decode_row(following[:8])
+                    m.d.comb += [values.eq(Cat(*(Cat(bit, Signal(VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
+            with m.Default():
+                if zvc_modes:
+                    present = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
+                    m.d.comb += [values.eq(Cat(*expand(following, present))), count.eq(popcount(present))]
+                else:
+                    m.d.comb += [values.eq(following), count.eq(LANES)]
+        return values, count
+
+
+def _eight_bytes(m: Module, block: data.View[data.ArrayLayout], place: Value) -> Value:
+    """The 8 bytes from ``place`` on: each from one of two neighbouring groups, then turned into order."""
+    group, byte = place[3:], place[:3]
+    picked = []
+    for lane in range(LANES):
+        source = Signal(range(_GROUPS + 1), name=f"source{lane}")
+        m.d.comb += source.eq(group + (byte > lane))
+        content = Signal(VALUE_BITS, name=f"content{lane}")
+        with m.Switch(source):
+            for index in range(_GROUPS):
+                with m.Case(index):
+                    m.d.comb += content.eq(block[index][lane])
+            with m.Default():
+                m.d.comb += content.eq(0)  # behind the last row of a full block
+        picked.append(content)
+    turned: Value = Cat(*picked)
+    for stage in range(len(byte)):
+        turned = Mux(byte[stage], turned.rotate_right(VALUE_BITS << stage), turned)
+    return turned

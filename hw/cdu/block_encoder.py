@@ -1,0 +1,147 @@
+"""Rows of quantised values to packed blocks: ZVC, BRC or plain bytes (JPEG-ACT, "ZVC" and "BRC")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+
+from cdu.brc import encode_row
+from cdu.modes import is_one_of
+from cdu.streams import registered
+from cdu.words import BlockRow, BlockTag, Slice
+from cdu.zvc import compact, popcount
+
+#: Groups of 8 bytes in a packed block; the first one is the mask in modes with ZVC.
+_GROUPS = MAX_BLOCK_BYTES // LANES
+
+
+class BlockEncoder(wiring.Component):
+    """Packs the bytes of one block after the other, a row per cycle.
+
+    Two registers of 72 bytes: rows are appended in the one, the finished block before leaves from the other in slices. The
+    mask stands in front of the values and is complete with them.
+
+    Parameters
+    ----------
+    config
+        ``modes``: coders that no mode needs are left out. ``slice_bytes``: the width of a slice.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.words.BlockRow`. Blocks have 8 rows, in modes without ZVC 1 to 8.
+    o
+        Stream of :class:`~cdu.words.Slice`.
+
+    Latency 3 cycles from the last row of a block to its first slice; a row and a slice per cycle, a block of 8 rows every 8
+    cycles without a bubble as long as its slices leave in 8 cycles.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.modes = config.built_modes
+        self.slice_bytes = config.slice_bytes
+        super().__init__({"i": In(stream.Signature(BlockRow())), "o": Out(stream.Signature(Slice(config)))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        advance = Signal()
+        m.d.comb += self.i.ready.eq(advance)
+
+        # 1: the bytes that are kept of a row
+        row = self.i.payload
+        mask, kept, count = self._kept(m, row)
+        valid, ends = Signal(), Signal()
+        with m.If(advance):
+            m.d.sync += [valid.eq(self.i.valid), ends.eq(row["ends"])]
+        bits = registered(m, advance, kept, "kept_bytes")
+        length = registered(m, advance, count, "kept_count")
+        mask = registered(m, advance, mask, "row_mask")
+        tag: Any = Signal(BlockTag())
+        with m.If(advance):
+            m.d.sync += tag.eq(row["tag"])
+        zvc = Signal()
+        m.d.comb += zvc.eq(is_one_of(tag["mode"], [mode for mode in self.modes if mode.has_zvc]))
+
+        # 2: appended to the block. A row touches at most two neighbouring groups, each of its bytes one of them.
+        number, end = Signal(range(BLOCK_SIDE)), Signal(range(MAX_BLOCK_BYTES + 1))
+        place, after = Signal.like(end), Signal.like(end)
+        m.d.comb += [
+            place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, 0), end)),
+            after.eq(place + length),
+        ]
+        block: Any = Signal(data.ArrayLayout(data.ArrayLayout(VALUE_BITS, LANES), _GROUPS), reset_less=True)
+        group, byte = place[3:], place[:3]
+        rotated = bits
+        for stage in range(len(byte)):
+            rotated = Mux(byte[stage], rotated.rotate_left(VALUE_BITS << stage), rotated)
+        moves = advance & valid
+        for lane in range(LANES):
+            content = rotated.word_select(lane, VALUE_BITS)
+            target = Signal(range(_GROUPS + 1), name=f"target{lane}")
+            m.d.comb += target.eq(group + (byte > lane))
+            for index in range(_GROUPS):
+                with m.If(moves & (target == index)):
+                    m.d.sync += block[index][lane].eq(content)
+            with m.If(moves & zvc & (number == lane)):
+                m.d.sync += block[0][lane].eq(mask)
+        full = Signal()
+        with m.If(advance):
+            m.d.sync += full.eq(valid & ends)
+        with m.If(moves):
+            m.d.sync += [end.eq(after), number.eq(Mux(ends, 0, number + 1))]
+        rows = registered(m, moves, (number + 1)[: len(self.o.payload["rows"])], "rows")
+        block_tag = registered(m, moves, tag.as_value(), "block_tag")
+
+        # 3: out slice by slice
+        leaving = Signal(8 * MAX_BLOCK_BYTES, reset_less=True)
+        left = Signal(range(MAX_BLOCK_BYTES + 1))
+        out, final = self.o.payload, Signal()
+        free = ~self.o.valid | (self.o.ready & final)
+        m.d.comb += [
+            advance.eq(~full | free),
+            final.eq(left <= self.slice_bytes),
+            out["ends"].eq(final),
+            out["count"].eq(Mux(final, left, self.slice_bytes)),
+            out["data"].eq(_front(leaving, left, self.slice_bytes)),
+        ]
+        with m.If(free):
+            m.d.sync += [self.o.valid.eq(full), leaving.eq(block), left.eq(end)]
+        with m.Elif(self.o.ready):
+            m.d.sync += [leaving.eq(leaving >> (8 * self.slice_bytes)), left.eq(left - self.slice_bytes)]
+        m.d.comb += [
+            out["rows"].eq(registered(m, free, rows, "leaving_rows")),
+            out["tag"].eq(registered(m, free, block_tag, "leaving_tag")),
+        ]
+        return m
+
+    def _kept(self, m: Module, row: Any) -> tuple[Value, Value, Value]:
+        """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
+        values, mode = row["values"], row["tag"]["mode"]
+        zvc_modes = [mode for mode in self.modes if mode.has_zvc]
+        mask = Cat(*(values[lane] != 0 for lane in range(LANES)))
+        kept, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
+        with m.Switch(mode):
+            if Mode.BRC in self.modes:
+                with m.Case(Mode.BRC):
+                    m.d.comb += [kept.eq(encode_row(values)), count.eq(1)]
+            with m.Default():
+                if zvc_modes:
+                    chosen = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
+                    m.d.comb += [kept.eq(compact(values.as_value(), chosen)), count.eq(popcount(chosen))]
+                else:
+                    m.d.comb += [kept.eq(values), count.eq(LANES)]
+        return mask, kept, count
+
+
+def _front(bits: Value, count: Value, size: int) -> Value:
+    """The first ``size`` bytes, zeros behind ``count`` of them."""
+    return Cat(*(Mux(count > place, bits.word_select(place, 8), 0) for place in range(size)))

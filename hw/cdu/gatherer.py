@@ -1,0 +1,142 @@
+"""Gatherer: the blocks of N CDUs in turn, as words of P rows; the inverse of :class:`~cdu.distributor.Distributor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE
+
+from cdu.streams import Beat
+from cdu.turns import round_robin
+from cdu.words import BlockRow, BlockTag, BlockWord
+
+
+class RowAssembler(wiring.Component):
+    """Rows to words of up to P rows of one block.
+
+    Parameters
+    ----------
+    config
+        P.
+    words
+        Words that are kept.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.words.BlockRow`.
+    o
+        Stream of :class:`~cdu.words.BlockWord`. Rows behind ``count`` are undefined.
+
+    Latency 1 cycle after the last row of a word, a row per cycle. A row may come in the cycle in which the word in its place
+    leaves.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig, words: int) -> None:
+        self.words, self.beats = words, config.port_beats
+        super().__init__({"i": In(stream.Signature(BlockRow())), "o": Out(stream.Signature(BlockWord(config)))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shape = self.o.payload.shape()
+        rows: Any = Signal(data.ArrayLayout(data.ArrayLayout(Beat, self.beats), self.words), reset_less=True)
+        details = [
+            Signal(data.StructLayout({"count": range(self.beats + 1), "ends": 1, "tag": BlockTag()}), name=f"details{index}")
+            for index in range(self.words)
+        ]
+        held = Signal(self.words)
+        takes, done, row = Signal(), Signal(), Signal(range(self.beats))
+        completes = self.i.payload["ends"] | (row == self.beats - 1)
+        entering = round_robin(m, self.words, takes & completes, "entering")
+        leaving = round_robin(m, self.words, done, "leaving")
+        word: Any = Signal(shape)
+        detail: Any = Signal(details[0].shape())
+        m.d.comb += [
+            takes.eq(self.i.valid & self.i.ready),
+            done.eq(self.o.valid & self.o.ready),
+            self.i.ready.eq(~held.bit_select(entering, 1) | (done & (entering == leaving))),
+            self.o.valid.eq(held.bit_select(leaving, 1)),
+            detail.eq(Array([kept.as_value() for kept in details])[leaving]),
+            word["values"].eq(rows[leaving]),
+            word["count"].eq(detail["count"]),
+            word["ends"].eq(detail["ends"]),
+            word["tag"].eq(detail["tag"]),
+            self.o.payload.eq(word),
+        ]
+        with m.If(done):
+            m.d.sync += held.bit_select(leaving, 1).eq(0)
+        with m.If(takes):
+            m.d.sync += [rows[entering][row].eq(self.i.payload["values"]), row.eq(Mux(completes, 0, row + 1))]
+            with m.If(completes):
+                m.d.sync += held.bit_select(entering, 1).eq(1)
+        for index, kept in enumerate(details):
+            with m.If(takes & (entering == index)):
+                m.d.sync += [
+                    kept["count"].eq(row + 1),
+                    kept["ends"].eq(self.i.payload["ends"]),
+                    kept["tag"].eq(self.i.payload["tag"]),
+                ]
+        return m
+
+
+class Gatherer(wiring.Component):
+    """Takes blocks from N lanes in turn.
+
+    All lanes work at a row per cycle, but a block leaves in 8 / P cycles, which is why a lane keeps up to a block: with N = P
+    all lanes then run at a row per cycle.
+
+    Parameters
+    ----------
+    config
+        N and P.
+
+    Ports
+    -----
+    i
+        N streams of :class:`~cdu.words.BlockRow`.
+    o
+        Stream of :class:`~cdu.words.BlockWord`. Rows behind ``count`` are undefined.
+
+    A word per cycle; latency 1 cycle after its last row, none with P = 1.
+    """
+
+    i: list[stream.Interface]
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(BlockRow())).array(config.cdus),
+                "o": Out(stream.Signature(BlockWord(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count, beats = self.config.cdus, self.config.port_beats
+        turn = round_robin(m, count, self.o.valid & self.o.ready & self.o.payload["ends"], "turn")
+        for lane in range(count):
+            if beats == 1:
+                source = self.i[lane]
+                values, ends, tag = source.payload["values"], source.payload["ends"], source.payload["tag"]
+                rows = [values, 1, ends, tag]
+            else:
+                assembler = RowAssembler(self.config, 1 if count == 1 else BLOCK_SIDE // beats)
+                m.submodules[f"lane{lane}"] = assembler
+                connect(m, flipped(self.i[lane]), assembler.i)
+                source = assembler.o
+                word = source.payload
+                rows = [word["values"], word["count"], word["ends"], word["tag"]]
+            with m.If(turn == lane):
+                m.d.comb += [self.o.valid.eq(source.valid), source.ready.eq(self.o.ready)]
+                fields = ("values", "count", "ends", "tag")
+                m.d.comb += [self.o.payload[name].eq(value) for name, value in zip(fields, rows, strict=True)]
+        return m
