@@ -3,7 +3,7 @@
 ``codec("jpeg-act").compress(x)`` gives a :class:`Compressed`; :func:`decompress` brings the tensor back.
 """
 
-from actcodec.codecs.backend import Backend
+from actcodec.codecs.backend import Backend, MismatchError
 from actcodec.codecs.codec import CODEC_NAMES, Codec, codec, codec_options
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
 from actcodec.codecs.job import (
@@ -23,6 +23,7 @@ __all__ = [
     "Codec",
     "Compressed",
     "Job",
+    "MismatchError",
     "Packed",
     "RawCopy",
     "TorchBackend",

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
 from cdu_spec.bitstream import MatrixView
-from cdu_spec.errors import UserError
+from cdu_spec.errors import MissingToolError, UserError
 from torch import Tensor
 
 from actcodec.codecs.job import Job, beats_in, tensor_from_beats
+
+#: Name of the golden model as a backend.
+TORCH = "torch"
+#: Group of the entry points that other packages add backends with.
+BACKEND_GROUP = "actcodec.backends"
+
+
+class MismatchError(UserError):
+    """A backend that did not compute what the golden model does; the message says which tensor, and where."""
 
 
 class Backend(ABC):
@@ -39,11 +49,31 @@ class Backend(ABC):
 
 
 def backend(which: str | Backend) -> Backend:
-    """A backend by name (``torch``), or the given one."""
+    """A backend by name, or the given one.
+
+    ``torch`` is the golden model. Other packages add backends as entry points of the group ``actcodec.backends``: functions
+    that take what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the
+    compiled unit of configuration ``tiny``, ``rtl:paper`` of another one.
+
+    Raises UserError for an unknown name, MissingToolError when the package that it needs is not installed.
+    """
     from actcodec.codecs.torch_backend import TorchBackend
 
     if isinstance(which, Backend):
         return which
-    if which == "torch":
+    if which == TORCH:
         return TorchBackend()
-    raise UserError(f"unknown backend {which!r}: use 'torch' or an object derived from actcodec.codecs.Backend")
+    name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
+    found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
+    if name not in found:
+        names = ", ".join(repr(known) for known in (TORCH, *found))
+        raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
+    try:
+        make = found[name].load()
+    except ModuleNotFoundError as error:
+        raise MissingToolError(
+            f"backend {name!r} needs the package {error.name}: add it with `pip install 'cdu[verify]'`"
+        ) from error
+    made = make(argument if colon else None)
+    assert isinstance(made, Backend), f"{found[name].value} did not return a Backend"
+    return made

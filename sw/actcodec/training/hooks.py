@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from actcodec.codecs import Codec
+from actcodec.codecs import Codec, MismatchError
 from actcodec.training.cache import TensorCache
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
@@ -121,7 +121,7 @@ class _Session:
         form = saved.form
         if isinstance(form, Exact):
             return form.tensor()
-        with _plain_torch(), torch.no_grad():
+        with _plain_torch(), torch.no_grad(), _naming("" if saved.record is None else saved.record.name):
             return form.tensor()
 
     def _pack(self, x: Tensor) -> _Saved:
@@ -156,8 +156,9 @@ class _Session:
         return None if unsuitable else self._policy.choose(tensor)
 
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
-        form: Form = Exact(x) if codec is None else Coded(x, codec)
-        record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
+        with _naming(tensor.module):
+            form: Form = Exact(x) if codec is None else Coded(x, codec)
+            record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
         return _Saved(form, record, codec is not None and signs_only(codec))
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
@@ -247,6 +248,15 @@ class _Session:
             normalised = next(operation.tensors(), x) if operation.name == "norm" else x
             return x.numel() < normalised.numel() and not _same_storage(x, normalised)
         return low_precision_copy(x, operation) is None and not any(_same_storage(x, arg) for arg in operation.tensors())
+
+
+@contextmanager
+def _naming(module: str) -> Iterator[None]:
+    """Put the name of the module whose tensor it is before what a comparison of backends found."""
+    try:
+        yield
+    except MismatchError as error:
+        raise MismatchError(f"{module}: {error}" if module else str(error)) from None
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:
