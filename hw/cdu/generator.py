@@ -1,4 +1,4 @@
-"""From a configuration to the three delivered files of a unit or of one block."""
+"""From a configuration to the delivered files of a unit or of one block."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.files import write_whole
+from cdu_spec.register_documents import c_header
 
 from cdu import blocks
 from cdu.manifest import core_file, manifest
@@ -29,16 +30,21 @@ class Generated:
         Content of NAME.json.
     core
         Text of NAME.core.
+    header
+        Text of NAME.h, the registers in C; None for a block.
     """
 
     name: str
     verilog: str
     manifest: dict[str, Any]
     core: str
+    header: str | None = None
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the three files into an existing folder, each whole or not at all, and return their paths."""
+        """Write the files into an existing folder, each whole or not at all, and return their paths."""
         texts = {"v": self.verilog, "core": self.core, "json": json.dumps(self.manifest, indent=2) + "\n"}
+        if self.header is not None:
+            texts["h"] = self.header
         paths = []
         for extension, text in texts.items():
             paths.append(folder / f"{self.name}.{extension}")
@@ -63,5 +69,7 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     text = convert(component, name, config)
-    description = manifest(component, name, config, {f"{name}.v": text})
-    return Generated(name, text, description, core_file(name, description["versions"]["cdu"]))
+    header = c_header() if block is None else None
+    files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
+    description = manifest(component, name, config, files)
+    return Generated(name, text, description, core_file(name, description["versions"]["cdu"]), header)

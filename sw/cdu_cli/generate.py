@@ -1,4 +1,4 @@
-"""``cdu generate``: Verilog, manifest and FuseSoC description of a unit or of one of its blocks."""
+"""``cdu generate``: Verilog, manifest, FuseSoC description and C header of a unit, or of one of its blocks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def generate(
     block: BlockOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, versions, checksums) and NAME.core (FuseSoC).
+    """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, versions, checksums) and NAME.core (FuseSoC).
 
-    NAME is the name of the configuration, or of the block with --block. The bytes are the same on every machine.
+    For the whole unit also NAME.h, the registers in C. NAME is the name of the configuration, or of the block with --block.
+    The bytes are the same on every machine.
     """
     chosen = configuration(config, settings)
     from cdu import generator

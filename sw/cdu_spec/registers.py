@@ -72,6 +72,11 @@ class Field:
     values: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def is_flag(self) -> bool:
+        """Whether the field is a bit that says yes or no."""
+        return self.width == 1 and not self.values
+
+    @property
     def mask(self) -> int:
         """The bits of the field in the register."""
         return ((1 << self.width) - 1) << self.low
@@ -86,7 +91,8 @@ class Register:
     """One register, or ``count`` equal ones at consecutive addresses.
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
-    the global block). Bits outside the fields read 0, and what is written to them is ignored.
+    the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). Bits outside
+    the fields read 0, and what is written to them is ignored.
     """
 
     name: str
@@ -96,6 +102,12 @@ class Register:
     fields: tuple[Field, ...]
     count: int = 1
     channels: tuple[Channel, ...] = tuple(Channel)
+    configured: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the register is one number of all its bits."""
+        return self.fields[0].width == REGISTER_BITS
 
     @property
     def reset(self) -> int:
@@ -177,6 +189,7 @@ GLOBAL = (
             Field("packed_bytes", 16, 8, "bytes per word of a packed port"),
             Field("duplex", 24, 1, "kind of duplex", values={name: number for number, name in enumerate(DUPLEX)}),
         ),
+        configured=True,
     ),
     Register(
         "NUMBERS",
@@ -190,6 +203,7 @@ GLOBAL = (
             Field("pass1_bits", 20, 3, "fraction bits kept after the first pass of the DCT"),
             Field("rounding", 24, 1, "of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
         ),
+        configured=True,
     ),
     Register(
         "MODES",
@@ -197,6 +211,7 @@ GLOBAL = (
         Access.RO,
         "Configuration: modes that are built in.",
         tuple(Field(mode.name.lower(), int(mode), 1, f"mode {mode.label} is built in") for mode in Mode),
+        configured=True,
     ),
     Register(
         "QUEUES",
@@ -265,8 +280,8 @@ CHANNEL = (
             Field("flushing", 1, 1, "input is being thrown away after a flush"),
             Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
             Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
-            Field("queue_space", 16, JOB_QUEUE.bit_length(), "jobs that START would take now", JOB_QUEUE),
-            Field("scale_space", 24, SCALE_QUEUE.bit_length(), "scales that SCALE would take now", SCALE_QUEUE),
+            Field("queue_space", 16, JOB_QUEUE.bit_length(), "free places in the queue; at 0 START is refused", JOB_QUEUE),
+            Field("scale_space", 24, SCALE_QUEUE.bit_length(), "free places in the queue of scales", SCALE_QUEUE),
         ),
     ),
     Register("ERRORS", 0x08, Access.W1C, "What went wrong.", _flags(*ERROR_FLAGS)),
@@ -299,7 +314,13 @@ CHANNEL = (
         "Next job: what the payload holds.",
         (
             Field("mode", 0, 3, "mode of the payload", values=_MODES),
-            Field("bank", 8, (BANKS - 1).bit_length(), "shift table that a job of mode jpeg-act uses"),
+            Field(
+                "bank",
+                8,
+                (BANKS - 1).bit_length(),
+                "shift table that a job of mode jpeg-act uses",
+                values={f"SHIFTS{bank}": bank for bank in range(BANKS)},
+            ),
         ),
     ),
     Register(

@@ -1,0 +1,185 @@
+"""The register map for readers: docs/registers.md and the C header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from cdu_spec.registers import (
+    BLOCK_BYTES,
+    CHANNEL,
+    GLOBAL,
+    REGISTER_BYTES,
+    Access,
+    Channel,
+    Field,
+    Register,
+)
+
+_ACCESS = {
+    Access.RO: "read only; a write is refused",
+    Access.RW: "reads give what was written",
+    Access.WO: "writes act once; reads give 0",
+    Access.W1C: "sticky; writing 1 clears a bit, unless what sets it happens in the same cycle",
+}
+
+_INTRODUCTION = f"""\
+# Registers
+
+<!-- python -m cdu_spec.register_documents > docs/registers.md -->
+This page is made from the tables in `cdu_spec.registers`, as are the RTL, the C header that `cdu generate` writes beside the
+Verilog, and the driver (`cdu_driver`).
+
+Registers have 32 bits and are read and written whole, through the AXI4-Lite port `s_axil_*`. The address space has
+{4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; two registers exist in
+decompression only. An access to an address without a register, a write to a read-only register, and a write that leaves out
+bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access. Bits outside the fields read 0; what is
+written to them is ignored.
+
+| access | meaning |
+|---|---|
+"""
+
+_PROGRAMMING = """\
+
+## A job
+
+1. Once, or when it changes: write a shift table that no job uses (STATUS.bank_busy), in the order of the payload.
+2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0). The numbers are
+   those of [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written again.
+3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 30 cycles); one that cannot be done is
+   refused: it sets a bit of ERRORS, and nothing is queued.
+4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
+   writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc and bypass have none.
+5. Send the data as one packet (TLAST ends it), receive one packet. INTERRUPT_STATUS.job_done is set, and JOBS_DONE counts,
+   when the last word has left.
+
+Steps 2 to 4 of the next jobs may be done while jobs are under way: STATUS.queue_space says how many more fit. A job that is
+queued when the one before ends follows it without an idle cycle. Scales of consecutive jobs stand in one queue in the order
+of the jobs.
+
+## Errors
+
+Every bit of ERRORS is sticky by itself and, when its bit in ERROR_ENABLE is set, sets INTERRUPT_STATUS.error. Clear
+INTERRUPT_STATUS first and ERRORS after it: what happens in between interrupts again. After an error in the data (early_last,
+late_last, keep, nonfinite, scale_missing, scale_surplus) the job ends as usual, with as many values as it should have, and
+the next one works. When a job waits for ever, because its input or its scales do not come or nobody takes its output, write
+CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no reset is needed. When the source
+stopped in the middle of a packet, add CONTROL.flush: what comes up to the next TLAST is thrown away (STATUS.flushing).
+
+Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
+high half that goes with it.
+"""
+
+
+def registers_markdown() -> str:
+    """The text of docs/registers.md."""
+    lines = [_INTRODUCTION + "\n".join(f"| {access.value} | {text} |" for access, text in _ACCESS.items()), ""]
+    lines += ["| block | addresses |", "|---|---|", f"| global | {_hex(0)} to {_hex(BLOCK_BYTES - 1)} |"]
+    lines += [f"| {channel.value} | {_hex(channel.base)} to {_hex(channel.base + BLOCK_BYTES - 1)} |" for channel in Channel]
+    lines += ["", "## Global block", ""]
+    lines += _summary(GLOBAL)
+    lines += [
+        "",
+        f"## Channels: compression at {_hex(Channel.COMPRESS.base)}, decompression at {_hex(Channel.DECOMPRESS.base)}",
+        "",
+    ]
+    lines += _summary(CHANNEL)
+    lines += ["", "## Fields of the global block", "", *_details(GLOBAL)]
+    lines += ["## Fields of a channel", "", *_details(CHANNEL)]
+    return "\n".join(lines).rstrip() + "\n" + _PROGRAMMING
+
+
+def c_header() -> str:
+    """A C header (C99, C++) with the address, fields, and named values of every register.
+
+    The registers of a channel are given as offsets to ``CDU_COMPRESS`` or ``CDU_DECOMPRESS``.
+    """
+    lines = [
+        "/* Registers of a compression/decompression unit. Offsets are in bytes. The registers of a channel are relative to",
+        " * CDU_COMPRESS or CDU_DECOMPRESS. A flag is its mask; of another field FIELD_MASK is the mask, and",
+        " * FIELD(value) moves a value there. */",
+        "#ifndef CDU_REGISTERS_H",
+        "#define CDU_REGISTERS_H",
+        "",
+        *(_define(f"CDU_{channel.name}", f"{channel.base:#05x}u") for channel in Channel),
+        "",
+    ]
+    for prefix, table in (("CDU", GLOBAL), ("CDU_CHANNEL", CHANNEL)):
+        for register in table:
+            lines += _definitions(prefix, register)
+    return "\n".join([*lines, "#endif", ""])
+
+
+def _hex(number: int) -> str:
+    return f"0x{number:03X}"
+
+
+def _summary(table: Sequence[Register]) -> Iterator[str]:
+    """All registers of a block in one table."""
+    yield "| offset | register | access | reset | |"
+    yield "|---|---|---|---|---|"
+    for register in table:
+        offset, name = _hex(register.offset), register.name
+        if register.count > 1:
+            offset += f" to {_hex(register.offset + (register.count - 1) * REGISTER_BYTES)}"
+            name += f"[0..{register.count - 1}]"
+        reset = "configuration" if register.configured else f"{register.reset:#x}"
+        text = register.description + (f" {_sentence(register.fields[0].description)}" if register.is_number else "")
+        only = "".join(f" Only in channel {channel.value}." for channel in register.channels if len(register.channels) == 1)
+        yield f"| {offset} | {name} | {register.access.value} | {reset} | {text}{only} |"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _details(table: Sequence[Register]) -> Iterator[str]:
+    """The fields of all registers that have some; those of equal neighbours once."""
+    several = [register for register in table if not register.is_number]
+    for fields, group in groupby(several, key=lambda register: register.fields):
+        names = [register.name for register in group]
+        yield f"**{', '.join(names)}**"
+        yield ""
+        yield "| bits | field | |"
+        yield "|---|---|---|"
+        for part in fields:
+            bits = f"{part.low}" if part.width == 1 else f"{part.low + part.width - 1}:{part.low}"
+            yield f"| {bits} | {part.name} | {part.description}{_named_values(part)} |"
+        yield ""
+
+
+def _named_values(part: Field) -> str:
+    return f": {', '.join(f'{number} {name}' for name, number in part.values.items())}" if part.values else ""
+
+
+def _definitions(prefix: str, register: Register) -> Iterator[str]:
+    name = f"{prefix}_{register.name}"
+    yield f"/* {register.description} */"
+    if register.count > 1:
+        yield f"#define {name}(index) ({register.offset:#05x}u + {REGISTER_BYTES}u * (index))"
+    else:
+        yield _define(name, f"{register.offset:#05x}u")
+    # The elements of arrays are made by loops
+    for part in register.fields if register.count == 1 and not register.is_number else ():
+        field = f"{name}_{_c_name(part.name)}"
+        if part.is_flag:
+            yield _define(field, f"{part.mask:#010x}u")
+        else:
+            yield _define(f"{field}_MASK", f"{part.mask:#010x}u")
+            yield f"#define {field}(value) (((value) << {part.low}) & {part.mask:#010x}u)"
+        for value, number in part.values.items():
+            yield _define(f"{field}_{_c_name(value)}", f"{number}u")
+    yield ""
+
+
+def _define(name: str, value: str) -> str:
+    return f"#define {name} {value}"
+
+
+def _c_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
+
+
+if __name__ == "__main__":
+    print(registers_markdown(), end="")
