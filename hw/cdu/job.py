@@ -8,8 +8,6 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream
 from cdu_spec.bitstream import Mode
 
-from cdu.alignment_buffer import ROW_BEATS_BITS
-from cdu.scale_feeder import CHANNEL_ROWS_BITS
 from cdu.shift_quantizer import ShiftTable
 from cdu.streams import BEATS_BITS
 
@@ -27,8 +25,8 @@ class Job(data.StructLayout):
             {
                 "mode": Mode,
                 "beats": BEATS_BITS,
-                "row_beats": ROW_BEATS_BITS,
-                "channel_rows": CHANNEL_ROWS_BITS,
+                "row_beats": BEATS_BITS,
+                "channel_rows": BEATS_BITS,
                 "shifts": ShiftTable,
             }
         )

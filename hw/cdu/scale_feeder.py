@@ -1,128 +1,148 @@
-"""Gives every beat of a job the scale of its channel."""
+"""Gives every word of a job its place in the job and the scales of its beats."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
-from cdu.alignment_buffer import ROW_BEATS_BITS
-from cdu.sfpr import FP32_BIAS, FP32_BITS, FP32_FRACTION_BITS
-from cdu.streams import BEATS_BITS, pipeline, registered
-
-#: Width of the count of rows that share a scale.
-CHANNEL_ROWS_BITS = 32
-
-
-#: The float32 pattern of 1.0.
-ONE = FP32_BIAS << FP32_FRACTION_BITS
+from cdu.lookup import lookup
+from cdu.scale_windows import ONE, ScaleWindows, has_scales
+from cdu.stream_fork import StreamFork
+from cdu.tile_shaper import TileShaper
+from cdu.words import SCALE_BITS, BlockTag, Job, Scale
 
 
-class ScaleFeeder(wiring.Component):
-    """Turns one scale per channel into one scale per beat, in the order in which the beats of a job pass.
+class PlannedWord(data.StructLayout):
+    """What is known of a word of P beats before its values come.
 
-    A scale holds for ``channel_rows`` rows of the matrix. Jobs in tiles visit the rows of a strip once per tile, and a strip
-    may touch up to 8 channels: the scales of its 8 rows are kept, taken from ``scales`` in the first tile of the strip.
-
-    Ports
-    -----
-    scales
-        Stream of scales (float32 patterns), one per channel in the order of the rows, channels that begin in the padding
-        included; repeated for every sample of the batch.
-    o
-        Stream of scales, exactly ``beats`` per job.
-    start
-        High for a cycle before a job begins; the following are constant from then on.
-    scaled
-        The job has scales; otherwise every beat gets 1.0 and nothing is taken from ``scales``.
-    in_tiles
-        Beats come in tiles of 8 rows x 32 columns (jpeg-act); otherwise row by row.
-    beats, row_beats, channel_rows
-        Beats of the job, beats per row, rows per scale; at least 1.
-
-    Latency 1 cycle. One transfer per cycle, as long as ``scales`` gives one per beat where every beat needs one.
+    ``scales`` of its beats, 1.0 in the modes brc and bypass; ``count`` of beats (1..P); ``ends``, it is the last word of its
+    tile; ``blocks`` (1..4) of that tile; ``tag``, whose ``last`` marks all words of the last tile of a job; ``last`` word of
+    the job.
     """
 
-    scales: stream.Interface
-    o: stream.Interface
-    start: Signal
-    scaled: Signal
-    in_tiles: Signal
-    beats: Signal
-    row_beats: Signal
-    channel_rows: Signal
-
-    def __init__(self) -> None:
+    def __init__(self, config: CduConfig) -> None:
+        beats = config.port_beats
         super().__init__(
             {
-                "scales": In(stream.Signature(FP32_BITS)),
-                "o": Out(stream.Signature(FP32_BITS)),
-                "start": In(1),
-                "scaled": In(1),
-                "in_tiles": In(1),
-                "beats": In(BEATS_BITS),
-                "row_beats": In(ROW_BEATS_BITS),
-                "channel_rows": In(CHANNEL_ROWS_BITS),
+                "scales": data.ArrayLayout(SCALE_BITS, beats),
+                "count": range(beats + 1),
+                "ends": 1,
+                "blocks": range(TILE_BLOCKS + 1),
+                "tag": BlockTag(),
+                "last": 1,
             }
         )
 
-    def describe(self, m: Module, job: Any, begin: Signal) -> None:
-        """Connect the description of a job, a :class:`cdu.job.Job` that is new when ``begin`` is high."""
-        m.d.comb += [
-            self.start.eq(begin),
-            self.scaled.eq(job.mode != Mode.BRC),
-            self.in_tiles.eq(job.mode == Mode.JPEG_ACT),
-            self.beats.eq(job.beats),
-            self.row_beats.eq(job.row_beats),
-            self.channel_rows.eq(job.channel_rows),
-        ]
+
+class ScaleFeeder(wiring.Component):
+    """Turns jobs and one scale per channel into one item per word, in the order in which words pass.
+
+    Words of a jpeg-act job go through every tile row by row, and all tiles of a strip use the scales of its 8 rows: a window
+    of :class:`~cdu.scale_windows.ScaleWindows` serves a whole strip while the next one is being filled.
+
+    Parameters
+    ----------
+    config
+        P and ``modes`` are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`; two are taken ahead.
+    scales
+        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.scale_windows.ScaleWindows`.
+    o
+        Stream of :class:`PlannedWord`: ``beats / P`` of them per job, rounded up.
+    missing, surplus
+        See :class:`~cdu.scale_windows.ScaleWindows`.
+    idle
+        No job is here.
+
+    Latency 6 cycles. One word per cycle, also from job to job, as long as ``scales`` has what is needed and a scale serves at
+    least P beats; a scale that serves fewer takes a cycle of its own.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    o: stream.Interface
+    missing: Signal
+    surplus: Signal
+    idle: Signal
+
+    latency = 6
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "o": Out(stream.Signature(PlannedWord(config))),
+                "missing": Out(1),
+                "surplus": Out(1),
+                "idle": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        kept: Memory
-        m.submodules.kept = kept = Memory(shape=FP32_BITS, depth=BLOCK_SIDE, init=[])
-        write, read = kept.write_port(), kept.read_port(domain="comb")
-        current = Signal(FP32_BITS)  # scale of the row that the last beat belonged to
-        scale = stream.Signature(FP32_BITS).create(path=("scale",))
+        beats = self.config.port_beats
+        m.submodules.fork = fork = StreamFork(Job(), 2)
+        m.submodules.shaper = shaper = TileShaper(self.config)
+        m.submodules.windows = windows = ScaleWindows(self.config)
+        connect(m, flipped(self.job), fork.i)
+        connect(m, fork.o[0], shaper.job)
+        connect(m, fork.o[1], windows.job)
+        connect(m, flipped(self.scales), windows.scales)
+        m.d.comb += [self.missing.eq(windows.missing), self.surplus.eq(windows.surplus)]
 
-        unfed = Signal(BEATS_BITS)
-        beat = Signal(ROW_BEATS_BITS)  # in the row, or in the row of the tile
-        left = Signal(ROW_BEATS_BITS)  # beats of the row from this tile on
-        row = Signal(range(BLOCK_SIDE))  # in the strip
-        later_tile = Signal()  # of the strip: its scales are kept
-        rows_left = Signal(CHANNEL_ROWS_BITS)  # of the channel, this row not among them; 0 before a channel begins
-        wide = left > TILE_BLOCKS
-        span = Mux(self.in_tiles, Mux(wide, TILE_BLOCKS, left), self.row_beats)
-
-        needs_new = self.scaled & ~later_tile & (beat == 0) & (rows_left == 0)
+        # Words of the tile: its rows, all but one, and its blocks, all but one, are the number of its last beat.
+        tile = shaper.o.payload
+        word_bits = (beats - 1).bit_length()
+        last_row, last_block = Signal(range(BLOCK_SIDE)), Signal(range(TILE_BLOCKS))
+        last_beat = Cat(last_row, last_block)
+        word = Signal(range(BLOCK_SIDE * TILE_BLOCKS // beats))
+        ends, take = Signal(), Signal()
+        scaled, in_strips = has_scales(tile.tag.mode), tile.tag.mode == Mode.JPEG_ACT
+        advance = ~self.o.valid | self.o.ready
         m.d.comb += [
-            read.addr.eq(row),
-            write.addr.eq(row),
-            write.data.eq(scale.payload),
-            scale.valid.eq((unfed != 0) & (~needs_new | self.scales.valid)),
-            scale.payload.eq(Mux(needs_new, self.scales.payload, Mux(later_tile, read.data, current))),
-            self.scales.ready.eq((unfed != 0) & needs_new & scale.ready),
+            last_row.eq(tile.rows - 1),
+            last_block.eq(tile.blocks - 1),
+            ends.eq(word == last_beat[word_bits:]),
+            take.eq(shaper.o.valid & (windows.o.valid | ~scaled) & advance),
+            shaper.o.ready.eq(take & ends),
+            windows.o.ready.eq(take & scaled & (~in_strips | (ends & tile.strip_ends))),
         ]
-        with m.If(scale.valid & scale.ready):
-            m.d.sync += [current.eq(scale.payload), unfed.eq(unfed - 1), beat.eq(beat + 1)]
-            m.d.comb += write.en.eq(~later_tile)
-            with m.If(beat == span - 1):
-                m.d.sync += beat.eq(0)
-                with m.If(~later_tile):
-                    m.d.sync += rows_left.eq(Mux(rows_left == 0, self.channel_rows - 1, rows_left - 1))
-                with m.If(self.in_tiles):
-                    m.d.sync += row.eq(row + 1)
-                    with m.If(row == BLOCK_SIDE - 1):
-                        m.d.sync += [later_tile.eq(wide), left.eq(Mux(wide, left - TILE_BLOCKS, self.row_beats))]
-        with m.If(self.start):
-            m.d.sync += [unfed.eq(self.beats), current.eq(ONE), left.eq(self.row_beats)]
-            m.d.sync += [count.eq(0) for count in (beat, row, later_tile, rows_left)]
-
-        advance = pipeline(m, scale, self.o, 1)
-        m.d.comb += self.o.payload.eq(registered(m, advance, scale.payload, "scale_out"))
+        with m.If(take):
+            m.d.sync += word.eq(Mux(ends, 0, word + 1))
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(take),
+                self.o.payload.count.eq(Mux(ends, last_beat[:word_bits] + 1, beats)),
+                self.o.payload.ends.eq(ends),
+                self.o.payload.blocks.eq(tile.blocks),
+                self.o.payload.tag.eq(tile.tag),
+                self.o.payload["last"].eq(ends & tile.tag.last),
+            ]
+            for lane in range(beats):
+                scale = windows.o.payload[self._place(m, lane, in_strips, tile.blocks, word)]
+                m.d.sync += self.o.payload.scales[lane].eq(Mux(scaled, scale, ONE))
+        m.d.comb += self.idle.eq(~fork.o[0].valid & ~shaper.busy & ~shaper.o.valid & ~self.o.valid)
         return m
+
+    def _place(self, m: Module, lane: int, in_strips: Value, blocks: Value, word: Value) -> Value | int:
+        """The place in the window for a beat of a word: its row in a strip, itself otherwise."""
+        if Mode.JPEG_ACT not in self.config.built_modes:
+            return lane
+        beats = self.config.port_beats
+        rows = {
+            width: [(number * beats + lane) // width for number in range(BLOCK_SIDE * width // beats)]
+            for width in range(1, TILE_BLOCKS + 1)
+        }
+        place = Signal(range(BLOCK_SIDE), name=f"place{lane}")
+        m.d.comb += place.eq(Mux(in_strips, lookup(m, rows, blocks, word, f"row{lane}"), lane))
+        return place

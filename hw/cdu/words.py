@@ -9,7 +9,7 @@ from __future__ import annotations
 from amaranth.lib import data
 from cdu_spec.bitstream import MAX_BLOCK_BYTES, Dtype, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu.streams import BEATS_BITS, Beat, float_beat
 from cdu.width_converter import Bytes
@@ -80,6 +80,19 @@ class BlockWord(data.StructLayout):
         super().__init__(
             {"values": data.ArrayLayout(Beat, beats), "count": range(beats + 1), "ends": 1, "tag": BlockTag()},
         )
+
+
+class TileWord(data.StructLayout):
+    """A :class:`BlockWord` and the number of ``blocks`` (1..4) that stand side by side in its tile.
+
+    Before the alignment buffer of a compressor and behind that of a decompressor the words of a tile go through its rows
+    (row 0 of block 0, row 0 of block 1, ...), ``ends`` marks the last word of the tile, and ``tag.last`` stands in all words
+    of the last tile of a job. In between words go block by block. In modes other than jpeg-act a tile is one block.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        word = {name: field.shape for name, field in BlockWord(config)}
+        super().__init__({**word, "blocks": range(TILE_BLOCKS + 1)})
 
 
 class BlockRow(data.StructLayout):

@@ -1,0 +1,211 @@
+"""Takes the scales of a job and spreads each over the rows or beats that it holds for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE
+
+from cdu.sfpr import FP32_BIAS, FP32_FRACTION_BITS
+from cdu.streams import BEATS_BITS
+from cdu.tile_shaper import padded_beats
+from cdu.words import SCALE_BITS, Job, Scale
+
+#: The float32 pattern of 1.0.
+ONE = FP32_BIAS << FP32_FRACTION_BITS
+
+#: Rows of fewer beats than this may end several times in one window.
+_NARROW = BLOCK_SIDE
+_NARROW_BITS = (_NARROW - 1).bit_length()
+#: Width of the number of places that share a scale.
+_RUN_BITS = BEATS_BITS + _NARROW_BITS
+
+
+def window_places(config: CduConfig) -> int:
+    """Places of a window: the 8 rows of a strip, or the beats of a word where there are no strips."""
+    return BLOCK_SIDE if Mode.JPEG_ACT in config.built_modes else config.port_beats
+
+
+def has_scales(mode: Value) -> Value:
+    """Whether jobs of a mode take scales."""
+    return (mode == Mode.SFPR) | (mode == Mode.SFPR_ZVC) | (mode == Mode.JPEG_ACT)
+
+
+class ScaleWindows(wiring.Component):
+    """One window of scales per strip (jpeg-act: a scale for each of its 8 rows) or per word (a scale for each of its P beats).
+
+    Rows of the matrix take up one place of a window in jpeg-act and ``row_beats`` places in the other modes; ``channel_rows``
+    of them in turn have the same scale. In each cycle one window, or a part of it, gets the scale of the row under way and,
+    from where the next row begins, a new one: a window takes as many cycles as there are scales that begin in it, and at least
+    one. Whenever a scale serves at least P beats, windows come as fast as words.
+
+    Parameters
+    ----------
+    config
+        P and ``modes`` are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`; jobs of the modes brc and bypass have no windows.
+    scales
+        Stream of :class:`~cdu.words.Scale`: for every job one scale per ``channel_rows`` rows, as far as they begin within
+        its beats (those of the padding included).
+    o
+        Stream of windows. Places behind the beats of a job hold anything.
+    missing
+        High for a cycle when 1.0 stands in for a scale after the last one of a job.
+    surplus
+        High for a cycle when a job got more scales than it has channels. The rest of them, up to ``last``, is thrown away
+        before the next job that has scales.
+
+    Latency 3 cycles.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    o: stream.Interface
+    missing: Signal
+    surplus: Signal
+
+    latency = 3
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        self.places = window_places(config)
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "o": Out(stream.Signature(data.ArrayLayout(SCALE_BITS, self.places))),
+                "missing": Out(1),
+                "surplus": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        places = range(self.places + 1)
+        busy = Signal()
+        row_places = Signal(_RUN_BITS)
+        row_period = Signal(BEATS_BITS)  # rows per scale
+        window_beats = Signal(_RUN_BITS)
+        later_beats = Signal(signed(_RUN_BITS + 2))  # of the job, behind this window; not positive: this is the last one
+        whole, final_size = Signal(places), Signal(places)  # places of any other window, of the last one
+
+        filling: Any = Signal(data.ArrayLayout(SCALE_BITS, self.places), reset_less=True)
+        filled = Signal()
+        place, room = Signal(places), Signal(places)  # done and to do in this window
+        rest = Signal(_RUN_BITS)  # places of the row under way
+        rows_left = Signal(BEATS_BITS)  # with the scale of that row, this one not among them
+        current = Signal(SCALE_BITS, reset_less=True)
+        ended = Signal()  # the last scale of the job has come
+        discarding = Signal()
+
+        # What this cycle does: ``served`` places of the row under way, then ``begun`` ones of a new row.
+        begins, takes, go = Signal(), Signal(), Signal()
+        new, fresh = Signal(SCALE_BITS), Signal()
+        served, space, begun, done = Signal(places), Signal(places), Signal(places), Signal(places)
+        final, complete = Signal(), Signal()
+        move = filled & (~self.o.valid | self.o.ready)
+        scale = self.scales.payload
+        m.d.comb += [
+            begins.eq(rest < room),
+            served.eq(Mux(begins, rest, room)),
+            space.eq(room - served),
+            begun.eq(Mux(row_places < space, row_places, space)),
+            done.eq(served + begun),
+            fresh.eq(begins & (rows_left == 0)),
+            takes.eq(busy & (~filled | move) & fresh & ~ended),
+            go.eq(busy & (~filled | move) & ~(takes & (discarding | ~self.scales.valid))),
+            new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, scale.value))),
+            self.scales.ready.eq(discarding | takes),
+            self.missing.eq(go & fresh & ended),
+            complete.eq(done == room),
+            final.eq(later_beats <= 0),
+            self.surplus.eq(go & complete & final & ~ended & ~(takes & scale.last)),
+            self.job.ready.eq(~busy | (go & complete & final)),
+        ]
+        with m.If(move):
+            m.d.sync += filled.eq(0)
+        with m.If(discarding & self.scales.valid & scale.last):
+            m.d.sync += discarding.eq(0)
+        with m.If(go):
+            for lane in range(self.places):
+                with m.If(lane >= place):
+                    m.d.sync += filling[lane].eq(Mux(lane < place + served, current, new))
+            with m.If(begins):
+                m.d.sync += [
+                    current.eq(new),
+                    rest.eq(row_places - begun),
+                    rows_left.eq(Mux(rows_left == 0, row_period, rows_left) - 1),
+                    ended.eq(ended | (takes & scale.last)),
+                ]
+            with m.Else():
+                m.d.sync += rest.eq(rest - room)
+            with m.If(complete):
+                later = later_beats - window_beats
+                m.d.sync += [
+                    filled.eq(1),
+                    place.eq(0),
+                    room.eq(Mux(later <= 0, final_size, whole)),
+                    later_beats.eq(later),
+                ]
+            with m.Else():
+                m.d.sync += [place.eq(place + done), room.eq(room - done)]
+        with m.If(self.surplus):
+            m.d.sync += discarding.eq(1)
+
+        with m.If(self.job.ready):
+            self._begin(m, busy, row_places, row_period, window_beats, later_beats, whole, final_size, room)
+            m.d.sync += [rest.eq(0), rows_left.eq(0), ended.eq(0)]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += [self.o.valid.eq(filled), self.o.payload.eq(filling)]
+        return m
+
+    def _begin(
+        self,
+        m: Module,
+        busy: Signal,
+        row_places: Signal,
+        row_period: Signal,
+        window_beats: Signal,
+        later_beats: Signal,
+        whole: Signal,
+        final_size: Signal,
+        room: Signal,
+    ) -> None:
+        """Take the next job, if there is one."""
+        port_beats = self.config.port_beats
+        job = self.job.payload
+        in_strips = job.mode == Mode.JPEG_ACT if Mode.JPEG_ACT in self.config.built_modes else Value.cast(0)
+        beats = padded_beats(job)
+        span, size, last_size = Signal(_RUN_BITS), Signal.like(whole), Signal.like(whole)
+        # A narrow row may end more than once in a window, so that all rows of a channel count as one.
+        narrow = ~in_strips & (job.row_beats < _NARROW)
+        channel_beats = sum(
+            (Mux(job.row_beats[bit], job.channel_rows << bit, 0) for bit in range(1, _NARROW_BITS)),
+            start=Mux(job.row_beats[0], job.channel_rows, 0),
+        )
+        remainder = beats[: (port_beats - 1).bit_length()]
+        m.d.comb += [
+            span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
+            size.eq(Mux(in_strips, self.places, port_beats)),
+            last_size.eq(Mux(in_strips, self.places, Mux(remainder == 0, port_beats, remainder))),
+        ]
+        later = beats - span
+        m.d.sync += [
+            busy.eq(self.job.valid & has_scales(job.mode)),
+            row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
+            row_period.eq(Mux(in_strips | narrow, 1, job.channel_rows)),
+            window_beats.eq(span),
+            later_beats.eq(later),
+            whole.eq(size),
+            final_size.eq(last_size),
+            room.eq(Mux(later <= 0, last_size, size)),
+        ]

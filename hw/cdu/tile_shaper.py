@@ -1,0 +1,124 @@
+"""Cuts jobs into the tiles that pass through the alignment buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+
+from cdu.streams import BEATS_BITS
+from cdu.words import BlockTag, Job
+
+
+class TileShape(data.StructLayout):
+    """A tile: ``blocks`` (1..4) side by side, ``rows`` (1..8) in them, and the tag of its words.
+
+    ``strip_ends`` marks the last tile of a strip of 8 rows (jpeg-act); only single blocks have fewer than 8 rows.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"blocks": range(TILE_BLOCKS + 1), "rows": range(BLOCK_SIDE + 1), "strip_ends": 1, "tag": BlockTag()},
+        )
+
+
+def padded_beats(job: Any) -> Value:
+    """The beats of a :class:`~cdu.words.Job`, up to whole blocks in modes with ZVC whatever the descriptor says."""
+    in_blocks = (job.mode == Mode.SFPR_ZVC) | (job.mode == Mode.JPEG_ACT)
+    row_bits = (BLOCK_SIDE - 1).bit_length()
+    whole = job.beats[row_bits:] + job.beats[:row_bits].any()
+    return Mux(in_blocks, Cat(Const(0, row_bits), whole), job.beats)
+
+
+class TileShaper(wiring.Component):
+    """The tiles of one job after the other.
+
+    jpeg-act has tiles of 8 rows x 4 blocks, the last one of a strip as wide as what is left of the row. In the other modes
+    every 8 beats are a tile of one block, the last one of a job as high as what is left of it.
+
+    Parameters
+    ----------
+    config
+        ``modes`` is used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`.
+    o
+        Stream of :class:`TileShape`.
+    busy
+        A job is under way whose last tile is not in ``o`` yet.
+
+    Latency 2 cycles. A tile per cycle, without an idle cycle between jobs.
+    """
+
+    job: stream.Interface
+    o: stream.Interface
+    busy: Signal
+
+    latency = 2
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__({"job": In(stream.Signature(Job())), "o": Out(stream.Signature(TileShape())), "busy": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        busy = self.busy
+        tag: Any = Signal(BlockTag())
+        beats = Signal(BEATS_BITS + 1)  # of the job, from this tile on
+        shape: Any = Signal(TileShape())
+        final, step = Signal(), Signal()
+        m.d.comb += [
+            step.eq(busy & (~self.o.valid | self.o.ready)),
+            shape.blocks.eq(1),
+            final.eq(beats <= BLOCK_SIDE),
+            shape.rows.eq(Mux(final, beats, BLOCK_SIDE)),
+            shape.tag.eq(tag),
+            shape.tag.last.eq(final),
+            self.job.ready.eq(~busy | (step & final)),
+        ]
+        with m.If(step):
+            m.d.sync += beats.eq(beats - (shape.blocks << 3))
+        if Mode.JPEG_ACT in self.config.built_modes:
+            self._tiles(m, shape, final, step, beats)
+
+        with m.If(self.job.ready):
+            m.d.sync += busy.eq(self.job.valid)
+            with m.If(self.job.valid):
+                m.d.sync += [
+                    tag.mode.eq(self.job.payload.mode),
+                    tag.bank.eq(self.job.payload.bank),
+                    beats.eq(padded_beats(self.job.payload)),
+                ]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += [self.o.valid.eq(busy), self.o.payload.eq(shape)]
+        return m
+
+    def _tiles(self, m: Module, shape: Any, final: Signal, step: Signal, beats: Signal) -> None:
+        """The tiles of jpeg-act in place of single blocks."""
+        row = Signal(BEATS_BITS)
+        left = Signal(BEATS_BITS)  # blocks of the row, from this tile on
+        wide = left > TILE_BLOCKS
+        width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
+        blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
+        with m.If(shape.tag.mode == Mode.JPEG_ACT):
+            m.d.comb += [
+                width.eq(Mux(wide, TILE_BLOCKS, left)),
+                # A job that is no whole number of strips ends where its beats end.
+                in_job.eq(Mux(blocks > TILE_BLOCKS, TILE_BLOCKS, blocks)),
+                shape.blocks.eq(Mux(in_job < width, in_job, width)),
+                shape.rows.eq(BLOCK_SIDE),
+                shape.strip_ends.eq(~wide | final),
+                final.eq((blocks <= TILE_BLOCKS) & (in_job <= width)),
+            ]
+        with m.If(step):
+            m.d.sync += left.eq(Mux(wide, left - TILE_BLOCKS, row))
+        with m.If(self.job.valid & self.job.ready):
+            m.d.sync += [row.eq(self.job.payload.row_beats), left.eq(self.job.payload.row_beats)]

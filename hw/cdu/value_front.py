@@ -1,0 +1,137 @@
+"""The front end of a compressor: values of one job after the other, scaled to int8 (JPEG-ACT, "SFPR")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.scale_feeder import ScaleFeeder
+from cdu.sfpr import Sfpr
+from cdu.streams import registered
+from cdu.value_intake import ValueIntake
+from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord
+
+
+class ValueFront(wiring.Component):
+    """Words of values and scales to words of int8 on their way to the alignment buffer.
+
+    Parameters
+    ----------
+    config
+        All parameters but those of the transform are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`, one per tensor; two are taken ahead.
+    scales
+        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.scale_windows.ScaleWindows`: multipliers.
+    i
+        Stream of :class:`~cdu.words.ValueWord`. A job takes as many words as its beats fill, whatever ``count`` says; see
+        :class:`~cdu.value_intake.ValueIntake` for input that is too short or too long.
+    to_alignment
+        Stream of :class:`~cdu.words.TileWord`, zeros behind ``count`` beats. Without mode jpeg-act there is no alignment
+        buffer: every tile is a block, and this is a stream of :class:`~cdu.words.BlockWord`.
+    raw
+        Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
+        from ``i`` (only with that mode).
+    events
+        :class:`~cdu.words.JobEvents`.
+    job_begins
+        High for a cycle when the first word of a job passes.
+    idle
+        No job is here. What is left of an input that was too long may still be thrown away.
+
+    Latency 3 cycles; 6 from a job to its first word. One word per cycle, without an idle cycle between jobs when the next job
+    is offered 6 cycles before its turn.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    to_alignment: stream.Interface
+    raw: stream.Interface
+    events: Any
+    job_begins: Signal
+    idle: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        aligned = Mode.JPEG_ACT in config.built_modes
+        raw = {"raw": Out(stream.Signature(ValueWord(config)))} if Mode.BYPASS in config.built_modes else {}
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "i": In(stream.Signature(ValueWord(config))),
+                "to_alignment": Out(stream.Signature(TileWord(config) if aligned else BlockWord(config))),
+                **raw,
+                "events": Out(JobEvents()),
+                "job_begins": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beats = self.config.port_beats
+        m.submodules.feeder = feeder = ScaleFeeder(self.config)
+        m.submodules.intake = intake = ValueIntake(self.config)
+        connect(m, flipped(self.job), feeder.job)
+        connect(m, flipped(self.scales), feeder.scales)
+        connect(m, feeder.o, intake.plan)
+        connect(m, flipped(self.i), intake.i)
+        plan, word = intake.o.payload.plan, intake.o.payload["values"]
+
+        # All SFPR units move together; what goes with their values moves beside them.
+        m.submodules += (units := [Sfpr(self.config) for _ in range(beats)])
+        advance = units[0].i.ready
+        for lane, unit in enumerate(units):
+            m.d.comb += [
+                unit.i.valid.eq(intake.o.valid),
+                unit.i.payload["values"].eq(word[lane]),
+                unit.i.payload.scale.eq(plan.scales[lane]),
+                unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
+                unit.o.ready.eq(self.to_alignment.ready),
+                self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
+            ]
+        m.d.comb += [intake.o.ready.eq(advance), self.to_alignment.valid.eq(units[0].o.valid)]
+        for name, _ in self.to_alignment.payload.shape():
+            if name != "values":
+                value = plan[name]
+                for stage in range(Sfpr.latency):
+                    value = registered(m, advance, value, f"{name}{stage + 1}")
+                m.d.comb += self.to_alignment.payload[name].eq(value)
+        if Mode.BYPASS in self.config.built_modes:
+            bypasses = plan.tag.mode == Mode.BYPASS
+            m.d.comb += [
+                self.raw.valid.eq(intake.o.valid & bypasses),
+                self.raw.payload["values"].eq(word),
+                self.raw.payload["count"].eq(plan["count"]),
+                self.raw.payload["last"].eq(plan["last"]),
+                units[0].i.valid.eq(intake.o.valid & ~bypasses),
+                intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
+            ]
+
+        nonfinite = Cat(unit.o.payload.nonfinite for unit in units).any()
+        begins = Signal(init=1)
+        with m.If(intake.o.valid & intake.o.ready):
+            m.d.sync += begins.eq(plan["last"])
+        under_way = Signal(Sfpr.latency)
+        with m.If(advance):
+            m.d.sync += under_way.eq(Cat(units[0].i.valid, under_way)[: Sfpr.latency])
+        m.d.comb += [
+            self.events.early_last.eq(intake.early_last),
+            self.events.late_last.eq(intake.late_last),
+            self.events.nonfinite.eq(self.to_alignment.valid & self.to_alignment.ready & nonfinite),
+            self.events.scale_missing.eq(feeder.missing),
+            self.events.scale_surplus.eq(feeder.surplus),
+            self.job_begins.eq(intake.o.valid & intake.o.ready & begins),
+            self.idle.eq(feeder.idle & ~under_way.any()),
+        ]
+        return m
