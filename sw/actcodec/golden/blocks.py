@@ -70,9 +70,12 @@ def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
     """A padded matrix as beats (view.beats, 8) in the order in which the hardware is fed.
 
     jpeg-act: strip by strip (8 rows), in it tile by tile (32 columns; the last tile may be narrower), in a tile row by row.
-    Other modes: row by row, zero beats after the end up to a whole block where the mode has blocks.
+    Other modes: row by row, zero beats after the end up to a whole block where the mode has blocks. The result shares memory
+    with the matrix where nothing has to move.
     """
-    if not view.mode.in_tiles:
+    if _in_order(view):
+        if matrix.numel() == view.beats * LANES:
+            return matrix.view(-1, LANES)
         beats = matrix.new_zeros(view.beats, LANES)
         beats[: view.padded_rows * view.row_beats] = matrix.view(-1, LANES)
         return beats
@@ -82,9 +85,9 @@ def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
 
 
 def from_beats(beats: Tensor, view: MatrixView) -> Tensor:
-    """The padded matrix of beats (view.beats, 8); the inverse of :func:`to_beats`."""
+    """The padded matrix of beats (view.beats, 8); the inverse of :func:`to_beats`, also in what it shares."""
     width = view.row_beats * LANES
-    if not view.mode.in_tiles:
+    if _in_order(view):
         return beats[: view.padded_rows * view.row_beats].reshape(view.padded_rows, width)
     strips = beats.view(-1, BLOCK_SIDE * view.row_beats, LANES)
     matrix = beats.new_empty(strips.shape[0], BLOCK_SIDE, view.row_beats, LANES)
@@ -95,6 +98,11 @@ def from_beats(beats: Tensor, view: MatrixView) -> Tensor:
         part.transpose(1, 2).copy_(strips[:, begin:end].reshape(shape))
         begin = end
     return matrix.view(view.padded_rows, width)
+
+
+def _in_order(view: MatrixView) -> bool:
+    """Whether the hardware is fed row by row: there are no tiles, or only one fits into a row."""
+    return not view.mode.in_tiles or view.row_beats <= TILE_BLOCKS
 
 
 def _whole_and_last(strips: Tensor) -> list[Tensor]:

@@ -35,12 +35,13 @@ def cuts(job: Job, count: int) -> list[int]:
 
 def piece(job: Job, begin: int, end: int) -> Job:
     """The job of the beats from ``begin`` to ``end``, two neighbours in :func:`cuts`."""
+    beats = end - begin
     if job.scales.numel() == 1 or not job.mode.has_scales:
-        # A row of any length: the shape of the matrix does not matter where there is one scale and there are no tiles.
-        rows = {} if job.mode.in_tiles else {"row_beats": end - begin, "channel_rows": 1}
-        return replace(job, beats=end - begin, scales=job.scales[:1], **rows)
+        one = replace(job, beats=beats, scales=job.scales[:1])
+        # Where there is one scale and there are no tiles, the shape of the matrix does not matter.
+        return one if job.mode.in_tiles else replace(one, row_beats=beats, channel_rows=1)
     group = job.row_beats * job.channel_rows
-    return replace(job, beats=end - begin, scales=job.scales[begin // group : -(-end // group)])
+    return replace(job, beats=beats, scales=job.scales[begin // group : -(-end // group)])
 
 
 def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
