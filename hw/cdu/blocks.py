@@ -9,15 +9,21 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment_buffer import AlignmentBuffer, Direction
+from cdu.block_decoder import BlockDecoder
+from cdu.block_encoder import BlockEncoder
+from cdu.collector import Collector
 from cdu.compressor import Compressor
+from cdu.control import Control
 from cdu.dct import Dct
 from cdu.decompressor import Decompressor
+from cdu.distributor import Distributor
+from cdu.gatherer import Gatherer
 from cdu.idct import Idct
 from cdu.inverse_sfpr import InverseSfpr
-from cdu.payload_decoder import PayloadDecoder
-from cdu.payload_encoder import PayloadEncoder
 from cdu.sfpr import Sfpr
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
+from cdu.splitter import Splitter
+from cdu.two_way_dct import TwoWayDct
 from cdu.unit import Cdu
 
 
@@ -26,22 +32,28 @@ def _only(config: CduConfig, mode: Mode) -> CduConfig:
     return config.override(modes=(mode.label,))
 
 
-#: Block by name. The coders come with the packer or unpacker that they need, and with no other coder.
+#: Block by name. The coders are built for their one mode.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
-    "alignment_buffer": lambda config: AlignmentBuffer(Direction.TO_BLOCKS),
-    "inverse_alignment_buffer": lambda config: AlignmentBuffer(Direction.TO_ROWS),
+    "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
+    "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
     "dct": Dct,
     "idct": Idct,
+    "two_way_dct": TwoWayDct,
     "shift_quantizer": ShiftQuantizer,
     "inverse_shift_quantizer": InverseShiftQuantizer,
-    "zvc_encoder": lambda config: PayloadEncoder(_only(config, Mode.SFPR_ZVC)),
-    "zvc_decoder": lambda config: PayloadDecoder(_only(config, Mode.SFPR_ZVC)),
-    "brc_encoder": lambda config: PayloadEncoder(_only(config, Mode.BRC)),
-    "brc_decoder": lambda config: PayloadDecoder(_only(config, Mode.BRC)),
+    "zvc_encoder": lambda config: BlockEncoder(_only(config, Mode.SFPR_ZVC)),
+    "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
+    "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
+    "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
+    "distributor": Distributor,
+    "gatherer": Gatherer,
+    "collector": Collector,
+    "splitter": Splitter,
     "compressor": Compressor,
     "decompressor": Decompressor,
+    "control": Control,
 }
 
 

@@ -40,7 +40,7 @@ class DctPass(wiring.Component):
     def __init__(self, input_bits: int, const_bits: int, shift: int, registered: bool = True) -> None:
         self.input_bits, self.const_bits, self.shift, self.registered = input_bits, const_bits, shift, registered
         self.latency = 2 if registered else 1
-        self.output_bits = _output_bits(input_bits, const_bits, shift)
+        self.output_bits = pass_output_bits(input_bits, const_bits, shift)
         super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
     def elaborate(self, platform: object) -> Module:
@@ -77,7 +77,7 @@ class DctPass(wiring.Component):
         return m
 
 
-def _output_bits(input_bits: int, const_bits: int, shift: int) -> int:
+def pass_output_bits(input_bits: int, const_bits: int, shift: int) -> int:
     """Width that holds every result of a pass over inputs of the full range of ``input_bits``."""
     least, most = -(1 << (input_bits - 1)), (1 << (input_bits - 1)) - 1
     half = (1 << shift) >> 1

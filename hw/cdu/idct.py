@@ -40,7 +40,7 @@ class IdctPass(wiring.Component):
 
     def __init__(self, input_bits: int, const_bits: int, shift: int, saturate_bits: int | None = None) -> None:
         self.input_bits, self.const_bits, self.shift = input_bits, const_bits, shift
-        self.output_bits = saturate_bits or _output_bits(input_bits, const_bits, shift)
+        self.output_bits = saturate_bits or pass_output_bits(input_bits, const_bits, shift)
         super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
     def elaborate(self, platform: object) -> Module:
@@ -79,7 +79,7 @@ class IdctPass(wiring.Component):
         return m
 
 
-def _output_bits(input_bits: int, const_bits: int, shift: int) -> int:
+def pass_output_bits(input_bits: int, const_bits: int, shift: int) -> int:
     """Width that holds every result of a pass over inputs of the full range of ``input_bits``."""
     matrix = basis(const_bits)
     gain = max(sum(abs(matrix[k][n]) for k in range(8)) for n in range(8))

@@ -42,12 +42,12 @@ class Ranged:
     def __lshift__(self, shift: int) -> Ranged:
         return Ranged(self.value << shift, self.low << shift, self.high << shift)
 
+    def __rshift__(self, shift: int) -> Ranged:
+        return Ranged(self.value >> shift, self.low >> shift, self.high >> shift)
+
     def round_half_up(self, shift: int) -> Ranged:
         """``floor(self / 2**shift + 1/2)``."""
-        if shift == 0:
-            return self
-        half = 1 << (shift - 1)
-        return Ranged((self.value + half) >> shift, (self.low + half) >> shift, (self.high + half) >> shift)
+        return (self + (1 << shift >> 1)) >> shift if shift else self
 
     def saturated(self, bits: int) -> Value:
         """The value as ``signed(bits)``, limited at both ends."""

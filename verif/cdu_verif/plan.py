@@ -23,6 +23,7 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "inverse_sfpr": _FORMATS,
     "dct": _SAMPLES,
     "idct": _SAMPLES,
+    "two_way_dct": _SAMPLES,
     "shift_quantizer": _ROUNDING,
     "compressor": [{}, {"value_format": "bf16", "cdus": 3}],
     "decompressor": [{}, {"value_format": "bf16", "cdus": 3}],
@@ -38,6 +39,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
     "sfpr": [{"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)],
     "dct": _PRECISIONS,
     "idct": _PRECISIONS,
+    "two_way_dct": _PRECISIONS,
     "compressor": [
         {"value_format": "fp16", "scale_bits": 11},
         {"scale_bits": 24, "rounding": "trunc"},

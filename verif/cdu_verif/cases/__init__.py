@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cdu_verif.cases.alignment_buffer import ALIGNMENT, INVERSE_ALIGNMENT
 from cdu_verif.cases.case import Case, Cases
-from cdu_verif.cases.dct import DCT, IDCT
+from cdu_verif.cases.dct import DCT, IDCT, TWO_WAY_DCT
 from cdu_verif.cases.payload import BRC_DECODER, BRC_ENCODER, ZVC_DECODER, ZVC_ENCODER
 from cdu_verif.cases.sfpr import INVERSE_SFPR, SFPR
 from cdu_verif.cases.shift_quantizer import INVERSE_SHIFT_QUANTIZER, SHIFT_QUANTIZER
@@ -19,6 +19,7 @@ CASES: Mapping[str, Cases] = {
     "inverse_alignment_buffer": INVERSE_ALIGNMENT,
     "dct": DCT,
     "idct": IDCT,
+    "two_way_dct": TWO_WAY_DCT,
     "shift_quantizer": SHIFT_QUANTIZER,
     "inverse_shift_quantizer": INVERSE_SHIFT_QUANTIZER,
     "zvc_encoder": ZVC_ENCODER,
