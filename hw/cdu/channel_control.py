@@ -34,9 +34,9 @@ class ChannelPorts(wiring.Signature):
     ``abort``
         High for a cycle: forget all jobs. ``job`` and ``scales`` lose their valid without a transfer.
     ``flush``
-        High together with ``abort``: throw away input up to TLAST.
+        High together with ``abort``: throw away the rest of packets that have begun, up to TLAST.
     ``flushing``
-        Input is being thrown away.
+        That is going on.
     ``job_done``
         High for a cycle when the last word of the oldest job has left.
     ``events``, ``keep_error``

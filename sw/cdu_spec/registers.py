@@ -266,7 +266,10 @@ CHANNEL = (
                 "forget all jobs and the scales in the queue; a packet in the middle of which the output stands is ended "
                 "with TLAST",
             ),
-            ("flush", "with abort: also throw away input up to and including the next TLAST"),
+            (
+                "flush",
+                "with abort: also throw away the rest, up to TLAST, of packets that have begun at the input and the scale port",
+            ),
             ("clear_counters", "set all counters to 0"),
         ),
     ),
@@ -277,7 +280,7 @@ CHANNEL = (
         "State of the channel.",
         (
             Field("busy", 0, 1, "a job was started and has not ended"),
-            Field("flushing", 1, 1, "input is being thrown away after a flush"),
+            Field("flushing", 1, 1, "the rest of a packet is being thrown away after a flush"),
             Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
             Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
             Field("queue_space", 16, JOB_QUEUE.bit_length(), "free places in the queue; at 0 START is refused", JOB_QUEUE),

@@ -1,0 +1,34 @@
+"""Reference driver of a unit: job queue, programming sequence, error recovery.
+
+It talks to a :class:`Device`, registers and streams in whatever form they are there: a simulation, compiled RTL, a board. It
+depends on cdu_spec only.
+
+    driver = Driver(device)
+    await driver.open()
+    packets = await driver.compress.run([job, ...])      # bytes of every job, in order
+
+Where a device never waits for an event loop, :func:`run` runs these coroutines from ordinary functions.
+"""
+
+from cdu_driver.device import BusError, Device
+from cdu_driver.driver import Driver
+from cdu_driver.errors import DriverError, JobLostError, JobRefusedError, RecoveryError, WrongUnitError
+from cdu_driver.job import Job
+from cdu_driver.queue import Counters, JobQueue, Result
+from cdu_driver.synchronous import run
+
+__all__ = [
+    "BusError",
+    "Counters",
+    "Device",
+    "Driver",
+    "DriverError",
+    "Job",
+    "JobLostError",
+    "JobQueue",
+    "JobRefusedError",
+    "RecoveryError",
+    "Result",
+    "WrongUnitError",
+    "run",
+]

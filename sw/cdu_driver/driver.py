@@ -1,0 +1,54 @@
+"""A whole unit."""
+
+from __future__ import annotations
+
+from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.registers import MAJOR, Channel, address, register
+
+from cdu_driver.device import Device
+from cdu_driver.errors import WrongUnitError
+from cdu_driver.queue import JobQueue
+
+
+class Driver:
+    """Both directions of a unit.
+
+    Parameters
+    ----------
+    device
+        The unit.
+    watchdog
+        Cycles without a transfer after which the unit gives up jobs under way, 0 for never. Waiting for memory counts.
+    scales_by_registers
+        Write scales to registers instead of sending them to the scale ports.
+
+    Attributes
+    ----------
+    compress, decompress
+        The :class:`JobQueue` of each direction. Both share the interrupt line; they may be used by two coroutines.
+    dtype, modes
+        Format of uncompressed values and modes that are built in, read from the unit by :meth:`open`.
+    """
+
+    def __init__(self, device: Device, *, watchdog: int = 0, scales_by_registers: bool = False) -> None:
+        self._device, self._watchdog = device, watchdog
+        self.compress, self.decompress = (
+            JobQueue(device, channel, scales_by_registers=scales_by_registers) for channel in Channel
+        )
+        self.dtype: Dtype | None = None
+        self.modes: frozenset[Mode] = frozenset()
+
+    async def open(self) -> None:
+        """Find out what the unit is and bring it to rest. Raises WrongUnitError when this driver does not know it."""
+        found = await self._device.read(address("ID"))
+        if found != register("ID").reset:
+            raise WrongUnitError(f"there is no unit: its ID reads {found:#010x}, not {register('ID').reset:#010x}")
+        major = register("VERSION").field("major").get(await self._device.read(address("VERSION")))
+        if major != MAJOR:
+            raise WrongUnitError(f"the register map has version {major}: this driver knows version {MAJOR}")
+        numbers = register("NUMBERS").unpack(await self._device.read(address("NUMBERS")))
+        self.dtype = Dtype(numbers["value_format"])
+        built = register("MODES").unpack(await self._device.read(address("MODES")))
+        self.modes = frozenset(mode for mode in Mode if built[mode.name.lower()])
+        for queue in (self.compress, self.decompress):
+            await queue.open(self.dtype, self._watchdog)

@@ -1,0 +1,54 @@
+"""What the driver raises: what happened, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cdu_spec.errors import UserError
+from cdu_spec.registers import ERROR_FLAGS
+
+#: What to do about each error.
+REMEDIES = {
+    "early_last": "give the port all values or bytes of the job before TLAST",
+    "late_last": "end the packet of a job with TLAST where the job ends",
+    "keep": "send full transfers, and a last one whose TKEEP is ones, then zeros",
+    "bad_job": "use a mode that MODES shows and counts that fit it",
+    "bad_length": "check where the payload was cut, and the shape of the tensor",
+    "queue_full": "wait until a job has ended",
+    "busy_write": "use the other shift table, or wait until its jobs have ended",
+    "nonfinite": "look for infinity and NaN in the tensor",
+    "scale_missing": "give one scale for every channel that begins in the job",
+    "scale_surplus": "give no more scales than channels begin in the job",
+    "scale_overflow": "wait for STATUS.scale_space, or use the scale port",
+    "timeout": "look which port does not move, or allow more cycles in WATCHDOG",
+    "aborted": "give the jobs to the queue again",
+}
+_MEANINGS = dict(ERROR_FLAGS)
+
+
+class DriverError(UserError):
+    """Base of everything that the driver raises."""
+
+
+class WrongUnitError(DriverError):
+    """There is no unit, or none that this driver knows."""
+
+
+class RecoveryError(DriverError):
+    """The channel does not come to rest."""
+
+
+class FlaggedError(DriverError):
+    """Bits of ERRORS were set; ``flags`` has their names."""
+
+    def __init__(self, what: str, flags: Iterable[str]) -> None:
+        self.flags = tuple(flags)
+        super().__init__(what + ": " + "; ".join(f"{flag}: {_MEANINGS[flag]} ({REMEDIES[flag]})" for flag in self.flags))
+
+
+class JobRefusedError(FlaggedError):
+    """The unit did not take a job; those before it go on."""
+
+
+class JobLostError(FlaggedError):
+    """Something was wrong with jobs under way. All of the channel are lost, the channel is ready for new ones."""

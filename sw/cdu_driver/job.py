@@ -1,0 +1,70 @@
+"""``Job``: one tensor, as the unit sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdu_spec.bitstream import MASK_BYTES, Dtype, Mode
+from cdu_spec.errors import UserError
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.registers import REGISTER_BITS
+
+_SCALE_BYTES = Dtype.FP32.bits // 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job with its data, in the terms of docs/bitstream.md, section 2.
+
+    Parameters
+    ----------
+    mode
+        What the payload holds.
+    beats, row_beats, channel_rows
+        Rows of 8 values of the whole job, padding included; the same per row of the matrix; matrix rows per scale.
+    data
+        Compression: ``beats`` rows of 8 values, little endian, in the order of the jobs. Decompression: the payload.
+    scales
+        Little-endian float32 numbers, one for every ``channel_rows`` rows; multipliers when compressing, reciprocals when
+        decompressing. Empty in modes without scales.
+    shifts
+        64 shifts (0..7) in the order of the payload; empty but in mode jpeg-act.
+
+    Raises UserError for what cannot be a job, whatever the unit.
+    """
+
+    mode: Mode
+    beats: int
+    row_beats: int
+    channel_rows: int
+    data: bytes | memoryview
+    scales: bytes | memoryview = b""
+    shifts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("beats", "row_beats", "channel_rows"):
+            value = getattr(self, name)
+            if not 1 <= value < 1 << REGISTER_BITS:
+                raise UserError(f"{name} = {value} is not allowed: use 1 to {(1 << REGISTER_BITS) - 1}")
+        whole = BLOCK_SIDE * self.row_beats if self.mode.in_tiles else BLOCK_SIDE if self.mode.has_zvc else 1
+        if self.beats % whole:
+            raise UserError(f"beats = {self.beats} is not allowed in mode {self.mode.label}: use a multiple of {whole}")
+        if self.mode.in_tiles and not (len(self.shifts) == BLOCK_VALUES and all(0 <= s < 1 << SHIFT_BITS for s in self.shifts)):
+            raise UserError(f"mode {self.mode.label} takes {BLOCK_VALUES} shifts from 0 to {(1 << SHIFT_BITS) - 1}")
+        if self.shifts and not self.mode.in_tiles:
+            raise UserError(f"mode {self.mode.label} takes no shifts: leave them out")
+        groups = -(-self.beats // (self.row_beats * self.channel_rows)) if self.mode.has_scales else 0
+        if memoryview(self.scales).nbytes != groups * _SCALE_BYTES:
+            raise UserError(
+                f"{memoryview(self.scales).nbytes} bytes of scales do not fit this job: it has {groups} of {_SCALE_BYTES} bytes"
+            )
+
+    @property
+    def most_payload_bytes(self) -> int:
+        """Length of the longest payload that the job can have, but in mode bypass, where it depends on the format."""
+        if self.mode.has_zvc:
+            return self.beats // BLOCK_SIDE * (MASK_BYTES + BLOCK_VALUES)
+        return self.beats if self.mode is Mode.BRC else self.beats * LANES
+
+    def __str__(self) -> str:
+        return f"job {self.mode.label} of {self.beats} beats"

@@ -1,0 +1,297 @@
+"""The job queue of one direction."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from struct import iter_unpack
+
+from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.errors import UserError
+from cdu_spec.geometry import LANES
+from cdu_spec.ports import PORTS
+from cdu_spec.registers import (
+    BANKS,
+    JOB_QUEUE,
+    REGISTER_BITS,
+    SHIFT_REGISTERS,
+    Channel,
+    address,
+    pack_shift_registers,
+    register,
+)
+
+from cdu_driver.device import Device
+from cdu_driver.errors import JobLostError, JobRefusedError, RecoveryError
+from cdu_driver.job import Job
+
+#: Jobs under way at the same time: one in the data path, the others in the queue of the unit.
+DEPTH = JOB_QUEUE + 1
+#: Errors of START, after which no job was queued.
+_REFUSALS = ("bad_job", "bad_length", "queue_full")
+#: Errors that do not spoil a job.
+_HARMLESS = ("nonfinite",)
+#: Reads of STATUS before a channel counts as not coming to rest.
+_PATIENCE = 10_000
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job gave: payload when compressing, values when decompressing.
+
+    ``nonfinite``: a value of this job, or of one that was under way with it, was infinite or NaN.
+    """
+
+    data: bytes | memoryview
+    nonfinite: bool
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a channel, as docs/registers.md describes them."""
+
+    jobs_done: int
+    cycles: int
+    values: int
+    bytes: int
+    input_stall: int
+    input_idle: int
+    output_stall: int
+
+    @property
+    def values_per_cycle(self) -> float:
+        """Values at the uncompressed port per busy cycle."""
+        return self.values / self.cycles if self.cycles else 0.0
+
+
+@dataclass
+class _UnderWay:
+    job: Job
+    bank: int
+    done: bool = False
+    nonfinite: bool = False
+
+
+class JobQueue:
+    """Jobs of one direction: :meth:`submit` them, :meth:`collect` their results in the same order, or :meth:`run` both.
+
+    Parameters
+    ----------
+    device
+        The unit.
+    channel
+        The direction.
+    scales_by_registers
+        Write scales to registers instead of sending them to the scale port.
+
+    Up to 3 jobs are under way: the next ones are programmed while one runs, so that the unit goes from one to the other without
+    a pause. A new shift table goes to the bank that no job under way uses.
+    """
+
+    def __init__(self, device: Device, channel: Channel, *, scales_by_registers: bool = False) -> None:
+        self.channel = channel
+        self._device, self._ports = device, PORTS[channel]
+        self._scales_by_registers = scales_by_registers
+        self._value_bytes = 0
+        self._jobs: deque[_UnderWay] = deque()
+        self._tables: list[tuple[int, ...] | None] = [None] * BANKS
+        self._written: dict[str, int] = {}
+        self._jobs_done = 0
+
+    async def open(self, dtype: Dtype, watchdog: int) -> None:
+        """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
+        self._value_bytes = dtype.bits // 8
+        self._tables = [None] * BANKS
+        self._written.clear()
+        await self.recover()
+        await self._write("ERROR_ENABLE", register("ERROR_ENABLE").reset)
+        await self._write("INTERRUPT_ENABLE", register("INTERRUPT_ENABLE").pack(job_done=1, error=1))
+        await self._write("WATCHDOG", watchdog)
+
+    @property
+    def under_way(self) -> int:
+        """Jobs that were submitted and not collected."""
+        return len(self._jobs)
+
+    async def run(self, jobs: Iterable[Job]) -> list[Result]:
+        """The results of jobs, which are kept flowing. Raises what :meth:`submit` and :meth:`collect` raise."""
+        results = []
+        for job in jobs:
+            if self.under_way == DEPTH:
+                results.append(await self.collect())
+            await self.submit(job)
+        while self.under_way:
+            results.append(await self.collect())
+        return results
+
+    async def submit(self, job: Job) -> None:
+        """Program a job and hand over its data; waits while too many are under way.
+
+        Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it, UserError
+        when the data do not have the length that the job says.
+        """
+        self._check_length(job)
+        while sum(not entry.done for entry in self._jobs) >= DEPTH or (bank := self._bank(job)) is None:
+            await self._wait()
+        if job.mode.in_tiles and self._tables[bank] != job.shifts:
+            values = pack_shift_registers(job.shifts)
+            for index in range(SHIFT_REGISTERS):
+                await self._device.write(address(f"SHIFTS{bank}", self.channel, index), values[index])
+            self._tables[bank] = job.shifts
+        await self._start(job, bank)
+        self._jobs.append(_UnderWay(job, bank))
+        await self._device.expect(self._ports.output, self._most_output_bytes(job))
+        await self._device.send(self._ports.input, job.data)
+        await self._give_scales(job)
+
+    async def collect(self) -> Result:
+        """The result of the oldest job; waits until it has ended. Raises JobLostError."""
+        if not self._jobs:
+            raise UserError("no job is under way: submit one first")
+        while not self._jobs[0].done:
+            await self._wait()
+        data = await self._device.receive(self._ports.output)
+        entry = self._jobs.popleft()
+        return Result(data, entry.nonfinite)
+
+    async def recover(self) -> None:
+        """Forget all jobs, whatever state the channel is in, and clear its errors and interrupts.
+
+        Raises RecoveryError when the source of the input stops in the middle of a packet and does not end it.
+        """
+        control = register("CONTROL")
+        for port in (self._ports.input, self._ports.scales):
+            await self._device.cancel(port)
+        await self._write("CONTROL", control.pack(abort=1, flush=1))
+        for _ in range(_PATIENCE):
+            status = register("STATUS").unpack(await self._read("STATUS"))
+            if not status["busy"] and not status["flushing"]:
+                break
+        else:
+            raise RecoveryError(
+                f"the {self.channel.value} channel waits for the rest of a packet: end it with TLAST at port "
+                f"{self._ports.input} or {self._ports.scales}, or reset the unit"
+            )
+        await self._device.cancel(self._ports.output)
+        self._jobs.clear()
+        await self._write("INTERRUPT_STATUS", await self._read("INTERRUPT_STATUS"))
+        await self._write("ERRORS", await self._read("ERRORS"))
+        self._jobs_done = await self._read("JOBS_DONE")
+
+    async def counters(self) -> Counters:
+        """The counters of the channel."""
+        wide = {}
+        for name in ("CYCLES", "VALUES", "BYTES"):
+            low = await self._read(f"{name}_LOW")
+            wide[name.lower()] = low | await self._read(f"{name}_HIGH") << REGISTER_BITS
+        narrow = {name.lower(): await self._read(name) for name in ("JOBS_DONE", "INPUT_STALL", "INPUT_IDLE", "OUTPUT_STALL")}
+        return Counters(**wide, **narrow)
+
+    async def clear_counters(self) -> None:
+        """Set all counters to 0. Raises UserError while jobs are under way."""
+        if self._jobs:
+            raise UserError("counters cannot be cleared while jobs are under way: collect them first")
+        await self._write("CONTROL", register("CONTROL").pack(clear_counters=1))
+        self._jobs_done = 0
+
+    async def _start(self, job: Job, bank: int) -> None:
+        """Write the registers of a job, those that change, and start it."""
+        values = {
+            "MODE": register("MODE").pack(mode=job.mode, bank=bank),
+            "BEATS": job.beats,
+            "ROW_BEATS": job.row_beats,
+            "CHANNEL_ROWS": job.channel_rows,
+        }
+        if self.channel is Channel.DECOMPRESS:
+            length = memoryview(job.data).nbytes
+            values |= {
+                "PAYLOAD_BYTES_LOW": length & ((1 << REGISTER_BITS) - 1),
+                "PAYLOAD_BYTES_HIGH": length >> REGISTER_BITS,
+            }
+        for name, value in values.items():
+            if self._written.get(name) != value:
+                await self._write(name, value)
+                self._written[name] = value
+        while not register("STATUS").field("queue_space").get(await self._read("STATUS")):
+            await self._look()
+        await self._write("CONTROL", register("CONTROL").pack(start=1))
+        flags = _flags(await self._read("ERRORS"))
+        refusals = [flag for flag in flags if flag in _REFUSALS]
+        if refusals:
+            await self._write("ERRORS", register("ERRORS").pack(**dict.fromkeys(refusals, 1)))
+            raise JobRefusedError(f"{job} was refused", refusals)
+
+    async def _give_scales(self, job: Job) -> None:
+        if not job.mode.has_scales:
+            return
+        if not self._scales_by_registers:
+            await self._device.send(self._ports.scales, job.scales)
+            return
+        scales = [scale for (scale,) in iter_unpack("<I", job.scales)]
+        space = 0
+        for number, scale in enumerate(scales, 1):
+            while not space:
+                space = register("STATUS").field("scale_space").get(await self._read("STATUS"))
+                if not space:
+                    await self._look()
+            await self._write("SCALE_LAST" if number == len(scales) else "SCALE", scale)
+            space -= 1
+
+    async def _wait(self) -> None:
+        """Wait for an interrupt, and see to it."""
+        await self._device.wait_interrupt()
+        await self._look()
+
+    async def _look(self) -> None:
+        """Note jobs that have ended. Raises JobLostError, after recovery, for an error that spoils jobs."""
+        reasons = await self._read("INTERRUPT_STATUS")
+        if reasons:
+            await self._write("INTERRUPT_STATUS", reasons)
+        errors = await self._read("ERRORS")
+        flags = _flags(errors)
+        jobs_done = await self._read("JOBS_DONE")
+        if errors:
+            await self._write("ERRORS", errors)
+        if spoiled := [flag for flag in flags if flag not in _HARMLESS]:
+            jobs = ", ".join(str(entry.job) for entry in self._jobs)
+            await self.recover()
+            raise JobLostError(f"lost in the {self.channel.value} channel: {jobs}", spoiled)
+        waiting = [entry for entry in self._jobs if not entry.done]
+        for entry in waiting if flags else ():
+            entry.nonfinite = True
+        for entry in waiting[: (jobs_done - self._jobs_done) % (1 << REGISTER_BITS)]:
+            entry.done = True
+        self._jobs_done = jobs_done
+
+    def _bank(self, job: Job) -> int | None:
+        """The bank for a job: one that has its table, or one that no job under way uses, or None."""
+        if not job.mode.in_tiles:
+            return 0
+        if job.shifts in self._tables:
+            return self._tables.index(job.shifts)
+        used = {entry.bank for entry in self._jobs if entry.job.mode.in_tiles and not entry.done}
+        return next((bank for bank in range(BANKS) if bank not in used), None)
+
+    def _check_length(self, job: Job) -> None:
+        length = memoryview(job.data).nbytes
+        if self.channel is Channel.COMPRESS and length != job.beats * LANES * self._value_bytes:
+            raise UserError(
+                f"{length} bytes are no {job.beats} beats of 8 values: give {job.beats * LANES * self._value_bytes} bytes"
+            )
+        if not length:
+            raise UserError("an empty payload cannot be decompressed: give its bytes")
+
+    def _most_output_bytes(self, job: Job) -> int:
+        values = job.beats * LANES * self._value_bytes
+        return values if self.channel is Channel.DECOMPRESS or job.mode is Mode.BYPASS else job.most_payload_bytes
+
+    async def _read(self, name: str) -> int:
+        return await self._device.read(address(name, self.channel))
+
+    async def _write(self, name: str, value: int) -> None:
+        await self._device.write(address(name, self.channel), value)
+
+
+def _flags(errors: int) -> list[str]:
+    return [name for name, bit in register("ERRORS").unpack(errors).items() if bit]

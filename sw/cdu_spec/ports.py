@@ -1,0 +1,27 @@
+"""Names of the AXI4-Stream ports of a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdu_spec.registers import Channel
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of one direction, by the prefix of their signals (``s_axis`` of ``s_axis_tdata``)."""
+
+    input: str
+    scales: str
+    output: str
+
+
+#: Compression takes values and float32 multipliers k and gives payload; decompression takes payload and float32 reciprocals r
+#: and gives values.
+PORTS: Mapping[Channel, Ports] = {
+    Channel.COMPRESS: Ports("s_axis", "s_axis_scale", "m_axis"),
+    Channel.DECOMPRESS: Ports("s_axis_packed", "s_axis_reciprocal", "m_axis_values"),
+}
+#: Prefix of the AXI4-Lite port of the registers.
+REGISTER_PORT = "s_axil"
