@@ -1,0 +1,1 @@
+"""Formal proofs about the generated Verilog: stream rules, order, arithmetic, widths, progress."""

@@ -1,0 +1,220 @@
+"""Exact ranges of integer data paths, read from the netlist.
+
+Every word of a path that only adds, subtracts, negates and shifts is an affine form of the inputs, with exact rational
+coefficients. Where low bits are cut off, the form gets one more symbol: the part that is lost. The range of a form over
+independent symbols is exact, so a word that is as wide as the range of its form cannot overflow, whatever the inputs; and
+the coefficients themselves say which linear map the netlist is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+#: A bit of Yosys's JSON: the number of a net, or "0", "1", "x".
+Bit = int | str
+
+
+class AnalysisError(Exception):
+    """A word that may overflow, or logic that is no affine data path."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """An independent integer between two bounds: an input, or the part that a right shift loses."""
+
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Form:
+    """``constant + sum(coefficient * symbol)``."""
+
+    constant: Fraction
+    terms: Mapping[Symbol, Fraction] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, symbol: Symbol) -> Form:
+        """The form of a single symbol."""
+        return cls(Fraction(0), {symbol: Fraction(1)})
+
+    def __add__(self, other: Form) -> Form:
+        terms = dict(self.terms)
+        for symbol, coefficient in other.terms.items():
+            terms[symbol] = terms.get(symbol, Fraction(0)) + coefficient
+        return Form(self.constant + other.constant, {symbol: value for symbol, value in terms.items() if value})
+
+    def __mul__(self, factor: Fraction | int) -> Form:
+        if not factor:
+            return Form(Fraction(0))
+        return Form(self.constant * factor, {symbol: value * factor for symbol, value in self.terms.items()})
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Least and greatest value."""
+        ends = [(value * symbol.low, value * symbol.high) for symbol, value in self.terms.items()]
+        return self.constant + sum(map(min, ends)), self.constant + sum(map(max, ends))
+
+
+@dataclass(frozen=True)
+class Floored:
+    """``floor(numerator / 2**shift)``: what a right shift makes of a form."""
+
+    numerator: Form
+    shift: int
+
+
+@dataclass(frozen=True)
+class Word:
+    """An integer in the path.
+
+    Parameters
+    ----------
+    form
+        Its form.
+    low, high
+        Its range.
+    stage
+        Registers that it has passed.
+    floored
+        What it was shifted from, if it was.
+    """
+
+    form: Form
+    low: int
+    high: int
+    stage: int = 0
+    floored: Floored | None = None
+
+    @classmethod
+    def of(cls, form: Form, low: int, high: int, stage: int = 0) -> Word:
+        """A word with a range from its operands, tightened to that of its form, which knows how they depend on each other."""
+        least, most = form.range
+        return cls(form, max(low, ceil(least)), min(high, floor(most)), stage)
+
+    def __add__(self, other: Word) -> Word:
+        return Word.of(self.form + other.form, self.low + other.low, self.high + other.high, max(self.stage, other.stage))
+
+    def __neg__(self) -> Word:
+        return Word.of(self.form * -1, -self.high, -self.low, self.stage)
+
+    def __lshift__(self, places: int) -> Word:
+        return Word.of(self.form * (1 << places), self.low << places, self.high << places, self.stage)
+
+    def floor(self, places: int, lost: str) -> Word:
+        """Without the lowest bits; ``lost`` names the symbol for them."""
+        rest = Symbol(lost, 0, (1 << places) - 1)
+        form = (self.form + Form.of(rest) * -1) * Fraction(1, 1 << places)
+        return Word(form, self.low >> places, self.high >> places, self.stage, Floored(self.form, places))
+
+    def delayed(self) -> Word:
+        """After a register."""
+        return replace(self, stage=self.stage + 1)
+
+
+class DataPath:
+    """The words of one module, computed from forms of its inputs.
+
+    Parameters
+    ----------
+    module
+        A module of Yosys's JSON after ``proc; opt_dff``, without submodules in the path.
+    inputs
+        For each input the bits of its net (least significant first, two's complement) and its value.
+    name
+        Begins the names of the symbols for lost bits, which are the same only where path and name are.
+    """
+
+    def __init__(self, module: Mapping[str, Any], inputs: Sequence[tuple[Sequence[Bit], Word]], name: str = "") -> None:
+        self._name = name
+        self._cuts: dict[tuple[tuple[Bit, ...], int], Word] = {}
+        self._words: dict[tuple[Bit, ...], Word] = {}
+        self._place: dict[Bit, tuple[tuple[Bit, ...], int]] = {}
+        self._drivers: dict[Bit, Mapping[str, Any]] = {}
+        for cell in module["cells"].values():
+            for port, direction in cell["port_directions"].items():
+                if direction == "output":
+                    self._drivers.update(dict.fromkeys(cell["connections"][port], cell))
+        for bits, word in inputs:
+            self._store(tuple(bits), replace(word, stage=0))
+            self.read(bits)
+
+    def read(self, bits: Sequence[Bit], signed: bool = True) -> Word:
+        """The number that some bits hold.
+
+        Raises AnalysisError when the number does not fit them, or is not affine in the inputs.
+        """
+        rest = list(bits)
+        zeros = 0
+        while rest and rest[0] == "0":
+            rest.pop(0)
+            zeros += 1
+        if all(isinstance(bit, str) for bit in rest):
+            value = _constant(rest, signed) << zeros
+            return Word(Form(Fraction(value)), value, value)
+        word = self._run(rest, signed)
+        return word << zeros if zeros else word
+
+    def _run(self, bits: list[Bit], signed: bool) -> Word:
+        """Bits that follow each other in one word, with an extension by zeros or by the sign."""
+        first = bits[0]
+        if first not in self._place:
+            self._compute(first)
+        source, start = self._place[first]
+        count = 1
+        while count < len(bits) and start + count < len(source) and bits[count] == source[start + count]:
+            count += 1
+        extension = set(bits[count:])
+        if extension == {"0"}:
+            signed = False
+        elif extension and (extension != {bits[count - 1]} or not signed):
+            raise AnalysisError(f"bits {bits} are no number of one word")
+        word = self._shifted(source, start)
+        least, most = (-(1 << (count - 1)), (1 << (count - 1)) - 1) if signed else (0, (1 << count) - 1)
+        if word.low < least or word.high > most:
+            raise AnalysisError(f"values from {word.low} to {word.high} in {count} bits, which hold {least} to {most}")
+        return word
+
+    def _shifted(self, source: tuple[Bit, ...], places: int) -> Word:
+        if not places:
+            return self._words[source]
+        if (source, places) not in self._cuts:
+            self._cuts[source, places] = self._words[source].floor(places, f"{self._name}lost{len(self._cuts)}")
+        return self._cuts[source, places]
+
+    def _compute(self, bit: Bit) -> None:
+        cell = self._drivers.get(bit)
+        if cell is None:
+            raise AnalysisError(f"net {bit} is neither an input of the path nor driven")
+        kind, wires = cell["type"], cell["connections"]
+
+        def operand(port: str) -> Word:
+            return self.read(wires[port], bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2)))
+
+        if kind in ("$add", "$sub"):
+            a, b = operand("A"), operand("B")
+            if a.form.terms and b.form.terms and a.stage != b.stage:
+                raise AnalysisError(f"words of stages {a.stage} and {b.stage} meet")
+            result, port = a + (b if kind == "$add" else -b), "Y"
+        elif kind in ("$neg", "$pos"):
+            a = operand("A")
+            result, port = -a if kind == "$neg" else a, "Y"
+        elif kind in ("$dff", "$dffe"):
+            result, port = self.read(wires["D"]).delayed(), "Q"
+        else:
+            raise AnalysisError(f"a {kind} is no affine operation")
+        self._store(tuple(wires[port]), result)
+
+    def _store(self, bits: tuple[Bit, ...], word: Word) -> None:
+        self._words[bits] = word
+        self._place.update({bit: (bits, place) for place, bit in enumerate(bits)})
+
+
+def _constant(bits: Sequence[Bit], signed: bool) -> int:
+    value = sum(1 << place for place, bit in enumerate(bits) if bit == "1")
+    return value - (1 << len(bits)) if signed and bits and bits[-1] == "1" else value

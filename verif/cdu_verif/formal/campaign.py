@@ -1,0 +1,132 @@
+"""``cdu formal``: proofs side by side, and the reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.errors import UserError
+from cdu_spec.files import write_whole
+
+from cdu_verif import results
+from cdu_verif.formal.proof import Property, Verdict, prove
+from cdu_verif.results import FAILED, PASSED, TestResult
+
+#: Marks of the part of a page that :func:`put_table` writes.
+TABLE_BEGIN, TABLE_END = "<!-- proofs: begin -->", "<!-- proofs: end -->"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A property with its verdict and the seconds it took."""
+
+    what: Property
+    verdict: Verdict
+    seconds: float
+
+
+def run(
+    planned: Sequence[Property], folder: Path, notify: Callable[[Proof], None] | None = None, workers: int | None = None
+) -> list[Proof]:
+    """Prove everything, in ``folder/proofs``, as many at a time as there are processors; in the order of ``planned``."""
+
+    def one(what: Property) -> Proof:
+        place = folder / "proofs" / _file_name(what.label)
+        shutil.rmtree(place, ignore_errors=True)
+        begin = time.monotonic()
+        proof = Proof(what, prove(what, place), time.monotonic() - begin)
+        if notify:
+            notify(proof)
+        return proof
+
+    # The solvers are processes of their own, so threads suffice.
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        return list(pool.map(one, planned))
+
+
+def write(folder: Path, proofs: Sequence[Proof], command: str) -> dict[str, Any]:
+    """Write report.md, report.json and results.xml (JUnit); returns the content of report.json."""
+    failures = [proof for proof in proofs if not proof.verdict.proven]
+    lines = ["# Proofs", "", f"Command: `{command}`", ""]
+    lines += [f"**{len(proofs)} properties: {len(proofs) - len(failures)} proven, {len(failures)} not.**", ""]
+    for proof in failures:
+        lines += [f"- {proof.what.label}: {_explained(proof.verdict)}"]
+    lines += ["", table(proofs)]
+    content = {
+        "tests": len(proofs),
+        "failures": len(failures),
+        "command": command,
+        "proofs": [
+            {
+                "block": proof.what.block,
+                "property": proof.what.name,
+                "statement": proof.what.statement,
+                "engine": proof.what.method.engine,
+                "reach": proof.what.method.reach,
+                "proven": proof.verdict.proven,
+                "message": proof.verdict.message,
+                "trace": str(proof.verdict.trace) if proof.verdict.trace else None,
+                "seconds": round(proof.seconds, 1),
+            }
+            for proof in proofs
+        ],
+    }
+    tests = [
+        TestResult(
+            proof.what.block,
+            proof.what.name,
+            PASSED if proof.verdict.proven else FAILED,
+            0,
+            proof.seconds,
+            "" if proof.verdict.proven else _explained(proof.verdict),
+            repeat=command,
+        )
+        for proof in proofs
+    ]
+    write_whole(folder / "results.xml", results.junit(tests))
+    write_whole(folder / "report.md", "\n".join(lines))
+    write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
+    return content
+
+
+def table(proofs: Sequence[Proof]) -> str:
+    """All proofs as a table in Markdown."""
+    lines = ["| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|"]
+    for proof in proofs:
+        what, method = proof.what, proof.what.method
+        reach = method.reach if method.reach == "unbounded" else f"within {method.reach} from reset"
+        result = "proven" if proof.verdict.proven else "NOT PROVEN"
+        cells = (what.block, what.name, what.statement, method.engine, reach, f"{proof.seconds:.0f}", result)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def put_table(page: Path, proofs: Sequence[Proof], command: str) -> None:
+    """Write the table between the marks of a page.
+
+    Raises UserError when the page or its marks are missing.
+    """
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {page}: {error.strerror}") from None
+    before, begin, rest = text.partition(TABLE_BEGIN)
+    _, end, after = rest.partition(TABLE_END)
+    if not (begin and end):
+        raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
+    write_whole(page, f"{before}{TABLE_BEGIN}\n`{command}`\n\n{table(proofs)}{TABLE_END}{after}")
+
+
+def _explained(verdict: Verdict) -> str:
+    return f"{verdict.message}; waveform: {verdict.trace}" if verdict.trace else verdict.message
+
+
+def _file_name(label: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "_-" else "." for letter in label)

@@ -1,0 +1,144 @@
+"""Which properties of which blocks are proven, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+from cdu.blocks import BLOCKS
+from cdu.transposer import Transposer
+from cdu_spec.bitstream import Dtype
+from cdu_spec.config import CduConfig, ConfigError
+
+from cdu_verif.formal import device, order, progress, quantizers, sfpr, stream_rules
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.netlist import Selection
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.solver import BOUNDED, COVER, INDUCTION, REACHABILITY, Sby
+from cdu_verif.formal.transforms import TransformWidths
+
+#: Parts of blocks that have properties of their own.
+PARTS = ("transposer",)
+#: Cycles from reset in which every output of a block can offer something; units that need more are left to the benches.
+_FIRST_OUTPUT = {"alignment_buffer": 80, "inverse_alignment_buffer": 80}
+_SOON = 24
+_TOO_LATE = ("compressor", "decompressor", "array")
+
+block_device = cache(device.of_block)
+
+
+def names() -> tuple[str, ...]:
+    """What ``--block`` takes."""
+    return (*BLOCKS, *PARTS)
+
+
+def properties(config: CduConfig, blocks: Sequence[str] = (), name: str | None = None) -> list[Property]:
+    """Properties of the named blocks (all when none is named), or those of them that are called ``name``.
+
+    Raises ConfigError for unknown names.
+    """
+    for block in blocks:
+        if block not in names():
+            raise ConfigError(f"unknown block {block!r}: use {', '.join(names())}")
+    found = [one for block in blocks or names() for one in _of(block, config)]
+    if name is None:
+        return found
+    chosen = [one for one in found if one.name == name]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(one.name for one in found))
+        raise ConfigError(f"unknown property {name!r}: use {known}")
+    return chosen
+
+
+def _of(block: str, config: CduConfig) -> list[Property]:
+    return [*(_streams(block, config) if block in BLOCKS else ()), *_own(block, config)]
+
+
+def _streams(block: str, config: CduConfig) -> list[Property]:
+    make = partial(block_device, block, config)
+    rules = [
+        Property(
+            block,
+            "hold",
+            "Valid and payload of every output hold until the transfer.",
+            make,
+            Sby(INDUCTION, 2, stream_rules.stream_harness),
+        ),
+        Property(
+            block,
+            "independence",
+            "No path without a register leads from ready of an output to its valid.",
+            make,
+            Selection(stream_rules.independence_script),
+        ),
+    ]
+    if block not in _TOO_LATE:
+        depth = _FIRST_OUTPUT.get(block, _SOON)
+        search = Sby(COVER, depth, stream_rules.stream_harness)
+        statement = "Every output gets valid, and waits, though its ready has never been high."
+        rules.append(Property(block, "unasked", statement, make, search))
+    return rules
+
+
+def _own(block: str, config: CduConfig) -> list[Property]:
+    make = partial(block_device, block, config)
+    match block:
+        case "transposer":
+            narrow = cache(lambda: device.of_component(Transposer(1), "transposer", config))
+            return [
+                Property(
+                    "transposer[width=1]",
+                    "order",
+                    "Every value leaves once, at its transposed place: none is lost, doubled or put in another order.",
+                    narrow,
+                    Sby(REACHABILITY, 0, partial(order.transposer_harness, width=1)),
+                ),
+                *(
+                    Property(
+                        "transposer[width=1]",
+                        f"progress_{end}",
+                        f"With input offered and output accepted, {end} transfers at least every 9 cycles.",
+                        narrow,
+                        Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=end)),
+                    )
+                    for end in ("i", "o")
+                ),
+            ]
+        case "sfpr":
+            # The format whose proof is quick enough for all inputs; the others differ in widths only.
+            exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)
+            statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
+            label = f"sfpr[value_format={exact.value_format},scale_bits={exact.scale_bits}]"
+            made = partial(block_device, block, exact)
+            steady, stalled = (partial(sfpr.arithmetic_harness, exact, stalls=stalls) for stalls in (False, True))
+            return [
+                Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, 4, steady)),
+                Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, 7, stalled)),
+            ]
+        case "shift_quantizer" | "inverse_shift_quantizer":
+            inverse = block == "inverse_shift_quantizer"
+            statement = "c = sat12(q * 2**shift)" if inverse else f"q = sat8(round(c / 2**shift)), {config.rounding}"
+            text = partial(quantizers.quantizer_harness, config, inverse=inverse)
+            return [
+                Property(
+                    block, "arithmetic", f"{statement}, for all inputs, shifts and stalls.", make, Sby(REACHABILITY, 0, text)
+                )
+            ]
+        case "dct" | "idct":
+            statement = (
+                "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
+            )
+            return [
+                Property(
+                    block if bits == config.sample_bits else f"{block}[sample_bits={bits}]",
+                    "widths",
+                    statement,
+                    partial(block_device, block, config.override(sample_bits=bits)),
+                    TransformWidths(config.override(sample_bits=bits), block == "idct"),
+                )
+                for bits in (8, 9)
+            ]
+    return []
+
+
+__all__ = ["PARTS", "Device", "block_device", "names", "properties"]

@@ -1,0 +1,107 @@
+"""The device under proof, and the Verilog module that surrounds it with free inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.lib.wiring import Component
+from cdu import generator
+from cdu.manifest import manifest
+from cdu.verilog import convert
+from cdu_spec.config import CduConfig
+
+#: Name of the module that holds the device and its checkers.
+HARNESS = "harness"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One stream port of a device."""
+
+    name: str
+    received: bool  #: the device is the receiver
+    width: int  #: bits of the payload
+    roles: tuple[str, ...]  #: of ``payload``, ``valid``, ``ready``, those that are ports
+
+    def signal(self, role: str) -> str:
+        """Verilog expression for a role; a stream that is always valid or always ready has no port for that."""
+        return f"{self.name}__{role}" if role in self.roles else "1'b1"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A delivered Verilog file with its ports.
+
+    Parameters
+    ----------
+    name
+        Name of the Verilog top.
+    verilog
+        The text that ``cdu generate`` writes.
+    ports
+        ``ports`` of the manifest.
+    """
+
+    name: str
+    verilog: str
+    ports: tuple[Mapping[str, Any], ...]
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """All stream ports, as the manifest tells them."""
+        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for port in self.ports:
+            if "stream" in port:
+                found.setdefault(port["stream"]["name"], {})[port["stream"]["role"]] = port
+        return tuple(
+            Stream(
+                name,
+                next(iter(ports.values()))["stream"]["direction"] == "input",
+                ports["payload"]["width"] if "payload" in ports else 0,
+                tuple(ports),
+            )
+            for name, ports in found.items()
+        )
+
+
+def of_block(block: str, config: CduConfig) -> Device:
+    """A block by name, as ``cdu generate --block`` delivers it."""
+    made = generator.generate(config, block)
+    return Device(made.name, made.verilog, tuple(made.manifest["ports"]))
+
+
+def of_component(component: Component, name: str, config: CduConfig) -> Device:
+    """A component that is part of a block, written by the same generator."""
+    text = convert(component, name, config)
+    return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
+
+
+def harness(device: Device, body: str = "", driven: Iterable[str] = (), resets: bool = True) -> str:
+    """Verilog text of the harness.
+
+    Every input of the device is free in every cycle, every port a wire of its own name. All registers of the device begin
+    with any content; ``rst`` is high in the first cycle and, with ``resets``, in any later ones.
+
+    Parameters
+    ----------
+    device
+        What is surrounded.
+    body
+        Verilog of the checkers and assumptions.
+    driven
+        Inputs that ``body`` declares and drives itself.
+    resets
+        Whether a reset may come at any time.
+    """
+    own = {"clk", "rst", *driven}
+    lines = [f"module {HARNESS} (input clk);", "  reg started = 0;", "  always @(posedge clk) started <= 1;"]
+    lines += ["  (* anyseq *) wire reset;", "  wire rst = !started | reset;"] if resets else ["  wire rst = !started;"]
+    for port in device.ports:
+        if port["name"] not in own and port["width"]:
+            free = "(* anyseq *) " if port["direction"] == "input" else ""
+            lines.append(f"  {free}wire [{port['width'] - 1}:0] {port['name']};")
+    connections = ", ".join(f".{port['name']}({port['name']})" for port in device.ports if port["width"])
+    lines += [f"  {device.name} dut ({connections});", body.rstrip(), "endmodule", ""]
+    return "\n".join(lines)

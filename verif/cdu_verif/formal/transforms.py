@@ -1,0 +1,109 @@
+"""DCT and inverse DCT: no word overflows, and each pass is the integer matrix of the specification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from cdu import yosys
+from cdu_spec.config import CduConfig
+from cdu_spec.dct import POINTS, basis, pass_shifts
+
+from cdu_verif.formal.affine import AnalysisError, DataPath, Floored, Form, Symbol, Word
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.proof import UNBOUNDED, Verdict
+
+_SCRIPT = """\
+read_verilog {name}.v
+hierarchy -check -top {name}
+proc
+opt_expr
+opt_clean
+opt_dff -nosdff
+opt_clean
+write_json {name}.netlist.json
+"""
+
+
+@dataclass(frozen=True)
+class TransformWidths:
+    """Both passes of a transform, read from the netlist.
+
+    Each pass computes ``floor((matrix @ x + half) / 2**shift)`` for all inputs that its ports can hold, before saturation.
+    Both together, for all samples (coefficients), stay within the widths of all words of the second pass and of the output.
+    """
+
+    config: CduConfig
+    inverse: bool
+    engine = "exact ranges of the netlist"
+    reach = UNBOUNDED
+
+    def prove(self, device: Device, folder: Path) -> Verdict:
+        """Analyse the passes of the device."""
+        yosys.run(_SCRIPT.format(name=device.name), folder, yosys.engine(yosys.GENERATOR))
+        modules = json.loads((folder / f"{device.name}.netlist.json").read_text(encoding="utf-8"))["modules"]
+        names = ("columns", "rows") if self.inverse else ("rows", "columns")
+        shifts = pass_shifts(self.config.const_bits, self.config.pass1_bits)
+        passes = [_Pass(modules[f"{device.name}__{name}"]) for name in names]
+        try:
+            for one, name, shift in zip(passes, names, shifts, strict=True):
+                self._check_matrix(one, name, shift)
+            self._check_both(passes)
+        except AnalysisError as error:
+            return Verdict(False, str(error))
+        return Verdict(True)
+
+    def _check_matrix(self, one: _Pass, name: str, shift: int) -> None:
+        matrix = basis(self.config.const_bits)
+        x = [one.symbol(f"x{n}") for n in range(POINTS)]
+        half = Fraction(1 << shift, 2)
+        results = one.results([_input(symbol) for symbol in x], name)
+        for k, result in enumerate(results):
+            row = [matrix[n][k] if self.inverse else matrix[k][n] for n in range(POINTS)]
+            numerator = Form(half, {symbol: Fraction(entry) for symbol, entry in zip(x, row, strict=True)})
+            if result.floored != Floored(numerator, shift):
+                raise AnalysisError(f"result {k} of the pass over {name} is not that of the matrix")
+        if len({result.stage for result in results}) > 1:
+            raise AnalysisError(f"results of the pass over {name} come at different times")
+
+    def _check_both(self, passes: Sequence[_Pass]) -> None:
+        first, second = passes
+        lines = range(POINTS)
+        between = [first.results([_input(first.symbol(f"x{line}_{n}")) for n in lines], f"{line}") for line in lines]
+        for k in lines:
+            second.results([between[line][k] for line in lines], f"second{k}")
+
+
+def _input(symbol: Symbol) -> Word:
+    return Word(Form.of(symbol), symbol.low, symbol.high)
+
+
+class _Pass:
+    """One pass as a module of Yosys's JSON."""
+
+    def __init__(self, module: dict[str, Any]) -> None:
+        self._module = module
+        bits = module["ports"]["i__payload"]["bits"]
+        self._lane_bits = len(bits) // POINTS
+        self._inputs = [bits[n * self._lane_bits : (n + 1) * self._lane_bits] for n in range(POINTS)]
+
+    def symbol(self, name: str) -> Symbol:
+        """A symbol with the range of an input of this pass."""
+        return Symbol(name, -(1 << (self._lane_bits - 1)), (1 << (self._lane_bits - 1)) - 1)
+
+    def results(self, inputs: Sequence[Word], name: str) -> list[Word]:
+        """The results before saturation; AnalysisError when a word on the way may overflow."""
+        path = DataPath(self._module, list(zip(self._inputs, inputs, strict=True)), name)
+        return [path.read(bits) for bits in self._outputs()]
+
+    def _outputs(self) -> list[list[Any]]:
+        nets = self._module["netnames"]
+        if "rounded0" in nets:  # what a saturation follows
+            return [nets[f"rounded{n}"]["bits"] for n in range(POINTS)]
+        bits = self._module["ports"]["o__payload"]["bits"]
+        size = len(bits) // POINTS
+        return [bits[n * size : (n + 1) * size] for n in range(POINTS)]
