@@ -128,8 +128,8 @@ class JobQueue:
     async def submit(self, job: Job) -> None:
         """Program a job and hand over its data; waits while too many are under way.
 
-        Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it, UserError
-        when the data do not have the length that the job says.
+        Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it,
+        UserError when the data do not have the length that the job says.
         """
         self._check_length(job)
         while sum(not entry.done for entry in self._jobs) >= DEPTH or (bank := self._bank(job)) is None:

@@ -97,10 +97,12 @@ def c_header() -> str:
     """
     lines = [
         "/* Registers of a compression/decompression unit. Offsets are in bytes. The registers of a channel are relative to",
-        " * CDU_COMPRESS or CDU_DECOMPRESS. A flag is its mask; of another field FIELD_MASK is the mask, and",
-        " * FIELD(value) moves a value there. */",
+        " * CDU_COMPRESS or CDU_DECOMPRESS. A flag is its mask; of another field FIELD_MASK is the mask,",
+        " * FIELD(value) moves a value there, FIELD_GET(register) gets it from there. */",
         "#ifndef CDU_REGISTERS_H",
         "#define CDU_REGISTERS_H",
+        "",
+        "#include <stdint.h>",
         "",
         *(_define(f"CDU_{channel.name}", f"{channel.base:#05x}u") for channel in Channel),
         "",
@@ -160,6 +162,8 @@ def _definitions(prefix: str, register: Register) -> Iterator[str]:
         yield f"#define {name}(index) ({register.offset:#05x}u + {REGISTER_BYTES}u * (index))"
     else:
         yield _define(name, f"{register.offset:#05x}u")
+    if register.reset:
+        yield _define(f"{name}_RESET", f"{register.reset:#010x}u")
     # The elements of arrays are made by loops
     for part in register.fields if register.count == 1 and not register.is_number else ():
         field = f"{name}_{_c_name(part.name)}"
@@ -167,7 +171,8 @@ def _definitions(prefix: str, register: Register) -> Iterator[str]:
             yield _define(field, f"{part.mask:#010x}u")
         else:
             yield _define(f"{field}_MASK", f"{part.mask:#010x}u")
-            yield f"#define {field}(value) (((value) << {part.low}) & {part.mask:#010x}u)"
+            yield f"#define {field}(value) (((uint32_t)(value) << {part.low}) & {part.mask:#010x}u)"
+            yield f"#define {field}_GET(register) (((uint32_t)(register) & {part.mask:#010x}u) >> {part.low})"
         for value, number in part.values.items():
             yield _define(f"{field}_{_c_name(value)}", f"{number}u")
     yield ""

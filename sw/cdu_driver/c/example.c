@@ -1,0 +1,115 @@
+/*
+ * Compresses a tensor in mode jpeg-act: programs the job, waits for its end, recovers from errors.
+ *
+ * tiny.h holds the registers; `cdu generate --config tiny` writes it. The three functions below belong to the platform, as do
+ * the DMA engines that feed s_axis and empty m_axis: start them between cdu_start() and cdu_finish().
+ */
+#include "tiny.h"
+
+uint32_t cdu_read(uint32_t address);
+void cdu_write(uint32_t address, uint32_t value);
+void cdu_wait_interrupt(void); /* returns when the interrupt line is high */
+
+enum cdu_result {
+    CDU_OK,
+    CDU_NO_UNIT,  /* no unit, another version, or one without mode jpeg-act */
+    CDU_NO_SPACE, /* the queue is full, or jobs under way use the shift table */
+    CDU_REFUSED,  /* the counts do not fit together */
+    CDU_LOST      /* an error in the data, or a timeout: start the job again */
+};
+
+struct cdu_job {
+    uint32_t beats, row_beats, channel_rows; /* docs/bitstream.md, section 2 */
+    uint32_t bank;                           /* shift table, 0 or 1 */
+    uint8_t shifts[64];                      /* 0..7, in the order of the payload */
+};
+
+static uint32_t channel_read(uint32_t offset)
+{
+    return cdu_read(CDU_COMPRESS + offset);
+}
+
+static void channel_write(uint32_t offset, uint32_t value)
+{
+    cdu_write(CDU_COMPRESS + offset, value);
+}
+
+enum cdu_result cdu_open(uint32_t watchdog_cycles)
+{
+    if (cdu_read(CDU_ID) != CDU_ID_RESET
+        || CDU_VERSION_MAJOR_GET(cdu_read(CDU_VERSION)) != CDU_VERSION_MAJOR_GET(CDU_VERSION_RESET))
+        return CDU_NO_UNIT;
+    if (!(cdu_read(CDU_MODES) & CDU_MODES_JPEG_ACT))
+        return CDU_NO_UNIT;
+    channel_write(CDU_CHANNEL_WATCHDOG, watchdog_cycles);
+    channel_write(CDU_CHANNEL_INTERRUPT_ENABLE,
+                  CDU_CHANNEL_INTERRUPT_ENABLE_JOB_DONE | CDU_CHANNEL_INTERRUPT_ENABLE_ERROR);
+    return CDU_OK;
+}
+
+/* Queues a job; a job may be under way already. */
+enum cdu_result cdu_start(const struct cdu_job *job)
+{
+    const uint32_t refusals = CDU_CHANNEL_ERRORS_BAD_JOB | CDU_CHANNEL_ERRORS_QUEUE_FULL | CDU_CHANNEL_ERRORS_BUSY_WRITE;
+    const uint32_t status = channel_read(CDU_CHANNEL_STATUS);
+    uint32_t errors;
+    unsigned entry;
+
+    if (!CDU_CHANNEL_STATUS_QUEUE_SPACE_GET(status) || CDU_CHANNEL_STATUS_BANK_BUSY_GET(status) >> job->bank & 1u)
+        return CDU_NO_SPACE;
+    for (entry = 0; entry < 64; entry += 8) {
+        uint32_t word = 0;
+        unsigned place;
+        for (place = 0; place < 8; place++)
+            word |= (uint32_t)job->shifts[entry + place] << (4 * place);
+        channel_write(job->bank ? CDU_CHANNEL_SHIFTS1(entry / 8) : CDU_CHANNEL_SHIFTS0(entry / 8), word);
+    }
+    channel_write(CDU_CHANNEL_MODE,
+                  CDU_CHANNEL_MODE_MODE(CDU_CHANNEL_MODE_MODE_JPEG_ACT) | CDU_CHANNEL_MODE_BANK(job->bank));
+    channel_write(CDU_CHANNEL_BEATS, job->beats);
+    channel_write(CDU_CHANNEL_ROW_BEATS, job->row_beats);
+    channel_write(CDU_CHANNEL_CHANNEL_ROWS, job->channel_rows);
+    channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_START);
+    errors = channel_read(CDU_CHANNEL_ERRORS) & refusals;
+    channel_write(CDU_CHANNEL_ERRORS, errors);
+    return errors ? CDU_REFUSED : CDU_OK;
+}
+
+/* Hands over the scales (float32 patterns) of the last job that was started; not needed when a DMA engine feeds s_axis_scale. */
+void cdu_give_scales(const uint32_t *scales, uint32_t count)
+{
+    uint32_t space = 0, i;
+
+    for (i = 0; i < count; i++, space--) {
+        while (!space && !(space = CDU_CHANNEL_STATUS_SCALE_SPACE_GET(channel_read(CDU_CHANNEL_STATUS))))
+            if (channel_read(CDU_CHANNEL_ERRORS))
+                return; /* cdu_finish() sees to it */
+        channel_write(i + 1 == count ? CDU_CHANNEL_SCALE_LAST : CDU_CHANNEL_SCALE, scales[i]);
+    }
+}
+
+/*
+ * Waits until jobs have ended; *jobs_done is the number of them since reset. After an error all jobs are forgotten, *errors says
+ * why; new ones may be started.
+ */
+enum cdu_result cdu_finish(uint32_t *jobs_done, uint32_t *errors)
+{
+    uint32_t reasons;
+
+    do {
+        cdu_wait_interrupt();
+        reasons = channel_read(CDU_CHANNEL_INTERRUPT_STATUS);
+        channel_write(CDU_CHANNEL_INTERRUPT_STATUS, reasons);
+        *errors = channel_read(CDU_CHANNEL_ERRORS);
+        *jobs_done = channel_read(CDU_CHANNEL_JOBS_DONE);
+    } while (!*errors && !(reasons & CDU_CHANNEL_INTERRUPT_STATUS_JOB_DONE));
+    if (!*errors)
+        return CDU_OK;
+    /* Stop the DMA engines here. */
+    channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
+    while (channel_read(CDU_CHANNEL_STATUS) & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING))
+        ;
+    channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
+    channel_write(CDU_CHANNEL_ERRORS, channel_read(CDU_CHANNEL_ERRORS));
+    return CDU_LOST;
+}
