@@ -7,17 +7,16 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
+from cdu.barrel import rotate_right
 from cdu.brc import decode_row
-from cdu.modes import is_one_of
+from cdu.modes import is_one_of, longest_block
 from cdu.streams import registered
-from cdu.words import BlockRow, BlockTag, Slice, slices_per_block
+from cdu.words import BlockRow, BlockTag, Slice
 from cdu.zvc import expand, popcount
-
-_GROUPS = MAX_BLOCK_BYTES // LANES
 
 
 class BlockDecoder(wiring.Component):
@@ -47,12 +46,13 @@ class BlockDecoder(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
-        self.slices = slices_per_block(config)
+        self.block_bytes = longest_block(self.modes)
+        self.slices = -(-self.block_bytes // self.slice_bytes)
         super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        slice_bits, block_bits = 8 * self.slice_bytes, 8 * MAX_BLOCK_BYTES
+        slice_bits, block_bits = 8 * self.slice_bytes, 8 * self.block_bytes
 
         # 1: the slices of a block
         collected = Signal(block_bits, reset_less=True)
@@ -73,9 +73,9 @@ class BlockDecoder(wiring.Component):
         # 2: the present block, row by row
         valid, left = Signal(), Signal(range(BLOCK_SIDE + 1))
         tag: Any = Signal(BlockTag())
-        block: Any = Signal(data.ArrayLayout(data.ArrayLayout(VALUE_BITS, LANES), _GROUPS), reset_less=True)
+        block = Signal(block_bits, reset_less=True)
         masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)  # of the rows to come
-        place = Signal(range(MAX_BLOCK_BYTES + 1))
+        place = Signal(range(self.block_bytes + 1))
         advance, final = Signal(), Signal()
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
@@ -117,28 +117,26 @@ class BlockDecoder(wiring.Component):
             with m.Default():
                 if zvc_modes:
                     present = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
-                    m.d.comb += [values.eq(Cat(*expand(following, present))), count.eq(popcount(present))]
+                    m.d.comb += [values.eq(Cat(*expand(m, following, present))), count.eq(popcount(present))]
                 else:
                     m.d.comb += [values.eq(following), count.eq(LANES)]
         return values, count
 
 
-def _eight_bytes(m: Module, block: data.View[data.ArrayLayout], place: Value) -> Value:
+def _eight_bytes(m: Module, block: Value, place: Value) -> Value:
     """The 8 bytes from ``place`` on: each from one of two neighbouring groups, then turned into order."""
+    groups = len(block) // (LANES * VALUE_BITS)
     group, byte = place[3:], place[:3]
     picked = []
     for lane in range(LANES):
-        source = Signal(range(_GROUPS + 1), name=f"source{lane}")
-        m.d.comb += source.eq(group + (byte > lane))
+        source = Signal(range(groups + 1), name=f"source{lane}")
         content = Signal(VALUE_BITS, name=f"content{lane}")
+        m.d.comb += source.eq(group + (byte > lane))
         with m.Switch(source):
-            for index in range(_GROUPS):
+            for index in range(groups):
                 with m.Case(index):
-                    m.d.comb += content.eq(block[index][lane])
+                    m.d.comb += content.eq(block.word_select(LANES * index + lane, VALUE_BITS))
             with m.Default():
-                m.d.comb += content.eq(0)  # behind the last row of a full block
+                m.d.comb += content.eq(0)  # behind the last byte of the longest block
         picked.append(content)
-    turned: Value = Cat(*picked)
-    for stage in range(len(byte)):
-        turned = Mux(byte[stage], turned.rotate_right(VALUE_BITS << stage), turned)
-    return turned
+    return rotate_right(m, Cat(*picked), byte, "turned")

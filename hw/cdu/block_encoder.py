@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
+from cdu.barrel import rotate_left
 from cdu.brc import encode_row
-from cdu.modes import is_one_of
+from cdu.modes import is_one_of, longest_block
 from cdu.streams import registered
 from cdu.words import BlockRow, BlockTag, Slice
 from cdu.zvc import compact, popcount
-
-#: Groups of 8 bytes in a packed block; the first one is the mask in modes with ZVC.
-_GROUPS = MAX_BLOCK_BYTES // LANES
 
 
 class BlockEncoder(wiring.Component):
@@ -49,6 +47,7 @@ class BlockEncoder(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
+        self.block_bytes = longest_block(self.modes)
         super().__init__({"i": In(stream.Signature(BlockRow())), "o": Out(stream.Signature(Slice(config)))})
 
     def elaborate(self, platform: object) -> Module:
@@ -72,25 +71,24 @@ class BlockEncoder(wiring.Component):
         m.d.comb += zvc.eq(is_one_of(tag["mode"], [mode for mode in self.modes if mode.has_zvc]))
 
         # 2: appended to the block. A row touches at most two neighbouring groups, each of its bytes one of them.
-        number, end = Signal(range(BLOCK_SIDE)), Signal(range(MAX_BLOCK_BYTES + 1))
+        number, end = Signal(range(BLOCK_SIDE)), Signal(range(self.block_bytes + 1))
         place, after = Signal.like(end), Signal.like(end)
         m.d.comb += [
             place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, 0), end)),
             after.eq(place + length),
         ]
-        block: Any = Signal(data.ArrayLayout(data.ArrayLayout(VALUE_BITS, LANES), _GROUPS), reset_less=True)
+        # Groups of 8 bytes, the first one the mask in modes with ZVC
+        groups = range(self.block_bytes // LANES)
+        block = [[Signal(VALUE_BITS, name=f"byte{g}_{b}", reset_less=True) for b in range(LANES)] for g in groups]
         group, byte = place[3:], place[:3]
-        rotated = bits
-        for stage in range(len(byte)):
-            rotated = Mux(byte[stage], rotated.rotate_left(VALUE_BITS << stage), rotated)
+        rotated = rotate_left(m, bits, byte, "rotated")
         moves = advance & valid
         for lane in range(LANES):
-            content = rotated.word_select(lane, VALUE_BITS)
-            target = Signal(range(_GROUPS + 1), name=f"target{lane}")
+            target = Signal(range(len(groups) + 1), name=f"target{lane}")
             m.d.comb += target.eq(group + (byte > lane))
-            for index in range(_GROUPS):
+            for index in groups:
                 with m.If(moves & (target == index)):
-                    m.d.sync += block[index][lane].eq(content)
+                    m.d.sync += block[index][lane].eq(rotated.word_select(lane, VALUE_BITS))
             with m.If(moves & zvc & (number == lane)):
                 m.d.sync += block[0][lane].eq(mask)
         full = Signal()
@@ -102,8 +100,8 @@ class BlockEncoder(wiring.Component):
         block_tag = registered(m, moves, tag.as_value(), "block_tag")
 
         # 3: out slice by slice
-        leaving = Signal(8 * MAX_BLOCK_BYTES, reset_less=True)
-        left = Signal(range(MAX_BLOCK_BYTES + 1))
+        leaving = Signal(8 * self.block_bytes, reset_less=True)
+        left = Signal(range(self.block_bytes + 1))
         out, final = self.o.payload, Signal()
         free = ~self.o.valid | (self.o.ready & final)
         m.d.comb += [
@@ -114,7 +112,7 @@ class BlockEncoder(wiring.Component):
             out["data"].eq(_front(leaving, left, self.slice_bytes)),
         ]
         with m.If(free):
-            m.d.sync += [self.o.valid.eq(full), leaving.eq(block), left.eq(end)]
+            m.d.sync += [self.o.valid.eq(full), leaving.eq(Cat(*block)), left.eq(end)]
         with m.Elif(self.o.ready):
             m.d.sync += [leaving.eq(leaving >> (8 * self.slice_bytes)), left.eq(left - self.slice_bytes)]
         m.d.comb += [
@@ -136,7 +134,7 @@ class BlockEncoder(wiring.Component):
             with m.Default():
                 if zvc_modes:
                     chosen = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
-                    m.d.comb += [kept.eq(compact(values.as_value(), chosen)), count.eq(popcount(chosen))]
+                    m.d.comb += [kept.eq(compact(m, values.as_value(), chosen)), count.eq(popcount(chosen))]
                 else:
                     m.d.comb += [kept.eq(values), count.eq(LANES)]
         return mask, kept, count

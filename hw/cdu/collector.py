@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 
+from cdu.barrel import rotate_left
 from cdu.streams import registered
 from cdu.turns import round_robin
 from cdu.words import PackedWord, Slice
@@ -69,9 +70,9 @@ class Collector(wiring.Component):
         m.d.comb += total.eq(level + part["count"])
         with m.If(advance & offered):
             m.d.sync += level.eq(Mux(ends_job, 0, total[: len(level)]))
-        turned: Value = Cat(part["data"], Signal(8 * (ring_bytes - self.slice_bytes)))
-        for stage in range((ring_bytes - 1).bit_length()):
-            turned = Mux(level[stage], turned.rotate_left(8 << stage), turned)
+        ring_bits = (ring_bytes - 1).bit_length()
+        padded = Cat(part["data"], Const(0, 8 * (ring_bytes - self.slice_bytes)))
+        turned = rotate_left(m, padded, level[:ring_bits], "turned")
         ring = registered(m, advance, turned, "ring")
         place = registered(m, advance, level, "place")
         end = registered(m, advance, total, "end")
@@ -80,7 +81,7 @@ class Collector(wiring.Component):
             m.d.sync += [valid.eq(offered), last.eq(ends_job)]
 
         # 2: appended to the word; what wraps round is the beginning of the next one
-        place_in_ring, granule = place[: (ring_bytes - 1).bit_length()], place[(ring_bytes - 1).bit_length() :]
+        place_in_ring, granule = place[:ring_bits], place[ring_bits:]
         granules = size // ring_bytes
         wraps = Cat(*(place_in_ring > position for position in range(ring_bytes)))
         uses = valid & ~flush

@@ -6,10 +6,9 @@ Streams obey Amaranth's four rules (valid and payload hold until the transfer, v
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Shape, Signal, Value, signed
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data, stream
 from cdu_spec.bitstream import Dtype
-from cdu_spec.geometry import LANES, PACKED_BYTES, VALUE_BITS
+from cdu_spec.geometry import LANES, VALUE_BITS
 
 
 def lanes(width: int) -> data.ArrayLayout:
@@ -27,31 +26,6 @@ Beat = lanes(VALUE_BITS)
 def float_beat(dtype: Dtype) -> data.ArrayLayout:
     """One row of 8 floating-point values as bit patterns."""
     return data.ArrayLayout(Shape(dtype.bits), LANES)
-
-
-class Marked(data.StructLayout):
-    """A beat of quantised values, and whether it is the last of its job."""
-
-    def __init__(self) -> None:
-        super().__init__({"values": Beat, "last": 1})
-
-
-class Chunk(data.StructLayout):
-    """Between 0 and 16 bytes of payload, first byte in the lowest bits, and whether the job ends with them."""
-
-    def __init__(self) -> None:
-        super().__init__({"data": data.ArrayLayout(8, PACKED_BYTES), "count": range(PACKED_BYTES + 1), "last": 1})
-
-
-#: Port that hands bytes to a decoder: ``available`` (0..16) bytes stand in ``data``, the decoder says how many it takes.
-#: ``take`` must not exceed ``available`` and may depend on it.
-ByteWindow = wiring.Signature(
-    {
-        "data": Out(data.ArrayLayout(8, PACKED_BYTES)),
-        "available": Out(range(PACKED_BYTES + 1)),
-        "take": In(range(PACKED_BYTES + 1)),
-    }
-)
 
 
 def pipeline(m: Module, i: stream.Interface, o: stream.Interface, stages: int) -> Signal:

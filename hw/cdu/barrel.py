@@ -1,0 +1,26 @@
+"""Barrel shifters over bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amaranth.hdl import Module, Mux, Signal, Value
+
+
+def rotate_left(m: Module, value: Value, count: Value, name: str) -> Value:
+    """``value`` with every byte ``count`` places higher, the highest ones at the bottom."""
+    return _staged(m, value, count, name, lambda bits, places: bits.rotate_left(8 * places))
+
+
+def rotate_right(m: Module, value: Value, count: Value, name: str) -> Value:
+    """``value`` with every byte ``count`` places lower, the lowest ones at the top."""
+    return _staged(m, value, count, name, lambda bits, places: bits.rotate_right(8 * places))
+
+
+def _staged(m: Module, value: Value, count: Value, name: str, move: Callable[[Value, int], Value]) -> Value:
+    """One multiplexer per bit of ``count``, each a signal: the text of an expression would double with every stage."""
+    for stage in range(len(count)):
+        moved = Signal(len(value), name=f"{name}{1 << stage}")
+        m.d.comb += moved.eq(Mux(count[stage], move(value, 1 << stage), value))
+        value = moved
+    return value
