@@ -31,7 +31,7 @@ def verify(
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
     waves: Annotated[bool, typer.Option(help="Record VCD waveforms (Verilator).")] = False,
     coverage: Annotated[bool, typer.Option(help="Count lines, toggles and expressions of the Verilog (Verilator).")] = False,
-    training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead.")] = False,
+    training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead, with 4 CDUs.")] = False,
     steps: Annotated[int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1)] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -61,7 +61,7 @@ def verify(
     common += f" --sim {sim} --seed {seed} --level {level}{' --waves' * waves} -o {shlex.quote(str(output))}"
     pinned = [item.partition("=")[0].strip() for item in settings or []]
     if training:
-        planned = [plan.training_run(chosen)]
+        planned = [plan.training_run(chosen, pinned)]
     else:
         planned = plan.runs(chosen, block or [], level == "full", pinned)
         if not planned:

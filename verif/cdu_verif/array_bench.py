@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, TypeVar
 
 import cocotb
 from actcodec.codecs.job import Job
+from cdu_driver import Driver, JobQueue
+from cdu_driver import Job as DriverJob
 from cdu_spec import registers
+from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register
 from cocotb.clock import Clock
-from cocotb.task import Task
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
 from cdu_verif import cover_points
+from cdu_verif.axi_device import AxiDevice, driver_job, scale_bytes
 from cdu_verif.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.bench import CLOCK_NS, Bench
-from cdu_verif.cases.sfpr import bit_patterns
 from cdu_verif.patterns import PATTERNS
 from cdu_verif.tensors import Exchange
 from cdu_verif.unit import float_beats, float_bytes, same_bits
 
-#: Ports by channel: input, scales, output.
-PORTS = {
-    Channel.COMPRESS: ("s_axis", "s_axis_scale", "m_axis"),
-    Channel.DECOMPRESS: ("s_axis_packed", "s_axis_reciprocal", "m_axis_values"),
-}
-_SCALE_BYTES = 4
 _Result = TypeVar("_Result")
 
 
@@ -42,12 +39,14 @@ class ArrayBench(Bench):
         self.i: dict[Channel, StreamIn] = {}
         self.scales: dict[Channel, StreamIn] = {}
         self.o: dict[Channel, StreamOut] = {}
-        for channel, (i, scales, o) in PORTS.items():
-            self.i[channel], self.scales[channel] = StreamIn(dut, i), StreamIn(dut, scales)
-            self.o[channel] = StreamOut(dut, o)
-        self.bus = Registers(dut)
-        self._tasks: list[Task[None]] = []
-        self.watches = Watches(dut, [(name, name == o) for i, scales, o in PORTS.values() for name in (i, scales, o)])
+        for channel, ports in PORTS.items():
+            self.i[channel], self.scales[channel] = StreamIn(dut, ports.input), StreamIn(dut, ports.scales)
+            self.o[channel] = StreamOut(dut, ports.output)
+        self.bus = Registers(dut, REGISTER_PORT)
+        inputs = {end.prefix: end for ends in (self.i, self.scales) for end in ends.values()}
+        self.device = AxiDevice(dut, self.bus, inputs, {end.prefix: end for end in self.o.values()})
+        streams = [(name, name == ports.output) for ports in PORTS.values() for name in astuple(ports)]
+        self.watches = Watches(dut, streams)
 
     async def start(self) -> ArrayBench:
         """Start the clock and reset the unit."""
@@ -146,40 +145,24 @@ class ArrayBench(Bench):
         self.feed(channel, item)
         self.check(channel, item, await self.result(channel, job))
 
-    def begin(self, channel: Channel, items: Sequence[Exchange]) -> None:
-        """Start jobs one after the other, as fast as the queue takes them, and check their results as they come."""
-        self._tasks += [cocotb.start_soon(self._submit(channel, items)), cocotb.start_soon(self._collect(channel, items))]
+    async def open(self, **options: Any) -> Driver:
+        """The reference driver, ready to work."""
+        driver = Driver(self.device, **options)
+        await driver.open()
+        return driver
 
-    async def finish(self) -> None:
-        """Wait for all that was begun; no error may have come up."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            await task
-        for channel in Channel:
-            found = await self.errors(channel)
-            assert not found - {"nonfinite"}, f"{channel.value}: {sorted(found)}"
-
-    async def _submit(self, channel: Channel, items: Sequence[Exchange]) -> None:
-        tables: list[tuple[int, ...]] = [()] * registers.BANKS
-        bank = 0
-        for item in items:
-            job = job_of(channel, item)
-            if job.shifts and job.shifts in tables:
-                bank = tables.index(job.shifts)
-            elif job.shifts:
-                bank = 1 - bank
-                while (await self.read("STATUS", channel))["bank_busy"] >> bank & 1:
-                    pass
-                await self.write_table(channel, bank, job.shifts)
-                tables[bank] = job.shifts
-            while not (await self.read("STATUS", channel))["queue_space"]:
-                pass
-            await self.program(channel, job, bank, len(item.payload))
-            self.feed(channel, item)
-
-    async def _collect(self, channel: Channel, items: Sequence[Exchange]) -> None:
-        for item in items:
-            self.check(channel, item, await self.result(channel, job_of(channel, item)))
+    async def play(self, driver: Driver, jobs: Mapping[Channel, Sequence[Exchange]]) -> None:
+        """Run jobs by the driver, both directions at once, and check every result."""
+        tasks = {
+            channel: cocotb.start_soon(queue_of(driver, channel).run(_driver_jobs(channel, items)))
+            for channel, items in jobs.items()
+        }
+        work = sum(job_of(channel, item).beats for channel, items in jobs.items() for item in items)
+        count = sum(map(len, jobs.values()))
+        for channel, task in tasks.items():
+            results = await self.within(2000 * count + 60 * work, task, f"{len(jobs[channel])} jobs to {channel.value}")
+            for item, result in zip(jobs[channel], results, strict=True):
+                self.check(channel, item, bytes(result.data))
 
     async def result(self, channel: Channel, job: Job) -> bytes:
         """The next packet that comes out."""
@@ -226,9 +209,13 @@ def input_of(channel: Channel, item: Exchange) -> bytes:
     return float_bytes(item.beats) if channel is Channel.COMPRESS else item.payload
 
 
-def scale_bytes(job: Job) -> bytes:
-    """The scales of a job as bytes."""
-    return b"".join(bits.to_bytes(_SCALE_BYTES, "little") for bits in bit_patterns(job.scales).tolist())
+def queue_of(driver: Driver, channel: Channel) -> JobQueue:
+    """The driver's queue of a direction."""
+    return driver.compress if channel is Channel.COMPRESS else driver.decompress
+
+
+def _driver_jobs(channel: Channel, items: Sequence[Exchange]) -> list[DriverJob]:
+    return [driver_job(job_of(channel, item), input_of(channel, item)) for item in items]
 
 
 def _patience(job: Job) -> int:

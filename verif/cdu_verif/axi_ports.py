@@ -103,6 +103,7 @@ class StreamOut:
         self.size = len(getattr(dut, f"{prefix}_tkeep"))  #: bytes per word
         bus = WordBus.from_prefix(dut, prefix, case_insensitive=False)
         self._sink = AxiStreamSink(bus, dut.clk, dut.rst, byte_lanes=1)
+        self._valid, self._edge = bus.tvalid, RisingEdge(dut.clk)
 
     async def receive_words(self) -> list[Word]:
         """The words of the next packet."""
@@ -124,6 +125,14 @@ class StreamOut:
         """Accept words in every cycle."""
         self._sink.clear_pause_generator()
         self._sink.pause = False
+
+    async def at_rest(self, cycles: int = 4) -> bool:
+        """Whether no packet is under way and none is offered, for some cycles."""
+        for _ in range(cycles):
+            await self._edge
+            if int(self._valid.value) or self._sink.active:
+                return False
+        return True
 
     def waiting(self) -> int:
         """Packets that came and were not asked for."""

@@ -58,6 +58,9 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
 }
 
 
+#: CDUs and modes of the unit in a training loop.
+_TRAINING_CDUS = 4
+_TRAINING_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC)
 #: Name of the block that is the whole unit.
 ARRAY = "array"
 #: Name of the whole unit where a block is named.
@@ -105,15 +108,19 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
     return list(found.values())
 
 
-def training_run(config: CduConfig) -> Run:
-    """Training through the whole unit.
+def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
+    """Training through the whole unit, with 4 CDUs unless the configuration has several or ``cdus`` is pinned.
 
     Raises ConfigError for a unit that lacks a mode that the policy of JPEG-ACT uses, or that does not take float32.
     """
-    missing = [mode.label for mode in Mode if mode not in config.built_modes]
+    missing = [mode.label for mode in _TRAINING_MODES if mode not in config.built_modes]
     if missing or config.dtype is not Dtype.FP32:
-        raise ConfigError("training needs a unit with value_format = fp32 and all modes")
-    return Run(UNIT, config, ())
+        raise ConfigError(
+            f"training needs a unit with value_format = fp32 and the modes {', '.join(m.label for m in _TRAINING_MODES)}"
+        )
+    if config.cdus > 1 or "cdus" in pinned:
+        return Run(UNIT, config, ())
+    return Run(UNIT, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
 
 
 def cover_bins(planned: Sequence[Run]) -> dict[str, list[str]]:

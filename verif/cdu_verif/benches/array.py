@@ -73,10 +73,7 @@ async def mixed_jobs(dut: Any, pattern: str) -> None:
     bench = await ArrayBench(dut, f"mixed_jobs/pattern={pattern}").start()
     bench.stall(pattern)
     items = [_random_item(bench, mode) for mode in _MODES for _ in range(6 if bench.full else 2)]
-    for channel in Channel:
-        bench.rng.shuffle(items)
-        bench.begin(channel, items)
-    await bench.finish()
+    await bench.play(await bench.open(), {channel: bench.rng.sample(items, len(items)) for channel in Channel})
     bench.report()
 
 
@@ -86,9 +83,7 @@ async def every_mode_after_every_mode(dut: Any) -> None:
     bench = await ArrayBench(dut, "every_mode_after_every_mode").start()
     walk = _walk(list(_MODES))
     items = [exchange(bench.config, bench.rng, (1, 2, 8, 24), mode, "relu") for mode in walk]
-    for channel in Channel:
-        bench.begin(channel, items)
-    await bench.finish()
+    await bench.play(await bench.open(), dict.fromkeys(Channel, items))
     for before, after in pairwise(walk):
         bench.cover("cp_mode_after_mode", f"{after.label} after {before.label}")
     bench.report()
@@ -116,9 +111,7 @@ async def odd_shapes(dut: Any, mode: str) -> None:
     shapes = [(1, 1, 1, 1), (1, 3, 7, 13), (2, 5, 11, 3), (1, 7, 5, 9)]
     shapes += [(1, bench.rng.randint(1, 2), bench.rng.randint(1, 3 if bench.full else 9), width) for width in widths]
     items = [exchange(bench.config, bench.rng, shape, chosen, bench.rng.choice(KINDS)) for shape in shapes]
-    for channel in Channel:
-        bench.begin(channel, items)
-    await bench.finish()
+    await bench.play(await bench.open(), dict.fromkeys(Channel, items))
     if chosen.in_tiles:
         for shape, item in zip(shapes, items, strict=True):
             bench.cover("cp_width", f"W mod {TILE_COLUMNS} = {shape[-1] % TILE_COLUMNS}")
@@ -135,9 +128,7 @@ async def many_channels(dut: Any, mode: str) -> None:
     chosen = Mode[mode.upper()]
     shape = (1, _MANY_CHANNELS, 1, 8)
     items = [exchange(bench.config, bench.rng, shape, chosen, "relu")]
-    for channel in Channel:
-        bench.begin(channel, items)
-    await bench.finish()
+    await bench.play(await bench.open(), dict.fromkeys(Channel, items))
     bench.report()
 
 
@@ -147,7 +138,5 @@ async def contents(dut: Any, kind: str) -> None:
     """Every kind of content in every mode."""
     bench = await ArrayBench(dut, f"contents/kind={kind}").start()
     items = [exchange(bench.config, bench.rng, (1, 3, 8, 40), mode, kind) for mode in _MODES]
-    for channel in Channel:
-        bench.begin(channel, items)
-    await bench.finish()
+    await bench.play(await bench.open(), dict.fromkeys(Channel, items))
     bench.report()

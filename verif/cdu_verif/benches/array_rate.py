@@ -10,9 +10,11 @@ import torch
 from actcodec.codecs.job import DTYPES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
 
-from cdu_verif.array_bench import PORTS, ArrayBench, input_of, job_of, scale_bytes
+from cdu_verif.array_bench import ArrayBench, input_of, job_of
+from cdu_verif.axi_device import scale_bytes
 from cdu_verif.bench import simulated_config
 from cdu_verif.cases.case import generator
 from cdu_verif.rates import least_cycles, rows_per_cycle
@@ -64,7 +66,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
         watch.clear()
     await bench.write("CONTROL", channel, clear_counters=1)
     await bench.run_job(channel, item)
-    i, _, o = (bench.watches.of[port].transfers for port in PORTS[channel])
+    i, o = (bench.watches.of[port].transfers for port in (PORTS[channel].input, PORTS[channel].output))
     cycles = max(i[-1] - i[0], o[-1] - o[0]) + 1
     ideal = least_cycles(config, job.mode, job.beats, item.payload)
     counters = {name: await bench.number(name, channel) for name in ("CYCLES", "VALUES", "BYTES")}
@@ -135,7 +137,7 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
     while started < len(jobs) and started < 2:
         await bench.program(channel, jobs[started])
         started += 1
-    values = bench.watches.of[PORTS[channel][0 if channel is Channel.COMPRESS else 2]]
+    values = bench.watches.of[PORTS[channel].input if channel is Channel.COMPRESS else PORTS[channel].output]
     values.clear()
     for item, job in zip(items, jobs, strict=True):
         if job.mode.has_scales:

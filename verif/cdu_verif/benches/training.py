@@ -1,4 +1,7 @@
-"""A convolutional ResNet trains on real images while every compressed activation passes through the simulated unit."""
+"""A convolutional ResNet trains on real images while every compressed activation passes through the simulated unit.
+
+The unit is driven as in a system: its AXI ports, and the reference driver, which writes tables and scales to registers.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from actcodec.codecs.job import Job
 from actcodec.codecs.torch_backend import TorchBackend
 from actcodec.models import ResNet
 from actcodec.training import Statistics, compress_activations
+from cdu_spec.registers import Channel
 from cocotb.task import bridge, resume
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cdu_verif.bench import Bench
+from cdu_verif.array_bench import ArrayBench, queue_of
+from cdu_verif.axi_device import driver_job
 from cdu_verif.simulated_backend import SimulatedBackend
-from cdu_verif.unit import CompressorDriver, DecompressorDriver
+from cdu_verif.unit import float_beats, float_bytes
 
 _BATCH = 8
 #: The digits have 8 x 8 pixels; enlarged, both stages of the network give maps that jpeg-act takes.
@@ -72,28 +77,25 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 async def training(dut: Any) -> None:
     """Bytes and reconstructions equal the golden model's in every step, losses and weights to the last bit."""
     torch.set_num_threads(1)
-    bench = await Bench(dut, "training").start()
+    bench = await ArrayBench(dut, "training").start()
     steps = int(os.environ["CDU_VERIFY_STEPS"])
-    compressor, decompressor = CompressorDriver(bench, "compress__"), DecompressorDriver(bench, "decompress__")
+    driver = await bench.open(scales_by_registers=True)
     used = {"compress": 0, "decompress": 0}
+
+    async def result(channel: Channel, job: Job, data: bytes) -> bytes:
+        begin = bench.watches.cycle
+        (done,) = await queue_of(driver, channel).run([driver_job(job, data)])
+        used[channel.value] += bench.watches.cycle - begin
+        assert not done.nonfinite, f"{job.mode.label}: an infinite value or NaN"
+        return bytes(done.data)
 
     @resume
     async def compress(job: Job, beats: Tensor) -> bytes:
-        begin = bench.cycle
-        compressor.send(job, beats)
-        payload = (await compressor.collect())[0]
-        used["compress"] += bench.cycle - begin
-        return payload
+        return await result(Channel.COMPRESS, job, float_bytes(beats))
 
     @resume
     async def decompress(job: Job, payload: bytes) -> Tensor:
-        begin = bench.cycle
-        decompressor.send(job, payload)
-        beats = (await decompressor.collect())[0]
-        used["decompress"] += bench.cycle - begin
-        flags = (decompressor.flag("truncated"), decompressor.flag("surplus"))
-        assert flags == (0, 0), f"truncated, surplus = {flags}"
-        return beats
+        return float_beats(await result(Channel.DECOMPRESS, job, payload), job)
 
     backend = SimulatedBackend(compress, decompress)
     config = bench.config
@@ -117,7 +119,7 @@ async def training(dut: Any) -> None:
             kept += statistics.bytes_compressed
             original += statistics.bytes_original
             losses.append(loss)
-            print(f"step {step}: loss {loss:.6f}, {bench.cycle} cycles", file=sys.stderr, flush=True)
+            print(f"step {step}: loss {loss:.6f}, {bench.watches.cycle} cycles", file=sys.stderr, flush=True)
         assert kept, "nothing was compressed"
         figures["ratio"] = round(original / kept, 3)
 
@@ -126,6 +128,9 @@ async def training(dut: Any) -> None:
     assert backend.decompressed >= backend.compressed // 2, "the backward pass did not use the unit"
     bench.cases = steps
     cycles = used["compress"] + used["decompress"]
+    counters = {channel: await queue_of(driver, channel).counters() for channel in Channel}
+    assert counters[Channel.COMPRESS].values == backend.values, "the counter of values is wrong"
+    assert counters[Channel.COMPRESS].bytes == backend.payload_bytes, "the counter of bytes is wrong"
     bench.report(
         **figures,
         steps=steps,
@@ -135,6 +140,6 @@ async def training(dut: Any) -> None:
         payload_bytes=backend.payload_bytes,
         values_compressed=backend.values,
         cycles_of_jobs=cycles,
-        values_per_cycle=round(backend.values / used["compress"], 3),
+        values_per_busy_cycle=round(counters[Channel.COMPRESS].values_per_cycle, 3),
         seconds_in_simulator=round(backend.seconds, 1),
     )
