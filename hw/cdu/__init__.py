@@ -2,9 +2,9 @@
 
 from cdu_spec.config import CduConfig
 
+from cdu.array import CduArray
 from cdu.blocks import BLOCKS, top
 from cdu.compressor import Compressor
 from cdu.decompressor import Decompressor
-from cdu.unit import Cdu
 
-__all__ = ["BLOCKS", "Cdu", "CduConfig", "Compressor", "Decompressor", "top"]
+__all__ = ["BLOCKS", "CduArray", "CduConfig", "Compressor", "Decompressor", "top"]

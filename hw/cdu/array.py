@@ -13,13 +13,11 @@ from cdu_spec.geometry import LANES
 
 from cdu import axi_lite, axi_stream
 from cdu.axi_stream import AxiReceiver, AxiSender
-from cdu.control import Control
+from cdu.control import PREFIX, Control
 from cdu.duplex import FullDuplex, HalfDuplex
 from cdu.stream_fifo import StreamFifo
 from cdu.words import SCALE_BITS, Scale
 
-#: Prefix of the register port.
-_REGISTER_PORT = "s_axil"
 _SCALE_BYTES = SCALE_BITS // 8
 
 
@@ -72,7 +70,7 @@ class CduArray(wiring.Component):
         self.beat_bytes = config.beat_bits // 8
         values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
         self._bytes = {COMPRESS: (values, packed), DECOMPRESS: (packed, values)}
-        ports: dict[str, Any] = axi_lite.members(_REGISTER_PORT) | {"irq": Out(1)}
+        ports: dict[str, Any] = axi_lite.members(PREFIX) | {"irq": Out(1)}
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             ports |= axi_stream.members(direction.input, i_bytes, receives=True)
             ports |= axi_stream.members(direction.scales, _SCALE_BYTES, receives=True)
@@ -83,7 +81,7 @@ class CduArray(wiring.Component):
         m = Module()
         m.submodules.control = control = self.control
         m.submodules.core = core = (HalfDuplex if self.config.duplex == "half" else FullDuplex)(self.config)
-        axi_lite.join(m, self, _REGISTER_PORT, control)
+        axi_lite.join(m, self, PREFIX, control)
         m.d.comb += self.irq.eq(control.irq)
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             channel, half = getattr(control, direction.name), getattr(core, direction.name)
@@ -133,6 +131,8 @@ class CduArray(wiring.Component):
                 channel.input_ready.eq(receiver.tready),
                 channel.output_valid.eq(sender.tvalid),
                 channel.output_ready.eq(sender.tready),
+                channel.flushing.eq(receiver.flushing | scale_receiver.flushing),
+                channel.progress.eq((scales.o.valid & scales.o.ready) | getattr(core, f"held_{direction.name}")),
                 getattr(core, f"abort_{direction.name}").eq(channel.abort),
                 sender.cut.eq(channel.abort),
             ]

@@ -16,10 +16,15 @@ def members(prefix: str, size: int, receives: bool) -> dict[str, wiring.Member]:
     """Members of a signature that make up the AXI4-Stream port ``prefix`` (may be empty) of ``size`` bytes."""
     widths = {"tdata": 8 * size, "tkeep": size}
     flips = {In: Out, Out: In}
-    return {
-        f"{prefix}_{name}".lstrip("_"): (flow if receives else flips[flow])(widths.get(name, 1))
-        for name, flow in _SIGNALS.items()
-    }
+    flows = {name: flow if receives else flips[flow] for name, flow in _SIGNALS.items()}
+    return {f"{prefix}_{name}".lstrip("_"): flow(widths.get(name, 1)) for name, flow in flows.items()}
+
+
+def join(m: Module, top: wiring.Component, prefix: str, end: wiring.Component) -> None:
+    """Connect the port ``prefix`` of ``top`` to an :class:`AxiReceiver` or :class:`AxiSender`."""
+    for name in _SIGNALS:
+        ours, theirs = getattr(top, f"{prefix}_{name}"), getattr(end, name)
+        m.d.comb += theirs.eq(ours) if end.signature.members[name].flow is In else ours.eq(theirs)
 
 
 class AxiReceiver(wiring.Component):
@@ -37,6 +42,8 @@ class AxiReceiver(wiring.Component):
         High for a cycle: forget the word that waits.
     flush
         High for a cycle: throw away the rest of a packet that has begun, up to its TLAST.
+    flushing
+        That is going on.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -50,25 +57,27 @@ class AxiReceiver(wiring.Component):
     bad_keep: Signal
     clear: Signal
     flush: Signal
+    flushing: Signal
 
     def __init__(self, size: int) -> None:
         self.size = size
-        extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1), "clear": In(1), "flush": In(1)}
+        extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1)}
+        extra |= {"clear": In(1), "flush": In(1), "flushing": Out(1)}
         super().__init__(members("", size, receives=True) | extra)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        open_packet, discarding = Signal(), Signal()
+        open_packet = Signal()
         advance = ~self.o.valid | self.o.ready
         transfer = self.tvalid & self.tready
         front = Signal(self.size)  # bytes up to the first hole
         m.d.comb += [
             *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
-            self.tready.eq((advance & ~self.clear) | discarding),
-            self.bad_keep.eq(transfer & ~discarding & (front != self.tkeep)),
+            self.tready.eq((advance & ~self.clear) | self.flushing),
+            self.bad_keep.eq(transfer & ~self.flushing & (front != self.tkeep)),
         ]
         with m.If(advance | self.clear):
-            m.d.sync += self.o.valid.eq(transfer & ~discarding)
+            m.d.sync += self.o.valid.eq(transfer & ~self.flushing)
         with m.If(advance):
             m.d.sync += [
                 self.o.payload["data"].eq(self.tdata & expand(front)),
@@ -78,9 +87,9 @@ class AxiReceiver(wiring.Component):
         with m.If(transfer):
             m.d.sync += open_packet.eq(~self.tlast)
             with m.If(self.tlast):
-                m.d.sync += discarding.eq(0)
+                m.d.sync += self.flushing.eq(0)
         with m.If(self.flush):
-            m.d.sync += discarding.eq(Mux(transfer, ~self.tlast, open_packet))
+            m.d.sync += self.flushing.eq(Mux(transfer, ~self.tlast, open_packet))
         return m
 
 

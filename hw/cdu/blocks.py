@@ -9,6 +9,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment_buffer import AlignmentBuffer, Direction
+from cdu.array import CduArray
 from cdu.block_decoder import BlockDecoder
 from cdu.block_encoder import BlockEncoder
 from cdu.collector import Collector
@@ -24,7 +25,6 @@ from cdu.sfpr import Sfpr
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
 from cdu.splitter import Splitter
 from cdu.two_way_dct import TwoWayDct
-from cdu.unit import Cdu
 
 
 def _only(config: CduConfig, mode: Mode) -> CduConfig:
@@ -54,9 +54,10 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "compressor": Compressor,
     "decompressor": Decompressor,
     "control": Control,
+    "array": CduArray,
 }
 
 
 def top(config: CduConfig) -> Component:
     """The whole unit of a configuration."""
-    return Cdu(config)
+    return CduArray(config)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 
+from cdu.streams import BEATS_BITS
+from cdu.value_intake import ValueIntake
 from cdu.width_converter import WidthConverter
-from cdu.words import PackedWord, ValueWord
+from cdu.words import Job, PackedWord, ValueWord
 
 
 class BypassPacker(wiring.Component):
@@ -46,34 +48,79 @@ class BypassPacker(wiring.Component):
 
 
 class BypassUnpacker(wiring.Component):
-    """Words of M bytes to words of P beats; a beat of which a part came counts as one, zeros being the rest.
+    """Words of M bytes to words of P beats, as many as each job has.
 
     Ports
     -----
+    job
+        Stream of :class:`~cdu.words.Job`, of mode bypass.
     i
-        Stream of :class:`~cdu.words.PackedWord`; a word that is neither full nor the last one counts as full.
+        Stream of :class:`~cdu.words.PackedWord`, full but for the last one of a job.
     o
         Stream of :class:`~cdu.words.ValueWord`.
+    early_last
+        High for a cycle when a payload is too short, or has a word that is neither full nor the last one: zeros take the
+        place of what is missing.
+    late_last
+        High for a cycle when a payload is too long; the rest is thrown away.
 
-    No latency; one transfer per cycle on the narrower side.
+    Latency 1 cycle from a job, none from a word; one transfer per cycle on the narrower side.
     """
 
+    job: stream.Interface
     i: stream.Interface
     o: stream.Interface
+    early_last: Signal
+    late_last: Signal
 
     def __init__(self, config: CduConfig) -> None:
-        self.beat_bytes, self.beats, self.packed_bytes = config.beat_bits // 8, config.port_beats, config.packed_bytes
-        super().__init__({"i": In(stream.Signature(PackedWord(config))), "o": Out(stream.Signature(ValueWord(config)))})
+        self.config = config
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "i": In(stream.Signature(PackedWord(config))),
+                "o": Out(stream.Signature(ValueWord(config))),
+                "early_last": Out(1),
+                "late_last": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.converter = converter = WidthConverter(self.packed_bytes, self.beats * self.beat_bytes)
+        beats, beat_bytes, packed_bytes = self.config.port_beats, self.config.beat_bits // 8, self.config.packed_bytes
+        m.submodules.converter = converter = WidthConverter(packed_bytes, beats * beat_bytes)
+        m.submodules.intake = intake = ValueIntake(self.config)
         connect(m, flipped(self.i), converter.i)
+        gap = self.i.valid & self.i.ready & ~self.i.payload["last"] & (self.i.payload["count"] != packed_bytes)
+
+        # The words of the jobs
+        left = Signal(BEATS_BITS)  # beats from this word on
+        plan, last = intake.plan, Signal()
         m.d.comb += [
-            self.o.valid.eq(converter.o.valid),
-            converter.o.ready.eq(self.o.ready),
-            self.o.payload["values"].eq(converter.o.payload["data"]),
-            self.o.payload["count"].eq((converter.o.payload["count"] + self.beat_bytes - 1) // self.beat_bytes),
-            self.o.payload["last"].eq(converter.o.payload["last"]),
+            plan.valid.eq(left != 0),
+            last.eq(left <= beats),
+            plan.payload.count.eq(Mux(last, left, beats)),
+            plan.payload["last"].eq(last),
+            self.job.ready.eq((left == 0) | (plan.ready & last)),
+        ]
+        with m.If(self.job.ready):
+            m.d.sync += left.eq(Mux(self.job.valid, self.job.payload.beats, 0))
+        with m.Elif(plan.ready):
+            m.d.sync += left.eq(left - beats)
+
+        # What came, fitted to them; a beat of which a part came counts as one
+        m.d.comb += [
+            intake.i.valid.eq(converter.o.valid),
+            converter.o.ready.eq(intake.i.ready),
+            intake.i.payload["values"].eq(converter.o.payload["data"]),
+            intake.i.payload["count"].eq((converter.o.payload["count"] + beat_bytes - 1) // beat_bytes),
+            intake.i.payload["last"].eq(converter.o.payload["last"]),
+            self.o.valid.eq(intake.o.valid),
+            intake.o.ready.eq(self.o.ready),
+            self.o.payload["values"].eq(intake.o.payload["values"]),
+            self.o.payload["count"].eq(intake.o.payload.plan.count),
+            self.o.payload["last"].eq(intake.o.payload.plan["last"]),
+            self.early_last.eq(intake.early_last | gap),
+            self.late_last.eq(intake.late_last),
         ]
         return m

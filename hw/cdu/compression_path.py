@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
@@ -13,11 +13,29 @@ from cdu_spec.config import CduConfig
 from cdu.block_packer import BlockPacker
 from cdu.bypass import BypassPacker
 from cdu.job_count import JobCount
-from cdu.shift_quantizer import ShiftTable
+from cdu.join import join_in_order
+from cdu.shift_quantizer import ShiftBanks
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
 from cdu.value_front import ValueFront
 from cdu.words import BlockWord, Job, JobEvents, PackedWord, Scale, TileWord, ValueWord
+
+
+class CompressorPorts(wiring.Signature):
+    """Ports of a :class:`Compressor`."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "i": In(stream.Signature(ValueWord(config))),
+                "o": Out(stream.Signature(PackedWord(config))),
+                "shifts": In(ShiftBanks),
+                "events": Out(JobEvents()),
+                "idle": Out(1),
+            }
+        )
 
 
 class CompressionPath(wiring.Component):
@@ -52,15 +70,7 @@ class CompressionPath(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        members = {
-            "job": In(stream.Signature(Job())),
-            "scales": In(stream.Signature(Scale())),
-            "i": In(stream.Signature(ValueWord(config))),
-            "o": Out(stream.Signature(PackedWord(config))),
-            "shifts": In(data.ArrayLayout(ShiftTable, 2)),
-            "events": Out(JobEvents()),
-            "idle": Out(1),
-        }
+        members = dict(CompressorPorts(config).members)
         if Mode.JPEG_ACT in config.built_modes:
             members |= {
                 "to_alignment": Out(stream.Signature(TileWord(config))),
@@ -78,9 +88,10 @@ class CompressionPath(wiring.Component):
         connect(m, flipped(self.scales), front.scales)
         connect(m, flipped(self.i), front.i)
         connect(m, flipped(self.job), jobs.i)
-        m.d.comb += [packer.shifts.eq(self.shifts), self.events.eq(front.events), self.idle.eq(jobs.idle)]
+        m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
         if Mode.JPEG_ACT in self.config.built_modes:
+            m.d.comb += packer.shifts.eq(self.shifts)
             connect(m, front.to_alignment, flipped(self.to_alignment))
             connect(m, flipped(self.from_alignment), packer.i)
             for lane in range(self.config.cdus):
@@ -107,16 +118,3 @@ class CompressionPath(wiring.Component):
         ]
         join_in_order(m, order.o, (packer.o, bypass.o), self.o)
         return m
-
-
-def join_in_order(
-    m: Module, turns: stream.Interface, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface
-) -> None:
-    """Connect the source whose turn it is, 0 or 1, to ``sink``; the taker of ``turns`` goes to the next one."""
-    first, second = sources
-    m.d.comb += [
-        sink.payload.eq(Mux(turns.payload, second.payload.as_value(), first.payload.as_value())),
-        sink.valid.eq(turns.valid & Mux(turns.payload, second.valid, first.valid)),
-        first.ready.eq(turns.valid & ~turns.payload & sink.ready),
-        second.ready.eq(turns.valid & turns.payload & sink.ready),
-    ]

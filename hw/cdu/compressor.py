@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import connect
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment_buffer import AlignmentBuffer, Direction
-from cdu.compression_path import CompressionPath
+from cdu.compression_path import CompressionPath, CompressorPorts
 from cdu.dct import Dct
 from cdu.join import join_ports
-from cdu.shift_quantizer import ShiftTable
-from cdu.words import Job, JobEvents, PackedWord, Scale, ValueWord
 
 
 class Compressor(wiring.Component):
@@ -59,17 +57,7 @@ class Compressor(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        super().__init__(
-            {
-                "job": In(stream.Signature(Job())),
-                "scales": In(stream.Signature(Scale())),
-                "i": In(stream.Signature(ValueWord(config))),
-                "o": Out(stream.Signature(PackedWord(config))),
-                "shifts": In(data.ArrayLayout(ShiftTable, 2)),
-                "events": Out(JobEvents()),
-                "idle": Out(1),
-            }
-        )
+        super().__init__(CompressorPorts(config))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.block_unpacker import BlockUnpacker
+from cdu.bypass import BypassUnpacker
 from cdu.job_count import JobCount
-from cdu.shift_quantizer import ShiftTable
+from cdu.join import hand_out, join_in_order, split_in_order
+from cdu.shift_quantizer import ShiftBanks
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
 from cdu.value_back import ValueBack
@@ -20,6 +22,23 @@ from cdu.words import Job, JobEvents, PackedWord, Scale, TileWord, ValueWord
 
 #: Jobs whose payload may be under way to the back end at the same time.
 _JOBS_UNDER_WAY = 4
+
+
+class DecompressorPorts(wiring.Signature):
+    """Ports of a :class:`Decompressor`."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "i": In(stream.Signature(PackedWord(config))),
+                "o": Out(stream.Signature(ValueWord(config))),
+                "shifts": In(ShiftBanks),
+                "events": Out(JobEvents()),
+                "idle": Out(1),
+            }
+        )
 
 
 class DecompressionPath(wiring.Component):
@@ -54,15 +73,7 @@ class DecompressionPath(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        members = {
-            "job": In(stream.Signature(Job())),
-            "scales": In(stream.Signature(Scale())),
-            "i": In(stream.Signature(PackedWord(config))),
-            "o": Out(stream.Signature(ValueWord(config))),
-            "shifts": In(data.ArrayLayout(ShiftTable, 2)),
-            "events": Out(JobEvents()),
-            "idle": Out(1),
-        }
+        members = dict(DecompressorPorts(config).members)
         if Mode.JPEG_ACT in config.built_modes:
             members |= {
                 "to_alignment": Out(stream.Signature(TileWord(config))),
@@ -84,7 +95,55 @@ class DecompressionPath(wiring.Component):
         connect(m, unpacker_jobs.o, unpacker.job)
         connect(m, back_jobs.o, back.job)
         connect(m, flipped(self.scales), back.scales)
-        events = unpacker.events.as_value() | back.events.as_value()
-        m.d.comb += [unpacker.shifts.eq(self.shifts), self.idle.eq(jobs.idle)]
-        m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
+        connect(m, unpacker.o, back.i)
+        m.d.comb += [
+            self.idle.eq(jobs.idle),
+            jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"]),
+            self.events.eq(unpacker.events),
+            self.events.scale_missing.eq(back.scale_missing),
+            self.events.scale_surplus.eq(back.scale_surplus),
+        ]
+        if Mode.JPEG_ACT in config.built_modes:
+            m.d.comb += unpacker.shifts.eq(self.shifts)
+            connect(m, back.to_alignment, flipped(self.to_alignment))
+            connect(m, flipped(self.from_alignment), back.from_alignment)
+            for lane in range(config.cdus):
+                connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
+                connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
+        if Mode.BYPASS not in config.built_modes:
+            hand_out(m, jobs.o, [(unpacker_jobs.i, Const(1)), (back_jobs.i, Const(1))])
+            connect(m, flipped(self.i), unpacker.i)
+            connect(m, back.o, flipped(self.o))
+            return m
+
+        # Both ways from the input and to the output take turns in the order of the jobs.
+        m.submodules.bypass = bypass = BypassUnpacker(config)
+        m.submodules.bypass_jobs = bypass_jobs = StreamFifo(Job(), 2)
+        m.submodules.arrivals = arrivals = StreamFifo(1, jobs.depth)
+        m.submodules.departures = departures = StreamFifo(1, jobs.depth)
+        bypassed = jobs.o.payload.mode == Mode.BYPASS
+        hand_out(
+            m,
+            jobs.o,
+            [
+                (unpacker_jobs.i, ~bypassed),
+                (back_jobs.i, ~bypassed),
+                (bypass_jobs.i, bypassed),
+                (arrivals.i, Const(1)),
+                (departures.i, Const(1)),
+            ],
+        )
+        connect(m, bypass_jobs.o, bypass.job)
+        m.d.comb += [
+            arrivals.i.payload.eq(bypassed),
+            departures.i.payload.eq(bypassed),
+            arrivals.o.ready.eq(self.i.valid & self.i.ready & self.i.payload["last"]),
+            departures.o.ready.eq(jobs.done),
+        ]
+        split_in_order(m, arrivals.o, self.i, (unpacker.i, bypass.i))
+        join_in_order(m, departures.o, (back.o, bypass.o), self.o)
+        m.d.comb += [
+            self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
+            self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
+        ]
         return m

@@ -5,27 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment_buffer import AlignmentBuffer, Direction
-from cdu.compression_path import CompressionPath
+from cdu.compression_path import CompressionPath, CompressorPorts
 from cdu.compressor import Compressor
-from cdu.decompression_path import DecompressionPath
+from cdu.decompression_path import DecompressionPath, DecompressorPorts
 from cdu.decompressor import Decompressor
 from cdu.join import join, join_ports
 from cdu.two_way_dct import TwoWayDct
 
 
 def both_directions(config: CduConfig) -> dict[str, wiring.Member]:
-    """Members of a signature: the ports of both halves, and for each an input ``abort`` that forgets all its jobs."""
+    """Members of a signature: the ports of both halves, for each an input ``abort`` that forgets all its jobs, and an output
+    ``held`` that is high while it is not its turn.
+    """
     return {
-        "compress": Out(Compressor(config).signature),
-        "decompress": Out(Decompressor(config).signature),
+        "compress": Out(CompressorPorts(config)),
+        "decompress": Out(DecompressorPorts(config)),
         "abort_compress": In(1),
         "abort_decompress": In(1),
+        "held_compress": Out(1),
+        "held_decompress": Out(1),
     }
 
 
@@ -39,6 +43,8 @@ class FullDuplex(wiring.Component):
     decompress: Any
     abort_compress: Signal
     abort_decompress: Signal
+    held_compress: Signal
+    held_decompress: Signal
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
@@ -67,6 +73,8 @@ class HalfDuplex(wiring.Component):
     decompress: Any
     abort_compress: Signal
     abort_decompress: Signal
+    held_compress: Signal
+    held_decompress: Signal
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
@@ -80,6 +88,7 @@ class HalfDuplex(wiring.Component):
 
         # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
         decompressing, fresh = Signal(), Signal(init=1)
+        m.d.comb += [self.held_compress.eq(decompressing), self.held_decompress.eq(~decompressing)]
         turns = (
             (compression, self.compress, self.decompress, ~decompressing),
             (decompression, self.decompress, self.compress, decompressing),

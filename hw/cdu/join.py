@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, connect, flipped
 
@@ -12,13 +15,17 @@ from amaranth.lib.wiring import In, connect, flipped
 def join(m: Module, source: stream.Interface, sink: stream.Interface) -> None:
     """Connect two streams, also under a condition.
 
-    Rows of integers of different width are extended, or cut where they are known to fit.
+    Rows of integers of different width are extended, or cut where they are known to fit; of structures, the fields of
+    ``sink`` are taken.
     """
     m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
-    if isinstance(sink.payload.shape(), data.ArrayLayout):
+    shape = sink.payload.shape()
+    if shape == source.payload.shape():
+        m.d.comb += sink.payload.eq(source.payload)
+    elif isinstance(shape, data.ArrayLayout):
         m.d.comb += [ours.eq(theirs) for ours, theirs in zip(sink.payload, source.payload, strict=True)]
     else:
-        m.d.comb += sink.payload.eq(source.payload)
+        m.d.comb += [sink.payload[name].eq(source.payload[name]) for name, _ in shape]
 
 
 def join_ports(m: Module, port: Any, inner: Any, without: str = "") -> None:
@@ -31,3 +38,42 @@ def join_ports(m: Module, port: Any, inner: Any, without: str = "") -> None:
             connect(m, *((flipped(ours), theirs) if member.flow is In else (theirs, flipped(ours))))
         else:
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
+
+
+def join_in_order(
+    m: Module, turns: stream.Interface, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface
+) -> None:
+    """Connect the source whose turn it is, 0 or 1, to ``sink``; the taker of ``turns`` goes to the next one."""
+    first, second = sources
+    m.d.comb += [
+        sink.payload.eq(Mux(turns.payload, second.payload.as_value(), first.payload.as_value())),
+        sink.valid.eq(turns.valid & Mux(turns.payload, second.valid, first.valid)),
+        first.ready.eq(turns.valid & ~turns.payload & sink.ready),
+        second.ready.eq(turns.valid & turns.payload & sink.ready),
+    ]
+
+
+def split_in_order(
+    m: Module, turns: stream.Interface, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]
+) -> None:
+    """Connect ``source`` to the sink whose turn it is, 0 or 1; the taker of ``turns`` goes to the next one."""
+    first, second = sinks
+    m.d.comb += [
+        *(sink.payload.eq(source.payload) for sink in sinks),
+        first.valid.eq(source.valid & turns.valid & ~turns.payload),
+        second.valid.eq(source.valid & turns.valid & turns.payload),
+        source.ready.eq(turns.valid & Mux(turns.payload, second.ready, first.ready)),
+    ]
+
+
+def hand_out(m: Module, source: stream.Interface, queues: Sequence[tuple[stream.Interface, Value]]) -> None:
+    """Hand every payload of ``source`` to all queues whose condition holds, when there is room in all of them.
+
+    The readiness of a queue must not depend on its valid. Queues with a payload of another shape get theirs elsewhere.
+    """
+    room = reduce(and_, (queue.ready for queue, _ in queues))
+    m.d.comb += source.ready.eq(room)
+    for queue, wanted in queues:
+        m.d.comb += queue.valid.eq(source.valid & room & wanted)
+        if queue.payload.shape() == source.payload.shape():
+            m.d.comb += queue.payload.eq(source.payload)
