@@ -15,7 +15,7 @@ from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 from rich.console import Console
 
-from cdu_cli.options import JsonOption, write_json
+from cdu_cli.options import BackendOption, CheckOption, JsonOption, codec_backend, write_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +37,8 @@ def compress(
     dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act: {DQT_HELP}.")] = None,
     scale_s: Annotated[float | None, typer.Option("--scale-S", help="S of SFPR, positive (default 1.125).")] = None,
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
+    backend: BackendOption = "torch",
+    check: CheckOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Compress an array into a bitstream file.
@@ -48,7 +50,7 @@ def compress(
 
     if codec == "none":
         raise UserError(f"codec 'none' has no bitstream: use {_FILE_CODECS}")
-    given = {"dqt": dqt, "S": scale_s, "nonfinite": nonfinite}
+    given = {"dqt": dqt, "S": scale_s, "nonfinite": nonfinite, "backend": codec_backend(backend, check)}
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
     array = _load(source)
     with Console(stderr=True).status(f"compressing {source}"):
@@ -70,6 +72,8 @@ def compress(
 def decompress(
     source: Annotated[Path, typer.Argument(metavar="IN.cdu", help="A bitstream.")],
     target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="The array to write.")],
+    backend: BackendOption = "torch",
+    check: CheckOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Decompress a bitstream file into an array.
@@ -79,6 +83,7 @@ def decompress(
     import actcodec
     import numpy as np
 
+    chosen = codec_backend(backend, check)
     try:
         stream = source.read_bytes()
     except OSError as error:
@@ -86,7 +91,7 @@ def decompress(
     try:
         with Console(stderr=True).status(f"decompressing {source}"):
             packed = actcodec.from_bytes(stream)
-            values = packed.decompress()
+            values = packed.decompress(chosen)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     if packed.header.dtype is Dtype.BF16:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
+if TYPE_CHECKING:
+    from actcodec.codecs import Backend
+
 ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration (tiny) or a .toml file.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
+BackendOption = Annotated[
+    str,
+    typer.Option(help="What computes the codecs: torch (golden model), rtl (compiled RTL), or rtl:CONFIG (paper, a .toml)."),
+]
+CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 
 
@@ -28,6 +36,20 @@ def configuration(name: str, settings: list[str] | None) -> CduConfig:
             raise ConfigError(f"--set {setting!r} is not of the form KEY=VALUE")
         pairs[key.strip()] = value.strip()
     return named_config(name).override_texts(pairs)
+
+
+def codec_backend(name: str, check: bool) -> Backend:
+    """The backend that ``--backend`` and ``--check`` describe."""
+    from actcodec.codecs.backend import TORCH, backend
+
+    if check and name == TORCH:
+        raise UserError("--check compares another backend with the golden model: give --backend rtl with it")
+    chosen = backend(name)
+    if check:
+        from cdu_verif.checked_backend import CheckedBackend
+
+        return CheckedBackend(chosen)
+    return chosen
 
 
 def output_directory(path: Path) -> Path:

@@ -12,7 +12,15 @@ import typer
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.files import write_whole
 
-from cdu_cli.options import JsonOption, OutputOption, output_directory, write_json
+from cdu_cli.options import (
+    BackendOption,
+    CheckOption,
+    JsonOption,
+    OutputOption,
+    codec_backend,
+    output_directory,
+    write_json,
+)
 
 #: Data set that fits each model, and width, depth, epochs and learning rate that train it in a minute or so.
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -51,14 +59,18 @@ def train(
     learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate at the start.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs per codec, each with its own weights and order of images.")] = 3,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
-    backend: Annotated[str, typer.Option(help="What computes the codecs: torch.")] = "torch",
+    backend: BackendOption = "torch",
+    check: CheckOption = False,
     device: Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1 ...")] = "cpu",
-    threads: Annotated[int, typer.Option(help="CPU threads of torch; 1 gives the same losses on any number of cores.")] = 1,
+    threads: Annotated[
+        int,
+        typer.Option(help="CPU threads of torch, units of backend rtl; 1 gives the same losses on any number of cores."),
+    ] = 1,
     json_file: JsonOption = None,
 ) -> None:
     """Train a network with and without compressed activations and write report.md, curves.png and results.json."""
-    if backend != "torch":
-        raise UserError(f"backend {backend!r} is not available in cdu train: use torch, or cdu verify --training for the RTL")
+    if backend == "cocotb":
+        raise UserError("backend 'cocotb' is not available in cdu train: use rtl, or cdu verify --training")
     if epochs is not None and steps is not None:
         raise UserError("--epochs and --steps exclude each other: give one of them")
     if threads < 1:
@@ -85,7 +97,9 @@ def train(
         learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    options = {key: value for key, value in {"dqt": dqt, "S": scale}.items() if value is not None}
+    options: dict[str, Any] = {key: value for key, value in {"dqt": dqt, "S": scale}.items() if value is not None}
+    computed_by = codec_backend(backend, check)
+    options |= {"backend": computed_by} if backend != "torch" else {}
     policies = experiment.codec_policies(names, **options)
     images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(_device(device))
     experiment.build_model(recipe, images)
@@ -111,6 +125,8 @@ def train(
     write_json(json_file, results)
     for row in experiment.summarise(runs):
         print(f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}")
+    if check:
+        print(f"equal to the golden model's: {computed_by}", file=sys.stderr)
     print(f"written: {folder / 'report.md'}, curves.png, results.json", file=sys.stderr)
 
 

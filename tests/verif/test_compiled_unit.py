@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cdu import verilator
+from cdu_driver import BusError
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_verif.compiled import cache, library
-from cdu_verif.compiled.unit import BusError, CompiledUnit, Packet
+from cdu_verif.compiled.unit import CompiledUnit, Packet
 
 SIZES = (8, 128)
 
@@ -114,20 +115,39 @@ def test_a_packet_without_tlast_goes_on_in_the_next(unit):
     assert np.array_equal(packet.array, np.concatenate([first, second]))
 
 
-def test_a_cancelled_packet(unit):
-    """The word that was offered still passes, the rest does not, and the port works on."""
+def test_cancelled_packets_of_a_source(unit):
+    """The packet that has begun goes on to its end, the next one never begins, the port works on."""
     size = unit.ports["s_axis"].size
-    data = _bytes(10 * size)
-    cancelled = unit.queue("s_axis", Packet(data, last=False))
+    begun, waiting, after = _bytes(10 * size), _bytes(100, 1), _bytes(5, 2)
+    unit.queue("s_axis", Packet(begun))
+    never = unit.queue("s_axis", Packet(waiting))
     unit.run(5)  # nobody takes the output: one word is inside, the next one is offered
     unit.cancel("s_axis")
-    after = _bytes(5, 1)
     unit.queue("s_axis", Packet(after))
-    packet = unit.queue("m_axis", Packet(np.zeros(12 * size, np.uint8)))
-    _run(unit, [packet])
-    assert cancelled.moved == size
-    assert np.array_equal(packet.array[: packet.moved], np.concatenate([data[: 2 * size], after]))
+    received = [unit.queue("m_axis", Packet(np.zeros(12 * size, np.uint8))) for _ in range(2)]
+    _run(unit, received)
+    for data, packet in zip((begun, after), received, strict=True):
+        assert np.array_equal(packet.array[: packet.moved], data)
+    assert never.moved == 0
     assert unit.read(12) == 0
+
+
+@pytest.mark.parametrize("words", [0, 3])
+def test_cancelled_packets_of_a_sink(unit, words):
+    """The rest of a packet that has begun is thrown away; one that has not begun goes to who asks next."""
+    size = unit.ports["s_axis"].size
+    first, second = _bytes(10 * size), _bytes(5, 1)
+    cancelled = unit.queue("m_axis", Packet(np.zeros(10 * size, np.uint8)))
+    if words:
+        unit.queue("s_axis", Packet(first))
+        while cancelled.moved < words * size:
+            unit.run(1)
+    unit.cancel("m_axis")
+    unit.queue("s_axis", Packet(second))
+    packet = unit.queue("m_axis", Packet(np.zeros(5, np.uint8)))
+    _run(unit, [packet])
+    assert np.array_equal(packet.array, second)
+    assert cancelled.moved == words * size
 
 
 def test_registers_and_interrupt(unit):

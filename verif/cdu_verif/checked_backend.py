@@ -28,6 +28,9 @@ class CheckedBackend(Backend):
         self._golden = TorchBackend()
         self.payloads, self.tensors = 0, 0  #: compared so far
 
+    def __str__(self) -> str:
+        return f"{self.payloads} payloads and {self.tensors} tensors"
+
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """See :class:`Backend`. Passed on: codecs work with tensors."""
         return self.inner.compress(job, beats)

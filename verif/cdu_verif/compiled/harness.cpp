@@ -82,7 +82,7 @@ unsigned count_ones(const Signal &signal, bool &holes) {
     return ones;
 }
 
-// Drives a port that receives. A word that was offered stays until it is taken, also when its packet is cancelled.
+// Drives a port that receives. A word that was offered stays until it is taken.
 template <unsigned WIDTH>
 class Source {
   public:
@@ -107,10 +107,6 @@ class Source {
     // A transfer takes place; whether a packet ended with it.
     bool taken() {
         offered_ = false;
-        if (cancelled_) {
-            cancelled_ = false;
-            return false;
-        }
         Packet &packet = *packets.front();
         packet.moved += count_;
         if (!ends_) return false;
@@ -121,14 +117,15 @@ class Source {
 
     bool offered() const { return offered_; }
 
+    // Packets that have not begun never begin.
     void cancel() {
-        cancelled_ = offered_;
-        packets.clear();
+        const bool begun = offered_ || (!packets.empty() && packets.front()->moved);
+        packets.resize(begun);
     }
 
     void reset(CData &valid) {
         packets.clear();
-        offered_ = cancelled_ = false;
+        offered_ = false;
         valid = 0;
     }
 
@@ -137,7 +134,6 @@ class Source {
     unsigned kept_ = ~0u;        // what TKEEP was set for
     bool ends_ = false;          // it is the last one of its packet
     bool offered_ = false;
-    bool cancelled_ = false;     // its packet is gone
 };
 
 // Takes from a port that sends, whenever there is a packet to fill.
@@ -146,11 +142,16 @@ class Sink {
   public:
     std::deque<Packet *> packets;
 
-    bool ready() const { return !packets.empty(); }
+    bool ready() const { return discards_ || !packets.empty(); }
 
     // A transfer takes place; whether a packet ended with it.
     template <typename Data, typename Keep>
     bool taken(Data &data, const Keep &keep, CData last) {
+        inside_ = !last;
+        if (discards_) {
+            discards_ = !last;
+            return false;
+        }
         Packet &packet = *packets.front();
         bool holes;
         const unsigned count = count_ones(keep, holes);
@@ -171,7 +172,20 @@ class Sink {
         return true;
     }
 
-    void cancel() { packets.clear(); }
+    // Drop all packets, and the rest of one that has begun.
+    void cancel() {
+        packets.clear();
+        discards_ = inside_;
+    }
+
+    void reset() {
+        packets.clear();
+        discards_ = inside_ = false;
+    }
+
+  private:
+    bool inside_ = false;    // a packet has begun and not ended
+    bool discards_ = false;  // up to its end
 };
 
 class Unit {
@@ -185,7 +199,7 @@ class Unit {
 #define F(name, bytes) name##_.reset(top_->name##_tvalid);
         CDU_SOURCES(F)
 #undef F
-#define F(name, bytes) name##_.cancel();
+#define F(name, bytes) name##_.reset();
         CDU_SINKS(F)
 #undef F
         top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_arvalid = 0;

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+from cdu_driver import BusError
 
 from cdu_verif.compiled.library import Port
 
@@ -26,10 +27,6 @@ class _Packet(ctypes.Structure):
         ("last", ctypes.c_uint32),
         ("state", ctypes.c_uint32),
     )
-
-
-class BusError(RuntimeError):
-    """A register access that was refused, or not answered at all."""
 
 
 class Packet:
@@ -102,6 +99,11 @@ class CompiledUnit:
         return int(self._library.cdu_cycle(self._unit))
 
     @property
+    def moved(self) -> int:
+        """Bytes that have moved of the packets that have not ended."""
+        return sum(packet.moved for packet in self._packets if not packet.ended)
+
+    @property
     def interrupt(self) -> bool:
         """The interrupt output."""
         return bool(self._library.cdu_interrupt(self._unit))
@@ -124,7 +126,7 @@ class CompiledUnit:
 
     def queue(self, port: str, packet: Packet) -> Packet:
         """Send a packet through a port, or receive the next one there, after those that are queued already."""
-        if packet.array.nbytes and packet.raw.last and not self.ports[port].receives and not packet.array.flags.writeable:
+        if not self.ports[port].receives and not packet.array.flags.writeable:
             raise ValueError("a packet to receive needs an array that can be written")
         self._packets = [waiting for waiting in self._packets if not waiting.ended]
         self._packets.append(packet)
@@ -132,7 +134,10 @@ class CompiledUnit:
         return packet
 
     def cancel(self, port: str) -> None:
-        """Forget the packets that are queued at a port. A word that was offered stays until it is taken."""
+        """Forget the packets that are queued at a port.
+
+        A packet that is being sent goes on to its end; the rest of one that is being received is thrown away.
+        """
         self._library.cdu_cancel(self._unit, self._numbers[port])
 
     def run(self, cycles: int, *, until_packet: bool = False, until_interrupt: bool = False) -> int:
