@@ -21,6 +21,7 @@ from cdu_verif.simulators import BuildError, Simulation
 _MODULES = {
     "compressor": ["units"],
     "decompressor": ["units"],
+    "control": ["control"],
     ARRAY: ["array", "array_errors", "array_rate"],
     UNIT: ["training"],
 }
