@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.ports import PORTS, REGISTER_PORT
+from cdu_spec.registers import Channel
 
 from cdu import axi_lite, axi_stream
 from cdu.axi_stream import AxiReceiver, AxiSender
-from cdu.control import PREFIX, Control
+from cdu.control import Control
 from cdu.duplex import FullDuplex, HalfDuplex
 from cdu.stream_fifo import StreamFifo
 from cdu.words import SCALE_BITS, Scale
 
 _SCALE_BYTES = SCALE_BITS // 8
-
-
-@dataclass(frozen=True)
-class Direction:
-    """The AXI4-Stream ports of one direction: their prefixes."""
-
-    name: str
-    input: str
-    scales: str
-    output: str
-
-
-COMPRESS = Direction("compress", "s_axis", "s_axis_scale", "m_axis")
-DECOMPRESS = Direction("decompress", "s_axis_packed", "s_axis_reciprocal", "m_axis_values")
 
 
 class CduArray(wiring.Component):
@@ -69,42 +56,45 @@ class CduArray(wiring.Component):
         self.registers = self.control.registers
         self.beat_bytes = config.beat_bits // 8
         values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
-        self._bytes = {COMPRESS: (values, packed), DECOMPRESS: (packed, values)}
-        ports: dict[str, Any] = axi_lite.members(PREFIX) | {"irq": Out(1)}
+        self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
+        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1)}
         for direction, (i_bytes, o_bytes) in self._bytes.items():
-            ports |= axi_stream.members(direction.input, i_bytes, receives=True)
-            ports |= axi_stream.members(direction.scales, _SCALE_BYTES, receives=True)
-            ports |= axi_stream.members(direction.output, o_bytes, receives=False)
+            names = PORTS[direction]
+            ports |= axi_stream.members(names.input, i_bytes, receives=True)
+            ports |= axi_stream.members(names.scales, _SCALE_BYTES, receives=True)
+            ports |= axi_stream.members(names.output, o_bytes, receives=False)
         super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.control = control = self.control
         m.submodules.core = core = (HalfDuplex if self.config.duplex == "half" else FullDuplex)(self.config)
-        axi_lite.join(m, self, PREFIX, control)
+        axi_lite.join(m, self, REGISTER_PORT, control)
         m.d.comb += self.irq.eq(control.irq)
         for direction, (i_bytes, o_bytes) in self._bytes.items():
-            channel, half = getattr(control, direction.name), getattr(core, direction.name)
-            m.submodules[f"{direction.name}_receiver"] = receiver = AxiReceiver(i_bytes)
-            m.submodules[f"{direction.name}_scale_receiver"] = scale_receiver = AxiReceiver(_SCALE_BYTES)
-            m.submodules[f"{direction.name}_sender"] = sender = AxiSender(o_bytes)
-            m.submodules[f"{direction.name}_scales"] = scales = StreamFifo(Scale(), 2)
-            axi_stream.join(m, self, direction.input, receiver)
-            axi_stream.join(m, self, direction.scales, scale_receiver)
-            axi_stream.join(m, self, direction.output, sender)
+            name, names = direction.value, PORTS[direction]
+            channel, half = getattr(control, name), getattr(core, name)
+            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
+            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(_SCALE_BYTES)
+            m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
+            scales = StreamFifo(Scale(), 2)
+            m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
+            axi_stream.join(m, self, names.input, receiver)
+            axi_stream.join(m, self, names.scales, scale_receiver)
+            axi_stream.join(m, self, names.output, sender)
             _join_scales(m, channel.scales, scale_receiver.o, scales.i)
             connect(m, scales.o, half.scales)
 
             # Data, and how much of them
             transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
-            partial_beat = Signal(name=f"{direction.name}_partial_beat")
+            partial_beat = Signal(name=f"{name}_partial_beat")
             m.d.comb += [
                 half.i.valid.eq(receiver.o.valid),
                 receiver.o.ready.eq(half.i.ready),
                 sender.i.valid.eq(half.o.valid),
                 half.o.ready.eq(sender.i.ready),
             ]
-            if direction is COMPRESS:
+            if direction is Channel.COMPRESS:
                 self._values_of_bytes(m, receiver.o.payload, half.i.payload)
                 m.d.comb += [
                     partial_beat.eq(transfer_in & (receiver.o.payload["count"] % self.beat_bytes != 0)),
@@ -132,8 +122,8 @@ class CduArray(wiring.Component):
                 channel.output_valid.eq(sender.tvalid),
                 channel.output_ready.eq(sender.tready),
                 channel.flushing.eq(receiver.flushing | scale_receiver.flushing),
-                channel.progress.eq((scales.o.valid & scales.o.ready) | getattr(core, f"held_{direction.name}")),
-                getattr(core, f"abort_{direction.name}").eq(channel.abort),
+                channel.progress.eq((scales.o.valid & scales.o.ready) | getattr(core, f"held_{name}")),
+                getattr(core, f"abort_{name}").eq(channel.abort),
                 sender.cut.eq(channel.abort),
             ]
             for end in (receiver, scale_receiver):

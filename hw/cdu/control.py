@@ -8,15 +8,13 @@ from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 from cdu_spec.config import CduConfig
+from cdu_spec.ports import REGISTER_PORT
 from cdu_spec.registers import GLOBAL, REGISTER_BYTES, Channel, entries, read_only_values
 
 from cdu import axi_lite
 from cdu.axi_lite import AxiLite
 from cdu.channel_control import ChannelControl, ChannelPorts
 from cdu.register_file import RegisterFile
-
-#: Name of the AXI4-Lite port.
-PREFIX = "s_axil"
 
 
 class Control(wiring.Component):
@@ -45,12 +43,12 @@ class Control(wiring.Component):
         self.config = config
         self.registers = list(entries(config))
         channels: dict[str, wiring.Member] = {channel.value: Out(ChannelPorts(config)) for channel in Channel}
-        super().__init__({**axi_lite.members(PREFIX), "irq": Out(1), **channels})
+        super().__init__({**axi_lite.members(REGISTER_PORT), "irq": Out(1), **channels})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.axi = axi = AxiLite()
-        axi_lite.join(m, self, PREFIX, axi, "")
+        axi_lite.join(m, self, REGISTER_PORT, axi, "")
 
         registers: Any = RegisterFile(GLOBAL)
         m.submodules.registers = registers
