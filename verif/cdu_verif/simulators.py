@@ -11,11 +11,27 @@ from pathlib import Path
 
 from cdu import verilator
 from cdu_spec.errors import MissingToolError, UserError
-from cocotb_tools.runner import Runner, get_runner
+from cocotb_tools.runner import Runner, Verilator, get_runner
 
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
+#: Option of cocotb's runner, and what takes its place.
+_ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
+
+
+class _VerilatorOfPorts(Verilator):
+    """cocotb's runner, but only the top's own signals are public.
+
+    Were all of them, Verilator could remove and merge none: several times as much C++ to compile, and slower simulations.
+    """
+
+    def _build_command(self) -> list[list[str]]:
+        commands: list[list[str]] = []
+        for command in super()._build_command():
+            place = command.index(_ALL_PUBLIC) if _ALL_PUBLIC in command else len(command)
+            commands.append([*command[:place], *_TOP_PUBLIC, *command[place + 1 :]] if place < len(command) else command)
+        return commands
 
 
 class BuildError(RuntimeError):
@@ -66,7 +82,7 @@ class Simulation:
     def build(self) -> None:
         """Compile; BuildError with the end of the log when that fails."""
         with _environment(self._variables()):
-            self._runner = get_runner(self.simulator)
+            self._runner = _VerilatorOfPorts() if self.simulator == "verilator" else get_runner(self.simulator)
             self._runner.log.setLevel(logging.ERROR)
             arguments: list[str] = []
             if self.simulator == "verilator":
