@@ -17,9 +17,10 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
 from cdu_verif import cover_points
-from cdu_verif.axi_device import AxiDevice, driver_job, scale_bytes
+from cdu_verif.axi_device import AxiDevice
 from cdu_verif.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.bench import CLOCK_NS, Bench
+from cdu_verif.driver_jobs import driver_job, scale_bytes
 from cdu_verif.patterns import PATTERNS
 from cdu_verif.tensors import Exchange
 from cdu_verif.unit import float_beats, float_bytes, same_bits

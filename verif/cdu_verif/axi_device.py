@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from actcodec.codecs.job import Job
 from cdu_driver import BusError, Device
-from cdu_driver import Job as DriverJob
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from cdu_verif.axi_ports import Registers, StreamIn, StreamOut
-from cdu_verif.cases.sfpr import bit_patterns
-
-_SCALE_BYTES = 4
 
 
 class AxiDevice(Device):
@@ -68,21 +63,3 @@ class AxiDevice(Device):
         if not int(self._dut.irq.value):
             await RisingEdge(self._dut.irq)
         await ClockCycles(self._dut.clk, 1)
-
-
-def driver_job(job: Job, data: bytes) -> DriverJob:
-    """A codec's job and its data in the terms of the driver."""
-    return DriverJob(
-        job.mode,
-        job.beats,
-        job.row_beats,
-        job.channel_rows,
-        data,
-        scale_bytes(job) if job.mode.has_scales else b"",
-        job.shifts,
-    )
-
-
-def scale_bytes(job: Job) -> bytes:
-    """The scales of a job, little-endian float32."""
-    return b"".join(bits.to_bytes(_SCALE_BYTES, "little") for bits in bit_patterns(job.scales).tolist())

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from cdu_verif import cover_points
 from cdu_verif.array_bench import ArrayBench, input_of, job_of
-from cdu_verif.axi_device import scale_bytes
 from cdu_verif.axi_ports import SLVERR, words_of
 from cdu_verif.bench import simulated_config
+from cdu_verif.driver_jobs import scale_bytes
 from cdu_verif.tensors import TABLES, Exchange, exchange
 from cdu_verif.unit import float_beats, float_bytes
 

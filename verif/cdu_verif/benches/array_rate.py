@@ -14,9 +14,9 @@ from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
 
 from cdu_verif.array_bench import ArrayBench, input_of, job_of
-from cdu_verif.axi_device import scale_bytes
 from cdu_verif.bench import simulated_config
 from cdu_verif.cases.case import generator
+from cdu_verif.driver_jobs import scale_bytes
 from cdu_verif.rates import least_cycles, rows_per_cycle
 from cdu_verif.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cdu_verif.array_bench import ArrayBench, queue_of
-from cdu_verif.axi_device import driver_job
+from cdu_verif.driver_jobs import driver_job
 from cdu_verif.simulated_backend import SimulatedBackend
 from cdu_verif.unit import float_beats, float_bytes
 

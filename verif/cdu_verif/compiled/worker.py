@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from actcodec.codecs.job import Job
 from cdu_driver import Driver, JobQueue, Result, run
-from cdu_driver import Job as DriverJob
 from cdu_spec.config import CduConfig
 
 from cdu_verif.compiled import library
 from cdu_verif.compiled.device import CompiledDevice
 from cdu_verif.compiled.unit import CompiledUnit
+from cdu_verif.driver_jobs import driver_job
 
 
 class Worker:
@@ -39,11 +39,4 @@ class Worker:
 
     @staticmethod
     def _run(channel: JobQueue, job: Job, data: npt.NDArray[np.generic]) -> Result:
-        scales: npt.NDArray[np.float32] = job.scales.numpy() if job.mode.has_scales else np.empty(0, np.float32)
-        described = DriverJob(
-            *(job.mode, job.beats, job.row_beats, job.channel_rows),
-            data=data.data,
-            scales=scales.data,
-            shifts=job.shifts,
-        )
-        return run(channel.run([described]))[0]
+        return run(channel.run([driver_job(job, data.data)]))[0]
