@@ -51,7 +51,8 @@ class CduConfig:
     rounding
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
-        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``, ``bypass``.
+        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``, ``bypass``
+        that has more in it than ``bypass``.
     cdus
         Number of CDUs behind one pair of ports, 1..8 (the paper's N). The bytes do not depend on it.
     duplex
@@ -94,6 +95,8 @@ class CduConfig:
         allowed = [mode.label for mode in Mode]
         if not isinstance(self.modes, (tuple, list)) or not self.modes or not set(self.modes) <= set(allowed):
             raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}")
+        if set(self.modes) == {Mode.BYPASS.label}:
+            raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
         object.__setattr__(self, "modes", tuple(label for label in allowed if label in self.modes))
         self._one_of("cdus", range(1, MAX_CDUS + 1))
         self._one_of("duplex", DUPLEX)

@@ -13,6 +13,9 @@ VARIANTS = {
     "most_precision": {"const_bits": 13, "pass1_bits": 4},
     "one_mode": {"modes": ("jpeg-act",)},
     "no_zvc": {"modes": ("sfpr", "brc")},
+    "three_cdus": {"cdus": 3, "duplex": "half"},
+    "narrow_ports": {"cdus": 2, "value_port_bits": 256, "packed_port_bits": 128},
+    "wide_ports": {"value_format": "bf16", "value_port_bits": 1024, "packed_port_bits": 1024},
 }
 
 
