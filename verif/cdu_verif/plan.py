@@ -15,16 +15,29 @@ from cdu_verif.cover_points import merged
 
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
 _FORMATS = [{"value_format": name} for name in ("fp32", "bf16", "fp16")]
+#: Words of 1, 2, 4 and 8 rows.
+_PORT_WIDTHS = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
 _SAMPLES = [{}, {"sample_bits": 9}]
 _PRECISIONS = [{"const_bits": 13}, {"const_bits": 8, "pass1_bits": 0}, {"const_bits": 11, "pass1_bits": 4}]
 _ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
+#: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.
+_ARRAYS = [{"cdus": cdus} for cdus in (1, 2, 3, 4, 8)]
+_SLICES = [*_ARRAYS, {"cdus": 8, "packed_port_bits": 128}]
+_PACKED_PORTS = [
+    {"cdus": cdus, "packed_port_bits": bits} for cdus, bits in ((1, 1024), (4, 128), (4, 1024), (8, 128), (8, 512))
+]
 _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "sfpr": [*({"value_format": name, "scale_bits": 8} for name in ("fp32", "bf16", "fp16")), {"scale_bits": 24}],
     "inverse_sfpr": _FORMATS,
+    "alignment_buffer": _PORT_WIDTHS,
+    "inverse_alignment_buffer": _PORT_WIDTHS,
     "dct": _SAMPLES,
     "idct": _SAMPLES,
     "two_way_dct": _SAMPLES,
     "shift_quantizer": _ROUNDING,
+    "zvc_encoder": [{}, {"cdus": 4}],
+    "zvc_decoder": [{}, {"cdus": 4}],
+    **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), _ARRAYS),
     "compressor": [{}, {"value_format": "bf16", "cdus": 3}],
     "decompressor": [{}, {"value_format": "bf16", "cdus": 3}],
     "array": [
@@ -40,6 +53,9 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
     "dct": _PRECISIONS,
     "idct": _PRECISIONS,
     "two_way_dct": _PRECISIONS,
+    **dict.fromkeys(("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"), _SLICES),
+    **dict.fromkeys(("distributor", "gatherer"), [{"cdus": 3, "value_port_bits": 2048}, {"cdus": 4, "value_port_bits": 256}]),
+    **dict.fromkeys(("collector", "splitter"), _PACKED_PORTS),
     "compressor": [
         {"value_format": "fp16", "scale_bits": 11},
         {"scale_bits": 24, "rounding": "trunc"},

@@ -2,41 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from actcodec.golden import blocks as golden
+from cdu.manifest import pack
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from torch import Tensor
 
-from cdu_verif.cases.case import Case, Ports, integers, words
+from cdu_verif.cases.case import Case, Ports, integers
+
+#: Modes whose jobs pass as single blocks, the last of which may have fewer rows.
+_SEQUENCES = (Mode.SFPR, Mode.BRC)
+
+
+class _Job:
+    """Random beats of one job in the order of both sides, cut into tiles and blocks."""
+
+    def __init__(self, rng: Random, view: MatrixView) -> None:
+        self.view = view
+        self.bank = rng.randint(0, 1)
+        matrix = integers(rng, -128, 127, view.padded_rows, LANES * view.row_beats)
+        self.by_rows = golden.to_beats(matrix, view)
+        self.by_blocks = golden.tiles(matrix).reshape(-1, LANES) if view.mode.in_tiles else self.by_rows
+        if view.mode.in_tiles:
+            lefts = range(0, view.row_beats, TILE_BLOCKS)
+            widths = [min(TILE_BLOCKS, view.row_beats - left) for left in lefts]
+            self.tiles = [(blocks, BLOCK_SIDE) for _ in range(view.padded_rows // BLOCK_SIDE) for blocks in widths]
+        else:
+            starts = range(0, view.beats, BLOCK_SIDE)
+            self.tiles = [(1, min(BLOCK_SIDE, view.beats - start)) for start in starts]
+
+    def words(self, ports: Ports, stream: str, rowwise: bool) -> list[int]:
+        """The payloads of a side that goes through the rows of every tile, or through one block after the other."""
+        beats = self.by_rows if rowwise else self.by_blocks
+        units = [(blocks, rows) for blocks, rows in self.tiles for _ in range(1 if rowwise else blocks)]
+        result, start = [], 0
+        for number, (blocks, rows) in enumerate(units):
+            end = start + rows * (blocks if rowwise else 1)
+            result += self._unit(ports, stream, beats[start:end], blocks, number == len(units) - 1)
+            start = end
+        return result
+
+    def _unit(self, ports: Ports, stream: str, beats: Tensor, blocks: int, last: bool) -> list[int]:
+        """The words of one tile or block."""
+        port = dict(ports[f"{stream}__payload"])
+        sizes = {field["name"]: field["count"] for field in port["fields"]}
+        per_word = sizes["values"] // LANES
+        result = []
+        for start in range(0, len(beats), per_word):
+            values = beats[start : start + per_word].flatten().tolist()
+            fields = {
+                "values": values + [0] * (per_word * LANES - len(values)),
+                "count": len(values) // LANES,
+                "ends": int(start + per_word >= len(beats)),
+                "tag": {"mode": int(self.view.mode), "bank": self.bank, "last": int(last)},
+            }
+            result.append(pack(port, fields | ({"blocks": blocks} if "blocks" in sizes else {})))
+        return result
 
 
 class _Alignment:
     def __init__(self, to_rows: bool) -> None:
         self.to_rows = to_rows
 
-    def case(self, ports: Ports, rng: Random, row_beats: int, strips: int, steady: tuple[str, ...] = ("i", "o")) -> Case:
-        """A random matrix of ``strips`` times 8 rows."""
-        view = MatrixView(BLOCK_SIDE * strips, LANES * row_beats, 1, 1, Mode.JPEG_ACT)
-        matrix = integers(rng, -128, 127, view.rows, view.columns)
-        by_rows = words(ports, "i" if not self.to_rows else "o", values=golden.to_beats(matrix, view))
-        by_blocks = words(ports, "o" if not self.to_rows else "i", values=golden.tiles(matrix).reshape(-1, LANES))
-        inputs, expected = (by_blocks, by_rows) if self.to_rows else (by_rows, by_blocks)
-        return Case(f"row_beats_{row_beats}", inputs, expected, {"row_beats": row_beats}, steady=steady)
+    def case(self, ports: Ports, rng: Random, name: str, views: Sequence[MatrixView]) -> Case:
+        """Random jobs with these views, one after the other."""
+        jobs = [_Job(rng, view) for view in views]
+        inputs = [word for job in jobs for word in job.words(ports, "i", not self.to_rows)]
+        expected = [word for job in jobs for word in job.words(ports, "o", self.to_rows)]
+        return Case(name, inputs, expected)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every width of 1 to 9 blocks, and greater ones."""
-        return [self.case(ports, rng, row_beats, strips) for row_beats in (*range(1, 10), 16, 23) for strips in (1, 3)]
+        """Every width of 1 to 9 blocks, and greater ones; last blocks of every height; wide tiles behind narrow ones."""
+        widths = [
+            self.case(ports, rng, f"row_beats_{row_beats}", [_strips(row_beats, strips)])
+            for row_beats in (*range(1, 10), 16, 23)
+            for strips in (1, 3)
+        ]
+        heights = [_sequence(mode, beats) for mode in _SEQUENCES for beats in range(1, 2 * BLOCK_SIDE + 1)]
+        mixed = [view for blocks in range(1, TILE_BLOCKS + 1) for view in (_strips(blocks, 2), _sequence(Mode.SFPR, 9))]
+        return [*widths, self.case(ports, rng, "heights", heights), self.case(ports, rng, "mixed", [*mixed, *mixed[::-1]])]
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """A random width."""
-        row_beats = rng.randint(1, 13)
-        return self.case(ports, rng, row_beats, max(blocks // row_beats, 1))
+        """A few jobs of both kinds with random sizes."""
+        views = []
+        while blocks > 0:
+            size = rng.randint(1, blocks)
+            row_beats = rng.randint(1, 13)
+            tiled = rng.random() < 0.7
+            views.append(
+                _strips(row_beats, max(size // row_beats, 1))
+                if tiled
+                else _sequence(rng.choice(_SEQUENCES), BLOCK_SIDE * size - rng.randrange(BLOCK_SIDE))
+            )
+            blocks -= size
+        return self.case(ports, rng, "random", views)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Every width of 1 to 9 blocks: whole tiles or not."""
-        return [self.case(ports, rng, row_beats, blocks // row_beats) for row_beats in range(1, 2 * TILE_BLOCKS + 2)]
+        """Every width of 1 to 9 blocks, whole tiles or not, in jobs that follow each other; single blocks."""
+        tiled = [
+            self.case(ports, rng, f"row_beats_{row_beats}", [_strips(row_beats, max(blocks // row_beats // 3, 1))] * 3)
+            for row_beats in range(1, 2 * TILE_BLOCKS + 2)
+        ]
+        return [*tiled, self.case(ports, rng, "single_blocks", [_sequence(Mode.SFPR_ZVC, BLOCK_SIDE * blocks // 3)] * 3)]
+
+
+def _strips(row_beats: int, strips: int) -> MatrixView:
+    """A jpeg-act matrix of ``strips`` times 8 rows."""
+    return MatrixView(BLOCK_SIDE * strips, LANES * row_beats, 1, 1, Mode.JPEG_ACT)
+
+
+def _sequence(mode: Mode, beats: int) -> MatrixView:
+    """A job of beats one after the other."""
+    return MatrixView(1, LANES * beats, 1, 1, mode)
 
 
 ALIGNMENT, INVERSE_ALIGNMENT = _Alignment(to_rows=False), _Alignment(to_rows=True)
