@@ -5,6 +5,8 @@ What registers read and when a job is refused is computed here from the configur
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cocotb
@@ -151,7 +153,7 @@ async def reads_and_writes_together(dut: Any) -> None:
         count = 40
         values = [bench.rng.getrandbits(REGISTER_BITS) for _ in range(count)]
         first = cocotb.start_soon(_write_all(bench, address("BEATS", Channel.COMPRESS), values))
-        seen = []
+        seen: list[int] = []
         while not first.done() or len(seen) < count:
             seen.append((await bench.raw_read(address("BEATS", Channel.COMPRESS)))[0])
         order = [values.index(value) for value in seen if value in values]
@@ -184,6 +186,18 @@ def _job(bench: ControlBench, mode: Mode | None = None) -> dict[str, int]:
         "least": least,
         "most": most,
     }
+
+
+def _taken(path: DataPath, count: int = 1) -> Callable[[], bool]:
+    return lambda: len(path.jobs.received) >= count
+
+
+def _scales_taken(path: DataPath, count: int) -> Callable[[], bool]:
+    return lambda: len(path.scales.received) >= count
+
+
+def _aborted(path: DataPath) -> Callable[[], bool]:
+    return lambda: bool(path.abort_cycles)
 
 
 async def _start(bench: ControlBench, channel: Channel, job: dict[str, int]) -> set[str]:
@@ -245,7 +259,7 @@ async def jobs(dut: Any, pattern: str) -> None:
             found = await _start(bench, channel, job)
             assert found == expected, f"{job}: {found} instead of {expected}"
             if not expected:
-                await bench.until(lambda path=path: bool(path.jobs.received), "a job reaches the data path")
+                await bench.until(_taken(path), "a job reaches the data path")
                 assert path.shown_jobs() == [_descriptor(job)]
                 accepted += 1
                 if bench.rng.random() < 0.7 or accepted % 4 == 0:
@@ -288,7 +302,7 @@ async def largest_numbers(dut: Any) -> None:
         found = await _start(bench, channel, {**numbers, "mode": int(mode), "bank": 0})
         assert found == expected, f"{mode.label} {numbers}: {found} instead of {expected}"
         if not expected:
-            await bench.until(lambda: bool(path.jobs.received), "a job reaches the data path")
+            await bench.until(_taken(path), "a job reaches the data path")
             path.shown_jobs()
             path.pulse(job_done=1)
             await bench.idle(2)
@@ -315,7 +329,7 @@ async def queue(dut: Any) -> None:
                 assert status["jobs"] == len(queued)
                 assert status["busy"] == 1
             path.jobs.pattern = coin(bench.rng, 0.3)
-            await bench.until(lambda path=path: len(path.jobs.received) == JOB_QUEUE, "both jobs are taken")
+            await bench.until(_taken(path, JOB_QUEUE), "both jobs are taken")
             assert path.shown_jobs() == queued
             status = await bench.read("STATUS", channel)
             assert (status["queue_space"], status["jobs"]) == (JOB_QUEUE, JOB_QUEUE)
@@ -405,7 +419,7 @@ async def scales(dut: Any) -> None:
                     pass
                 sent.append((bench.rng.getrandbits(32), bench.rng.random() < 0.2))
                 await bench.write("SCALE_LAST" if sent[-1][1] else "SCALE", channel, value=sent[-1][0])
-            await bench.until(lambda path=path, sent=sent: len(path.scales.received) == len(sent), "all scales are taken")
+            await bench.until(_scales_taken(path, len(sent)), "all scales are taken")
             assert [(scale["value"], bool(scale["last"])) for scale in path.shown_scales()] == sent
             assert not await bench.take_errors(channel)
             assert (await bench.read("STATUS", channel))["scale_space"] == SCALE_QUEUE
@@ -494,12 +508,12 @@ async def watchdog(dut: Any) -> None:
         for limit in (20, 75):
             await bench.write("WATCHDOG", channel, value=limit)
             for still in ({}, {"input_valid": 1}, {"output_ready": 1}, {"input_ready": 1, "output_valid": 1}):
-                path.traffic = lambda still=still: still
+                path.traffic = partial(dict, still)
                 await bench.idle(3 * limit)
                 assert not path.abort_cycles, "a timeout without a job"
                 path.traffic = lambda: {"progress": 1}
                 assert not await _start(bench, channel, _job(bench, bench.config.built_modes[0]))
-                path.traffic = lambda still=still: still
+                path.traffic = partial(dict, still)
                 # Transfers, each just in time
                 for move in moves:
                     path.pulse(**move)
@@ -508,7 +522,7 @@ async def watchdog(dut: Any) -> None:
                     assert not path.abort_cycles, f"a timeout {limit - 2} cycles after {move}"
                 path.pulse(**moves[0])
                 last = bench.cycle
-                await bench.until(lambda path=path: bool(path.abort_cycles), "the watchdog bites")
+                await bench.until(_aborted(path), "the watchdog bites")
                 assert limit <= path.abort_cycles[0] - last <= limit + 8, f"{path.abort_cycles[0] - last} cycles, not {limit}"
                 await bench.idle(3 * limit)
                 assert len(path.abort_cycles) == 1
@@ -645,7 +659,7 @@ async def counters(dut: Any) -> None:
             for _ in range(count):
                 assert not await _start(bench, channel, _job(bench))
                 await bench.idle(bench.rng.randint(0, 300))
-                await bench.until(lambda path=path: bool(path.jobs.received), "the job is taken")
+                await bench.until(_taken(path), "the job is taken")
                 path.shown_jobs()
                 traffic.end()
                 await bench.idle(bench.rng.randint(2, 20))
