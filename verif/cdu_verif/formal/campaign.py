@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.errors import UserError
+from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.files import write_whole
 
 from cdu_verif import results
@@ -41,7 +41,13 @@ def run(
         place = folder / "proofs" / _file_name(what.label)
         shutil.rmtree(place, ignore_errors=True)
         begin = time.monotonic()
-        proof = Proof(what, prove(what, place), time.monotonic() - begin)
+        try:
+            verdict = prove(what, place)
+        except MissingToolError:
+            raise
+        except Exception as error:  # a device that cannot be generated fails its own proofs and no others
+            verdict = Verdict(False, f"{type(error).__name__}: {error}")
+        proof = Proof(what, verdict, time.monotonic() - begin)
         if notify:
             notify(proof)
         return proof

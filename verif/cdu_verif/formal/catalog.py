@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from cdu.blocks import BLOCKS
 from cdu.transposer import Transposer
-from cdu_spec.bitstream import Dtype
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 
 from cdu_verif.formal import device, order, progress, quantizers, sfpr, stream_rules
@@ -22,7 +22,9 @@ PARTS = ("transposer",)
 #: Cycles from reset in which every output of a block can offer something; units that need more are left to the benches.
 _FIRST_OUTPUT = {"alignment_buffer": 80, "inverse_alignment_buffer": 80}
 _SOON = 24
-_TOO_LATE = ("compressor", "decompressor", "array")
+_TOO_LATE = ("compressor", "decompressor", "control", "array")
+#: Units whose outputs keep the rules only in states that can be reached, which induction does not know: cycles from reset.
+_BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
 
 block_device = cache(device.of_block)
 
@@ -62,7 +64,7 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
             "hold",
             "Valid and payload of every output hold until the transfer.",
             make,
-            Sby(INDUCTION, 2, stream_rules.stream_harness),
+            Sby(BOUNDED if block in _BOUNDED_HOLD else INDUCTION, _BOUNDED_HOLD.get(block, 2), stream_rules.stream_harness),
         ),
         Property(
             block,
@@ -104,6 +106,22 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                     for end in ("i", "o")
                 ),
             ]
+        case "distributor" | "gatherer":
+            # Two lanes and words of two rows: the smallest array in which all parts of these blocks do something.
+            small = config.override(cdus=2, value_port_bits=0, modes=(Mode.SFPR.label,))
+            statement = (
+                "Rows leave once, in order, at the lane (from the lane) whose turn it is, marked where their block ends."
+            )
+            make_text = order.distributor_harness if block == "distributor" else order.gatherer_harness
+            text = partial(make_text, lanes=small.cdus, beats=small.port_beats)
+            search = Sby(BOUNDED, 10, text)
+            return [Property(f"{block}[cdus=2]", "order", statement, partial(block_device, block, small), search)]
+        case "collector":
+            small = config.override(cdus=1, packed_port_bits=0, modes=(Mode.SFPR.label,))
+            text = partial(order.collector_harness, lanes=1, slice_bytes=small.slice_bytes, word_bytes=small.packed_bytes)
+            statement = "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte."
+            search = Sby(BOUNDED, 7, text)
+            return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
         case "sfpr":
             # The format whose proof is quick enough for all inputs; the others differ in widths only.
             exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)

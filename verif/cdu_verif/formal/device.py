@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,20 @@ class Device:
             for name, ports in found.items()
         )
 
+    def field(self, port: str, *path: str, element: int | None = None) -> str:
+        """Verilog expression for a field of a port, or for one element of a field that is an array.
+
+        Raises KeyError when there is none.
+        """
+        fields = next(entry["fields"] for entry in self.ports if entry["name"] == port)
+        offset, width = 0, 0
+        for name in path:
+            found = {entry["name"]: entry for entry in fields}[name]
+            offset, width, fields = offset + found["offset"], found["width"] * found["count"], found.get("fields", [])
+            if element is not None and name == path[-1]:
+                offset, width = offset + element * found["width"], found["width"]
+        return f"{port}[{offset} +: {width}]"
+
 
 def of_block(block: str, config: CduConfig) -> Device:
     """A block by name, as ``cdu generate --block`` delivers it."""
@@ -72,13 +86,13 @@ def of_block(block: str, config: CduConfig) -> Device:
     return Device(made.name, made.verilog, tuple(made.manifest["ports"]))
 
 
-def of_component(component: Component, name: str, config: CduConfig) -> Device:
+def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
     text = convert(component, name, config)
     return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 
-def harness(device: Device, body: str = "", driven: Iterable[str] = (), resets: bool = True) -> str:
+def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
     """Verilog text of the harness.
 
     Every input of the device is free in every cycle, every port a wire of its own name. All registers of the device begin
@@ -90,18 +104,22 @@ def harness(device: Device, body: str = "", driven: Iterable[str] = (), resets: 
         What is surrounded.
     body
         Verilog of the checkers and assumptions.
-    driven
-        Inputs that ``body`` declares and drives itself.
+    free
+        Masks of the bits that are free, for inputs of which the others are 0.
     resets
         Whether a reset may come at any time.
     """
-    own = {"clk", "rst", *driven}
     lines = [f"module {HARNESS} (input clk);", "  reg started = 0;", "  always @(posedge clk) started <= 1;"]
     lines += ["  (* anyseq *) wire reset;", "  wire rst = !started | reset;"] if resets else ["  wire rst = !started;"]
     for port in device.ports:
-        if port["name"] not in own and port["width"]:
-            free = "(* anyseq *) " if port["direction"] == "input" else ""
-            lines.append(f"  {free}wire [{port['width'] - 1}:0] {port['name']};")
+        name, width = port["name"], port["width"]
+        if name in ("clk", "rst") or not width:
+            continue
+        if free and name in free:
+            lines.append(f"  (* anyseq *) wire [{width - 1}:0] any_{name};")
+            lines.append(f"  wire [{width - 1}:0] {name} = any_{name} & {width}'h{free[name]:x};")
+        else:
+            lines.append(f"  {'(* anyseq *) ' * (port['direction'] == 'input')}wire [{width - 1}:0] {name};")
     connections = ", ".join(f".{port['name']}({port['name']})" for port in device.ports if port["width"])
     lines += [f"  {device.name} dut ({connections});", body.rstrip(), "endmodule", ""]
     return "\n".join(lines)

@@ -6,6 +6,8 @@ ready may depend on valid. Inputs are assumed to keep the rules, outputs must ke
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cdu_verif.formal.device import Device, Stream, harness
 
 _CHECKER = """\
@@ -57,9 +59,9 @@ def stream_harness(device: Device, resets: bool = True) -> str:
     return _CHECKER + harness(device, checkers(device), resets=resets)
 
 
-def with_assumptions(device: Device, body: str, resets: bool = True) -> str:
-    """Harness with ``body``, in which the senders of the input streams keep the rules."""
-    return _CHECKER + harness(device, checkers(device, assert_outputs=False) + body, resets=resets)
+def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
+    """Harness with ``body``, in which the senders of the input streams keep the rules; ``free`` as in :func:`harness`."""
+    return _CHECKER + harness(device, checkers(device, assert_outputs=False) + body, free, resets)
 
 
 def independence_script(device: Device) -> str:

@@ -1,0 +1,185 @@
+"""Proofs of small blocks, and faulty Verilog that every kind of proof must reject."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+import torch
+from actcodec.golden import sfpr as golden
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.errors import MissingToolError, UserError
+from cdu_verif.formal import affine, campaign, catalog, sfpr, solver
+from cdu_verif.formal.proof import prove
+
+
+def _tools_missing():
+    try:
+        solver.find_programs()
+    except MissingToolError:
+        return True
+    return False
+
+
+needs_solver = pytest.mark.skipif(_tools_missing(), reason="yices or ABC is not installed")
+
+
+def _property(block, name, bounded=None):
+    one = next(one for one in catalog.properties(CduConfig(), [block]) if one.name == name)
+    return replace(one, method=replace(one.method, kind=solver.BOUNDED, depth=bounded)) if bounded else one
+
+
+def _changed(pattern, replacement):
+    def mutate(text):
+        faulty, count = re.subn(pattern, replacement, text, count=1)
+        assert count == 1, f"nothing matches {pattern}"
+        return faulty
+
+    return mutate
+
+
+@needs_solver
+@pytest.mark.parametrize("name", ["hold", "independence", "unasked"])
+def test_stream_rules_are_proven(tmp_path, name):
+    assert prove(_property("shift_quantizer", name), tmp_path).proven
+
+
+@needs_solver
+def test_widths_of_the_transform_are_proven(tmp_path):
+    assert prove(_property("dct", "widths"), tmp_path).proven
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("block", "name", "bounded", "pattern", "replacement"),
+    [
+        # valid falls while it waits
+        ("shift_quantizer", "hold", None, r"(?<=\n)(    o__valid <= )([^;]*);", r"\1\2 & i__valid;"),
+        # payload changes while it waits
+        ("shift_quantizer", "hold", None, r"(= )i__ready( \? \w+ : q0;)", r"\1i__valid\2"),
+        # valid waits for ready
+        ("shift_quantizer", "independence", None, r"assign i__ready = [^;]*;", "assign i__ready = o__ready;"),
+        # two values of a column change places
+        ("transposer", "order", 12, r"upwards \? cell01 :", "upwards ? cell11 :"),
+        # a tie is not rounded to even
+        ("sfpr", "arithmetic", 6, r"(assign magnitude0 = [^;]*) \+ [^;]*;", r"\1;"),
+        # one coefficient has the wrong sign
+        ("dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
+        # a shift is one too large
+        ("shift_quantizer", "arithmetic", 4, r"(assign biased0 = )[^;]*;", r"\g<1>13'h0;"),
+    ],
+)
+def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
+    mutate = _changed(pattern, replacement)
+    if name == "independence":
+        # The register is bypassed: what was its input becomes the output.
+        def mutate(text):
+            return _changed(r"reg o__valid = 1'h0;", "wire o__valid = i__valid & o__ready;")(
+                re.sub(r"always @\(posedge clk\)\s*\n\s*o__valid <= [^;]*;\n", "", text)
+            )
+
+    verdict = prove(_property(block, name, bounded), tmp_path, mutate)
+    assert not verdict.proven
+    assert verdict.message
+    if isinstance(_property(block, name).method, solver.Sby):
+        assert verdict.message.startswith(("violated", "the induction step fails")), verdict.message
+        assert verdict.trace
+        assert verdict.trace.read_text().startswith("$")
+
+
+def test_a_word_that_is_too_narrow_is_found():
+    symbol = affine.Symbol("x", -4, 3)
+    adder = {
+        "type": "$add",
+        "parameters": {"A_SIGNED": "1", "B_SIGNED": "1"},
+        "port_directions": {"A": "input", "B": "input", "Y": "output"},
+        "connections": {"A": [2, 3, 4], "B": [2, 3, 4], "Y": [5, 6, 7, 8]},
+    }
+    word = affine.Word(affine.Form.of(symbol), symbol.low, symbol.high)
+    path = affine.DataPath({"cells": {"adder": adder}}, [([2, 3, 4], word)])
+    double = path.read([5, 6, 7, 8])
+    assert (double.low, double.high) == (-8, 6)
+    assert double.form.terms == {symbol: Fraction(2)}
+    with pytest.raises(affine.AnalysisError, match="-8 to 6 in 3 bits"):
+        path.read([5, 6, 7])
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
+@pytest.mark.parametrize("value_format", ["bf16", "fp16", "fp32"])
+def test_the_reference_of_sfpr_is_the_golden_function(tmp_path, value_format):
+    config = CduConfig(value_format=value_format, scale_bits=8)
+    bits = config.dtype.bits
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[value_format]
+    patterns = torch.randint(0, 1 << bits, (4000,), generator=torch.Generator().manual_seed(1))
+    signed = torch.where(patterns >> (bits - 1) == 1, patterns - (1 << bits), patterns)
+    x = signed.to(torch.int32 if bits == 32 else torch.int16).view(dtype)
+    # Multipliers that bring most values near the range, and some of all sizes.
+    exponents = torch.where(torch.arange(4000) % 4 == 0, torch.arange(4000) % 240 - 120, 0)
+    near = (6 - torch.frexp(x.to(torch.float32).nan_to_num(1, 1, 1)).exponent).clamp(-120, 119)
+    exponents = torch.where(exponents == 0, near, exponents)
+    k = torch.ldexp(1 + torch.arange(4000) * 37 % 128 / 128, exponents).to(torch.float32)
+    expected = golden.sfpr(x, k).tolist()
+    scales = [struct.unpack("<I", struct.pack("<f", value))[0] for value in k.tolist()]
+    (tmp_path / "x.hex").write_text("\n".join(f"{value:x}" for value in patterns.tolist()))
+    (tmp_path / "k.hex").write_text("\n".join(f"{value:x}" for value in scales))
+    (tmp_path / "bench.v").write_text(
+        sfpr.reference(config)
+        + f"""
+module bench;
+  reg [{bits - 1}:0] x [0:3999];
+  reg [31:0] k [0:3999];
+  integer n;
+  wire signed [7:0] q;
+  reg [{bits - 1}:0] one_x;
+  reg [31:0] one_k;
+  sfpr_reference dut (.x(one_x), .k(one_k), .q(q));
+  initial begin
+    $readmemh("x.hex", x);
+    $readmemh("k.hex", k);
+    for (n = 0; n < 4000; n = n + 1) begin
+      one_x = x[n];
+      one_k = k[n];
+      #1 $display("%0d", q);
+    end
+  end
+endmodule
+"""
+    )
+    subprocess.run(["iverilog", "-g2005", "-s", "bench", "-o", "bench", "bench.v"], cwd=tmp_path, check=True)
+    out = subprocess.run(["vvp", "bench"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [int(line) for line in out.split()] == expected
+    assert len(set(expected)) > 200
+
+
+@needs_solver
+def test_reports_name_the_counterexample(tmp_path):
+    good, bad = _property("shift_quantizer", "hold"), _property("shift_quantizer", "unasked")
+    late = replace(bad, method=replace(bad.method, depth=1))  # nothing can come out in the first cycle
+    proofs = campaign.run([good, late], tmp_path)
+    content = campaign.write(tmp_path, proofs, "cdu formal")
+    assert (content["tests"], content["failures"]) == (2, 1)
+    assert [proof["proven"] for proof in json.loads((tmp_path / "report.json").read_text())["proofs"]] == [True, False]
+    assert len(ET.parse(tmp_path / "results.xml").findall(".//failure")) == 1
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{campaign.TABLE_BEGIN}\nstale\n{campaign.TABLE_END}\nafter\n")
+    campaign.put_table(page, proofs, "cdu formal")
+    text = page.read_text()
+    assert "stale" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "| shift_quantizer | hold |" in text
+    page.write_text("no marks")
+    with pytest.raises(UserError, match="lacks the lines"):
+        campaign.put_table(page, proofs, "cdu formal")
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ConfigError, match="unknown block 'dtc'"):
+        catalog.properties(CduConfig(), ["dtc"])
+    with pytest.raises(ConfigError, match="unknown property 'hodl': use hold"):
+        catalog.properties(CduConfig(), ["dct"], "hodl")
