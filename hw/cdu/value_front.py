@@ -91,16 +91,21 @@ class ValueFront(wiring.Component):
         # All SFPR units move together; what goes with their values moves beside them.
         m.submodules += (units := [Sfpr(self.config) for _ in range(beats)])
         advance = units[0].i.ready
+        enters = Signal()
         for lane, unit in enumerate(units):
             m.d.comb += [
-                unit.i.valid.eq(intake.o.valid),
+                unit.i.valid.eq(enters),
                 unit.i.payload["values"].eq(word[lane]),
                 unit.i.payload.scale.eq(plan.scales[lane]),
                 unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
                 unit.o.ready.eq(self.to_alignment.ready),
                 self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
             ]
-        m.d.comb += [intake.o.ready.eq(advance), self.to_alignment.valid.eq(units[0].o.valid)]
+        m.d.comb += [
+            enters.eq(intake.o.valid),
+            intake.o.ready.eq(advance),
+            self.to_alignment.valid.eq(units[0].o.valid),
+        ]
         for name, _ in self.to_alignment.payload.shape():
             if name != "values":
                 value = plan[name]
@@ -114,7 +119,7 @@ class ValueFront(wiring.Component):
                 self.raw.payload["values"].eq(word),
                 self.raw.payload["count"].eq(plan["count"]),
                 self.raw.payload["last"].eq(plan["last"]),
-                units[0].i.valid.eq(intake.o.valid & ~bypasses),
+                enters.eq(intake.o.valid & ~bypasses),
                 intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
             ]
 
@@ -124,7 +129,7 @@ class ValueFront(wiring.Component):
             m.d.sync += begins.eq(plan["last"])
         under_way = Signal(Sfpr.latency)
         with m.If(advance):
-            m.d.sync += under_way.eq(Cat(units[0].i.valid, under_way)[: Sfpr.latency])
+            m.d.sync += under_way.eq(Cat(enters, under_way)[: Sfpr.latency])
         m.d.comb += [
             self.events.early_last.eq(intake.early_last),
             self.events.late_last.eq(intake.late_last),
