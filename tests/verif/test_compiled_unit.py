@@ -243,6 +243,16 @@ def test_processes_that_need_the_same_entry_at_once(tmp_path, monkeypatch):
     assert entry == cache.entry("test", ["same"], lambda folder: pytest.fail("made again"))
 
 
+def test_what_an_ended_process_left_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
+    entry = cache.entry("test", ["left"], lambda folder: None)
+    left = tmp_path / f".{entry.name}.abc.partial"
+    left.mkdir()
+    entry.rmdir()
+    assert cache.entry("test", ["left"], lambda folder: None) == entry
+    assert not left.exists()
+
+
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "file" / "cache"))

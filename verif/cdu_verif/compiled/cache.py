@@ -45,9 +45,13 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(target.with_name(f".{target.name}.lock")):
+        with _lock(target.with_name(f".{target.name}.lock")) as alone:
+            if alone:
+                for left in target.parent.glob(f".{target.name}.*.partial"):
+                    # Of a process that was ended.
+                    shutil.rmtree(left, ignore_errors=True)
             if not target.is_dir():
-                partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+                partial = Path(tempfile.mkdtemp(".partial", f".{target.name}.", target.parent))
                 try:
                     make(partial)
                     # Where locks do not work another process may have been faster: its folder holds the same.
@@ -64,11 +68,14 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Keep other processes out as long as the block runs, where the file system can."""
+def _lock(path: Path) -> Iterator[bool]:
+    """Keep other processes out as long as the block runs; gives False where the file system cannot do that."""
     import fcntl
 
     with path.open("w") as file:
-        with suppress(OSError):
+        try:
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            alone = True
+        except OSError:
+            alone = False
+        yield alone

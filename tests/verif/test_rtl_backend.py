@@ -1,0 +1,270 @@
+"""Codecs on compiled RTL: the same bytes and values as the golden model, and what the backend refuses."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+import typer
+from actcodec.codecs import Backend, MismatchError
+from cdu import verilator
+from cdu_cli import compress as compress_command
+from cdu_cli import train as train_command
+from cdu_spec import BitstreamError, CduConfig, UserError
+from cdu_spec.errors import MissingToolError
+from cdu_verif.checked_backend import CheckedBackend
+from cdu_verif.compiled import pieces
+from cdu_verif.compiled.backend import RtlBackend, UnsuitedUnitError
+from typer.testing import CliRunner
+
+MODES = ("jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass")
+SHAPES = (
+    *((1, 1, 1, 1), (1, 1, 8, 8), (1, 1, 1, 70), (2, 3, 8, 8), (3, 5, 7, 11), (1, 2, 13, 33), (2, 7, 5, 64), (1, 3, 40, 41)),
+    *((7,), (1000,), (5, 9), (4, 3, 100), (1, 513, 2, 4), (2, 2, 3, 3, 3)),
+)
+
+
+def _here():
+    try:
+        verilator.find()
+    except MissingToolError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not _here(), reason="Verilator is not installed")
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """One unit for all tests: jobs of all kinds follow one another."""
+    return RtlBackend(CduConfig(), threads=1, every_format=True)
+
+
+@pytest.fixture
+def _cut_small_jobs(monkeypatch):
+    monkeypatch.setattr(pieces, "LEAST_BEATS", 1)
+
+
+def _tensor(shape, seed=0):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return x.relu() if seed % 2 else x
+
+
+def _same(x, y):
+    return x.dtype == y.dtype and x.shape == y.shape and torch.equal(x.view(torch.uint8), y.view(torch.uint8))
+
+
+def _compare(name, x, unit, **options):
+    golden, rtl = actcodec.codec(name, **options), actcodec.codec(name, **options, backend=unit)
+    packed = golden.compress(x)
+    assert rtl.compress(x).to_bytes() == packed.to_bytes()
+    assert _same(rtl.decompress(packed), golden.decompress(packed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", MODES)
+def test_every_shape(tiny, name, dtype):
+    for seed, shape in enumerate(SHAPES):
+        if actcodec.codec(name).fits(shape):
+            _compare(name, _tensor(shape, seed).to(dtype), tiny)
+
+
+@pytest.mark.parametrize("dqt", ["optL", "optH", "image50"])
+def test_shift_tables(tiny, dqt):
+    _compare("jpeg-act", _tensor((2, 4, 16, 24)), tiny, dqt=dqt)
+
+
+def test_views_that_are_not_contiguous(tiny):
+    x = _tensor((4, 6, 10, 16))
+    for view in (x.transpose(0, 1), x[:, ::2], x.permute(0, 3, 1, 2), x[1:, :, 3:9]):
+        _compare("jpeg-act", view, tiny)
+        _compare("sfpr", view, tiny)
+
+
+def test_saturated_values(tiny):
+    x = _tensor((2, 3, 8, 16))
+    x[0, 1, 2, 3], x[1, 2, 0, 0], x[1, 0, 7, 7] = float("nan"), float("inf"), -float("inf")
+    _compare("sfpr", x, tiny, nonfinite="saturate")
+    _compare("sfpr", _tensor((2, 3, 8, 16)), tiny)
+    _compare("bypass", x, tiny)
+
+
+@pytest.mark.usefixtures("_cut_small_jobs")
+@pytest.mark.parametrize("name", MODES)
+def test_any_number_of_units_gives_the_same(name, monkeypatch):
+    units = RtlBackend(CduConfig(), threads=3)
+    worked = []
+    monkeypatch.setattr(pieces, "piece", lambda *arguments, cut=pieces.piece: worked.append(0) or cut(*arguments))
+    for seed, shape in enumerate([(3, 5, 7, 11), (2, 4, 16, 32), (1, 1, 40, 70), (1, 6, 64, 8), (900,)]):
+        if actcodec.codec(name).fits(shape):
+            _compare(name, _tensor(shape, seed), units)
+    assert len(worked) > 12, "the jobs were not cut"
+
+
+def test_as_many_units_as_torch_has_threads(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    counts = []
+    monkeypatch.setattr(pieces, "cuts", lambda job, count, cut=pieces.cuts: counts.append(count) or cut(job, count))
+    for threads in (None, 2):
+        actcodec.codec("sfpr", backend=RtlBackend(CduConfig(), threads)).compress(_tensor((1, 2, 8, 8)))
+    assert counts == [3, 2]
+    with pytest.raises(UserError, match="0 threads"):
+        RtlBackend(CduConfig(), 0)
+
+
+def test_threads_share_a_backend(tiny):
+    tensors = [_tensor((2, 4, 16, 32), seed) for seed in range(4)]
+    results = {}
+
+    def work(number):
+        results[number] = actcodec.codec("jpeg-act", backend=tiny).compress(tensors[number]).to_bytes()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [results[number] for number in range(4)] == [actcodec.codec("jpeg-act").compress(x).to_bytes() for x in tensors]
+
+
+def test_by_name(tmp_path):
+    x = _tensor((1, 2, 8, 16))
+    for name in ("rtl", "rtl:tiny"):
+        _compare("sfpr", x, name)
+    file = tmp_path / "mine.toml"
+    file.write_text("const_bits = 11\n")
+    with pytest.raises(UnsuitedUnitError, match=r"unit mine was built with const_bits = 11, the job needs const_bits = 12"):
+        actcodec.codec("jpeg-act", backend=f"rtl:{file}").compress(x)
+    with pytest.raises(UserError, match="unknown configuration 'huge'"):
+        actcodec.codec("sfpr", backend="rtl:huge")
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "options", "message"),
+    [
+        ({}, "jpeg-act", {"pass1_bits": 1}, "pass1_bits = 2, the job needs pass1_bits = 1"),
+        ({}, "jpeg-act", {"rounding": "trunc"}, "rounding = half_away, the job needs rounding = trunc"),
+        ({"value_format": "fp16"}, "sfpr", {}, "value_format = fp16, the job needs value_format = fp32"),
+        ({"modes": ("brc",)}, "sfpr", {}, "without mode sfpr, only with brc"),
+        ({}, "sfpr", {"scale_bits": 24}, "scale_bits = 8, the scales have more"),
+    ],
+)
+def test_what_a_unit_was_not_built_for(config, name, options, message):
+    with pytest.raises(UnsuitedUnitError, match=message) as caught:
+        actcodec.codec(name, **options, backend=RtlBackend(CduConfig(**config))).compress(_tensor((1, 3, 8, 16)))
+    assert "\n" not in str(caught.value)
+
+
+def test_payloads_that_do_not_fit(tiny):
+    for name in MODES:
+        packed = actcodec.codec(name).compress(_tensor((1, 2, 16, 16)))
+        for payload in (packed.payload[:-1], torch.cat([packed.payload, packed.payload[:1]])):
+            with pytest.raises(BitstreamError):
+                actcodec.codecs.Compressed(packed.header, packed.shifts, packed.reciprocals, payload).decompress(tiny)
+        _compare(name, _tensor((1, 2, 16, 16)), tiny)
+
+
+def test_a_mask_that_lies(tiny):
+    packed = actcodec.codec("sfpr+zvc").compress(_tensor((1, 2, 16, 16), 1))
+    payload = packed.payload.clone()
+    payload[0] ^= 1
+    with pytest.raises(BitstreamError, match="corrupted stream"):
+        actcodec.codecs.Compressed(packed.header, packed.shifts, packed.reciprocals, payload).decompress(tiny)
+
+
+def test_the_library_is_found_again():
+    """Another process does not compile again."""
+    code = "from cdu_spec import CduConfig; from cdu_verif.compiled.library import unit; print(unit(CduConfig()))"
+    actcodec.codec("sfpr", backend=RtlBackend(CduConfig())).compress(_tensor((1, 1, 8, 8)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+class Faulty(Backend):
+    """Changes one byte or value of what another backend computes."""
+
+    def __init__(self, inner, place):
+        self.inner, self.place = inner, place
+
+    def compress(self, job, beats):
+        payload = self.inner.compress(job, beats).clone()
+        if self.place == "byte":
+            payload[5] ^= 1
+        return payload[:-1] if self.place == "length" else payload
+
+    def decompress(self, job, payload):
+        beats = self.inner.decompress(job, payload).clone()
+        if self.place == "value":
+            beats[0, 3] += 1
+        return beats
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (
+            "byte",
+            r"payload number 0 \(sfpr, from a tensor of shape \(1, 2, 8, 16\)\) differs .* at byte 5",
+        ),
+        ("length", r"has 255 bytes, the golden model's has 256"),
+        ("value", r"tensor number 0 \(sfpr, shape \(1, 2, 8, 16\)\) differs from the golden model's at value 3"),
+    ],
+)
+def test_a_difference_is_named(tiny, place, message):
+    codec = actcodec.codec("sfpr", backend=CheckedBackend(Faulty(tiny, place)))
+    with pytest.raises(MismatchError, match=message):
+        codec.decompress(codec.compress(_tensor((1, 2, 8, 16))))
+
+
+@pytest.mark.parametrize("place", ["byte", "value"])
+def test_a_difference_in_training_names_the_module(tiny, place):
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.Conv2d(8, 1, 3))
+    x = _tensor((2, 1, 8, 16)).requires_grad_()
+
+    def step():
+        with actcodec.compress_activations(model, "sfpr", backend=CheckedBackend(Faulty(tiny, place))):
+            loss = model(x).sum()
+        loss.backward()
+
+    with pytest.raises(MismatchError, match=r"^[01]: (payload|tensor) number 0"):
+        step()
+
+
+def _run(command, *arguments):
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    command.register(app)
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_training_through_the_unit(tmp_path):
+    arguments = ("--steps", 2, "--seeds", 1, "--batch", 8, "--limit", 64, "--codec", "jpeg-act")
+    losses = {}
+    for backend in ("torch", "rtl"):
+        check = ("--check",) if backend == "rtl" else ()
+        result = _run(train_command, *arguments, "--backend", backend, *check, "--json", tmp_path / "r.json", "-o", tmp_path)
+        results = json.loads((tmp_path / "r.json").read_text())
+        losses[backend] = [run["losses"] for run in results["runs"]]
+        assert {run["backend"] for run in results["runs"]} == {backend}
+    assert losses["rtl"] == losses["torch"]
+    assert "equal to the golden model's:" in result.output
+
+
+def test_files_through_the_unit(tmp_path):
+    array = _tensor((1, 4, 16, 20)).numpy()
+    np.save(tmp_path / "in.npy", array)
+    for backend in ("torch", "rtl"):
+        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / f"{backend}.cdu", "--backend", backend)
+    assert (tmp_path / "rtl.cdu").read_bytes() == (tmp_path / "torch.cdu").read_bytes()
+    _run(compress_command, "decompress", tmp_path / "rtl.cdu", tmp_path / "out.npy", "--backend", "rtl", "--check")
+    expected = actcodec.decompress(actcodec.from_bytes((tmp_path / "torch.cdu").read_bytes())).numpy()
+    assert np.array_equal(np.load(tmp_path / "out.npy"), expected)
+    with pytest.raises(UserError, match="--check"):
+        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / "x.cdu", "--check")

@@ -1,0 +1,68 @@
+"""How long given tensors take through a simulated array, for comparison with the compiled one (benchmarks/rtl_speed.py)."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import torch
+from actcodec.codecs import codec
+from actcodec.codecs.job import Job
+from cdu_spec.registers import Channel
+from cocotb.task import bridge, resume
+from torch import Tensor
+
+from cdu_verif.array_bench import ArrayBench, queue_of
+from cdu_verif.driver_jobs import driver_job
+from cdu_verif.simulated_backend import SimulatedBackend
+from cdu_verif.unit import float_beats, float_bytes
+
+#: Environment variable with a file that ``torch.save`` wrote: pairs of a codec's name and a tensor.
+TENSORS = "CDU_SPEED_TENSORS"
+
+
+@cocotb.test
+async def speed(dut: Any) -> None:
+    """Compress and decompress every tensor; results equal the golden model's."""
+    bench = await ArrayBench(dut, "speed").start()
+    driver = await bench.open()
+
+    async def result(channel: Channel, job: Job, data: bytes) -> bytes:
+        (done,) = await queue_of(driver, channel).run([driver_job(job, data)])
+        return bytes(done.data)
+
+    @resume
+    async def compress(job: Job, beats: Tensor) -> bytes:
+        return await result(Channel.COMPRESS, job, float_bytes(beats))
+
+    @resume
+    async def decompress(job: Job, payload: bytes) -> Tensor:
+        return float_beats(await result(Channel.DECOMPRESS, job, payload), job)
+
+    backend = SimulatedBackend(compress, decompress)
+
+    @bridge
+    def work() -> None:
+        torch.set_num_threads(1)
+        for name, x in torch.load(Path(os.environ[TENSORS])):
+            through = codec(name, backend=backend)
+            first = bench.watches.cycle
+            times = [time.perf_counter()]
+            packed = through.compress(x)
+            times.append(time.perf_counter())
+            through.decompress(packed)
+            times.append(time.perf_counter())
+            bench.measure(
+                codec=name,
+                values=x.numel(),
+                cycles=bench.watches.cycle - first,
+                compress=times[1] - times[0],
+                decompress=times[2] - times[1],
+            )
+            bench.cases += 1
+
+    await work()
+    bench.report()
