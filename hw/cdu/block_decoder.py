@@ -116,7 +116,8 @@ class BlockDecoder(wiring.Component):
                     m.d.comb += [values.eq(Cat(*(Cat(bit, Signal(VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
             with m.Default():
                 if zvc_modes:
-                    present = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
+                    present = Signal(LANES)
+                    m.d.comb += present.eq(mask | (~is_one_of(mode, zvc_modes)).replicate(LANES))
                     m.d.comb += [values.eq(Cat(*expand(m, following, present))), count.eq(popcount(present))]
                 else:
                     m.d.comb += [values.eq(following), count.eq(LANES)]

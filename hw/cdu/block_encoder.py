@@ -125,7 +125,8 @@ class BlockEncoder(wiring.Component):
         """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
         values, mode = row["values"], row["tag"]["mode"]
         zvc_modes = [mode for mode in self.modes if mode.has_zvc]
-        mask = Cat(*(values[lane] != 0 for lane in range(LANES)))
+        mask, chosen = Signal(LANES), Signal(LANES)
+        m.d.comb += mask.eq(Cat(*(values[lane] != 0 for lane in range(LANES))))
         kept, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
         with m.Switch(mode):
             if Mode.BRC in self.modes:
@@ -133,7 +134,7 @@ class BlockEncoder(wiring.Component):
                     m.d.comb += [kept.eq(encode_row(values)), count.eq(1)]
             with m.Default():
                 if zvc_modes:
-                    chosen = mask | (~is_one_of(mode, zvc_modes)).replicate(LANES)
+                    m.d.comb += chosen.eq(mask | (~is_one_of(mode, zvc_modes)).replicate(LANES))
                     m.d.comb += [kept.eq(compact(m, values.as_value(), chosen)), count.eq(popcount(chosen))]
                 else:
                     m.d.comb += [kept.eq(values), count.eq(LANES)]

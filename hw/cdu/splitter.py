@@ -135,7 +135,9 @@ class Splitter(wiring.Component):
                 out["tag"]["bank"].eq(bank),
                 out["tag"]["last"].eq(final),
             ]
-        bits = Cat(*(Mux(out["count"] > place, out["data"].word_select(place, 8), 0) for place in range(self.size)))
+        bits = Signal(8 * self.size)
+        kept = (Mux(out["count"] > place, out["data"].word_select(place, 8), 0) for place in range(self.size))
+        m.d.comb += bits.eq(Cat(*kept))
         turn = round_robin(m, self.config.cdus, out_valid & out_ready & out["ends"], "turn")
         for lane, sink in enumerate(self.o):
             mine = turn == lane
@@ -160,11 +162,12 @@ class Splitter(wiring.Component):
             remaining.eq(Mux(short, 0, level - amount)),
         ]
         closes = Signal()  # the last block of the job leaves the window
-        exactly = ended & (remaining == 0)  # and nothing is left behind it
+        exactly = Signal()  # and nothing is left behind it
         finishes, begins = Signal(), Signal()
         word, takes = self.i.payload, Signal()
         m.d.comb += [
             closes.eq(go & step.done & final),
+            exactly.eq(ended & (remaining == 0)),
             finishes.eq((closes | drain) & exactly),
             self.job.ready.eq(~busy | finishes),
             begins.eq(self.job.ready & self.job.valid),

@@ -157,6 +157,7 @@ class Bench:
             if port["direction"] == "input" and "stream" not in port and name != "clk":
                 getattr(dut, name).value = 0
         self._ends: tuple[Source | Sink, ...] = (*self.sources.values(), *self.sinks.values())
+        self.watchers: list[Callable[[], None]] = []  #: called in every cycle when everything has settled
         self._edge, self._settled = RisingEdge(dut.clk), ReadOnly()
 
     async def start(self) -> Bench:
@@ -197,6 +198,8 @@ class Bench:
         cycle = self.cycle
         for end in self._ends:
             end.sample(cycle)
+        for watch in self.watchers:
+            watch()
         await self._edge
         self.cycle += 1
 

@@ -17,12 +17,21 @@ from cdu_verif.cover_points import merged
 _FORMATS = [{"value_format": name} for name in ("fp32", "bf16", "fp16")]
 #: Words of 1, 2, 4 and 8 rows.
 _PORT_WIDTHS = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
+_VALUE_SIDE: list[dict[str, Any]] = [
+    {},
+    {"cdus": 2, "value_format": "fp16"},
+    {"cdus": 4},
+    {"cdus": 8, "value_format": "bf16"},
+    {"cdus": 2, "modes": ("sfpr", "brc")},
+]
+_HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3}]
 _SAMPLES = [{}, {"sample_bits": 9}]
 _PRECISIONS = [{"const_bits": 13}, {"const_bits": 8, "pass1_bits": 0}, {"const_bits": 11, "pass1_bits": 4}]
 _ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
 #: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.
 _ARRAYS = [{"cdus": cdus} for cdus in (1, 2, 3, 4, 8)]
 _SLICES = [*_ARRAYS, {"cdus": 8, "packed_port_bits": 128}]
+_VALUE_PORTS = [{"cdus": 3, "value_port_bits": 2048}, {"cdus": 4, "value_port_bits": 256}]
 _PACKED_PORTS = [
     {"cdus": cdus, "packed_port_bits": bits} for cdus, bits in ((1, 1024), (4, 128), (4, 1024), (8, 128), (8, 512))
 ]
@@ -31,6 +40,8 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "inverse_sfpr": _FORMATS,
     "alignment_buffer": _PORT_WIDTHS,
     "inverse_alignment_buffer": _PORT_WIDTHS,
+    "value_front": _VALUE_SIDE,
+    "value_back": _VALUE_SIDE,
     "dct": _SAMPLES,
     "idct": _SAMPLES,
     "two_way_dct": _SAMPLES,
@@ -38,8 +49,7 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
     **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), _ARRAYS),
-    "compressor": [{}, {"value_format": "bf16", "cdus": 3}],
-    "decompressor": [{}, {"value_format": "bf16", "cdus": 3}],
+    **dict.fromkeys(("compressor", "decompressor"), _HALVES),
     "array": [
         {},
         {"cdus": 2, "duplex": "half", "value_format": "bf16"},
@@ -54,7 +64,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
     "idct": _PRECISIONS,
     "two_way_dct": _PRECISIONS,
     **dict.fromkeys(("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"), _SLICES),
-    **dict.fromkeys(("distributor", "gatherer"), [{"cdus": 3, "value_port_bits": 2048}, {"cdus": 4, "value_port_bits": 256}]),
+    **dict.fromkeys(("distributor", "gatherer"), _VALUE_PORTS),
     **dict.fromkeys(("collector", "splitter"), _PACKED_PORTS),
     "compressor": [
         {"value_format": "fp16", "scale_bits": 11},

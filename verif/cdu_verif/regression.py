@@ -19,6 +19,8 @@ from cdu_verif.simulators import BuildError, Simulation
 
 #: Test modules of what is no simple block.
 _MODULES = {
+    **{name: ["array_parts"] for name in ("distributor", "gatherer", "collector", "splitter")},
+    **{name: ["value_side"] for name in ("value_front", "value_back")},
     "compressor": ["units"],
     "decompressor": ["units"],
     "control": ["control"],

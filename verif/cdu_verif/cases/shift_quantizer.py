@@ -16,13 +16,15 @@ class _Quantizer:
     def __init__(self, inverse: bool) -> None:
         self.inverse = inverse
 
-    def case(self, config: CduConfig, ports: Ports, name: str, blocks: Tensor, shifts: Tensor) -> Case:
-        """Blocks (B, 64) and shifts (64,), both in payload order."""
+    def case(self, config: CduConfig, ports: Ports, name: str, blocks: Tensor, shifts: Tensor, bank: int = 0) -> Case:
+        """Blocks (B, 64) and shifts (64,), both in payload order; the other bank holds other shifts."""
         if self.inverse:
             out = golden.inverse(blocks.to(torch.int8), shifts)
         else:
             out = golden.quantize(blocks.to(torch.int32), shifts, config.rounding_mode)
-        table = {"shifts": shifts.tolist()}
+        other = (shifts + 1) % 8
+        banks = torch.stack((other, shifts) if bank else (shifts, other))
+        table = {"shifts": banks.reshape(-1).tolist(), "bank": bank}
         inputs, outputs = (words(ports, end, values=rows.reshape(-1, 8)) for end, rows in (("i", blocks), ("o", out)))
         return Case(name, inputs, outputs, table)
 
@@ -42,7 +44,7 @@ class _Quantizer:
         """Mixed blocks with a random table."""
         width = ports["i__payload"]["fields"][0]["width"]
         values = mixed_blocks(rng, -(1 << (width - 1)), (1 << (width - 1)) - 1, blocks).reshape(-1, 64)
-        return self.case(config, ports, "random", values, integers(rng, 0, 7, 64))
+        return self.case(config, ports, "random", values, integers(rng, 0, 7, 64), rng.randint(0, 1))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
         """The rate does not depend on the content."""
