@@ -65,11 +65,18 @@ SECTIONS = (
     Section(
         "training_rtl",
         "Training through the simulated unit",
-        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through the simulated "
-        "compressor, and its bytes through the simulated decompressor.",
+        "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through a simulated array of 4 "
+        "CDUs, driven by the reference driver, which writes tables and scales to registers.",
         "cdu verify --training --steps 3 -o build/results/training_rtl",
         KEPT / "training_rtl" / "report.md",
         until=TESTS,
+    ),
+    Section(
+        "rates",
+        "Rate of the whole unit",
+        'Simulated through the AXI ports, source and sink ready in every cycle. "possible" follows from N and from what the '
+        "packed port moves per cycle.",
+        "python benchmarks/array_rate.py",
     ),
     Section(
         "area",

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from random import Random
 
 import torch
-from actcodec.codecs import codec
-from actcodec.codecs.compressed import Compressed
 from actcodec.codecs.job import DTYPES, Job, beats_in, compression_job, decompression_job, payload_shifts
 from actcodec.codecs.torch_backend import TorchBackend
 from actcodec.golden import dct, zvc
@@ -118,13 +116,6 @@ def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:
     widths = range(1, 71) if full else sorted(rng.sample(range(1, 71), 8))
     found += [(rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 9), width) for width in widths]
     return found
-
-
-def compressed(name: str, x: Tensor) -> Compressed:
-    """``x`` by the golden codec of a name."""
-    packed = codec(name).compress(x)
-    assert isinstance(packed, Compressed)
-    return packed
 
 
 def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...]) -> Exchange:
