@@ -122,6 +122,12 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             statement = "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte."
             search = Sby(BOUNDED, 7, text)
             return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
+        case "alignment_buffer" | "inverse_alignment_buffer":
+            small = config.override(cdus=1, value_port_bits=0, modes=(Mode.SFPR.label,))
+            text = partial(order.alignment_harness, beats=small.port_beats, to_blocks=block == "alignment_buffer")
+            statement = "Rows of tiles of every width leave once, at their place in the other order."
+            search = Sby(BOUNDED, 10, text)
+            return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
         case "sfpr":
             # The format whose proof is quick enough for all inputs; the others differ in widths only.
             exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)
