@@ -41,7 +41,7 @@ class AxiReceiver(wiring.Component):
     clear
         High for a cycle: forget the word that waits.
     flush
-        High for a cycle: throw away the rest of a packet that has begun, up to its TLAST.
+        High for a cycle: throw away a packet that has begun, up to its TLAST; it has begun when its first word is offered.
     flushing
         That is going on.
 
@@ -89,7 +89,7 @@ class AxiReceiver(wiring.Component):
             with m.If(self.tlast):
                 m.d.sync += self.flushing.eq(0)
         with m.If(self.flush):
-            m.d.sync += self.flushing.eq(Mux(transfer, ~self.tlast, open_packet))
+            m.d.sync += self.flushing.eq(Mux(transfer, ~self.tlast, open_packet | self.tvalid))
         return m
 
 

@@ -268,7 +268,7 @@ CHANNEL = (
             ),
             (
                 "flush",
-                "with abort: also throw away the rest, up to TLAST, of packets that have begun at the input and the scale port",
+                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input, and at the scale port",
             ),
             ("clear_counters", "set all counters to 0"),
         ),
