@@ -10,7 +10,7 @@ DEMO := build/demo
 # The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint unit verify full results clean
+.PHONY: demo test lint unit verify formal full results clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ verify: $(INSTALLED)
 	$(BIN)/cdu verify --training --steps 3 -o build/verify/training
 
 # Long campaigns, not part of CI
+formal: $(INSTALLED)
+	$(BIN)/cdu formal -o build/formal --table docs/verification.md
+
 full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator
 	$(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
