@@ -148,7 +148,7 @@ def test_by_name(tmp_path):
     ("config", "name", "options", "message"),
     [
         ({}, "jpeg-act", {"pass1_bits": 1}, "pass1_bits = 2, the job needs pass1_bits = 1"),
-        ({}, "jpeg-act", {"rounding": "trunc"}, "rounding = half_away, the job needs rounding = trunc"),
+        ({}, "jpeg-act", {"rounding": "half_away"}, "rounding = trunc, the job needs rounding = half_away"),
         ({"value_format": "fp16"}, "sfpr", {}, "value_format = fp16, the job needs value_format = fp32"),
         ({"modes": ("brc",)}, "sfpr", {}, "without mode sfpr, only with brc"),
         ({}, "sfpr", {"scale_bits": 24}, "scale_bits = 8, the scales have more"),
