@@ -25,6 +25,8 @@ from cdu.sfpr import Sfpr
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
 from cdu.splitter import Splitter
 from cdu.two_way_dct import TwoWayDct
+from cdu.value_back import ValueBack
+from cdu.value_front import ValueFront
 
 
 def _only(config: CduConfig, mode: Mode) -> CduConfig:
@@ -38,6 +40,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "inverse_sfpr": InverseSfpr,
     "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
     "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
+    "value_front": ValueFront,
+    "value_back": ValueBack,
     "dct": Dct,
     "idct": Idct,
     "two_way_dct": TwoWayDct,

@@ -1,0 +1,374 @@
+"""Cases of both ends of the value side: values and scales to words for the alignment buffer, and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import torch
+from actcodec.codecs.job import DTYPES
+from actcodec.golden import blocks as arrangement
+from actcodec.golden.sfpr import inverse_sfpr, sfpr
+from cdu.manifest import pack
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from torch import Tensor
+
+from cdu_verif.cases.case import Ports, generator, integers
+from cdu_verif.cases.sfpr import bit_patterns, random_scales
+
+#: What may be wrong with the values or the scales of a job.
+VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
+SCALE_FAULTS = ("missing", "surplus")
+
+
+@dataclass(frozen=True)
+class ValueCase:
+    """Some jobs: packed payloads by stream, and the pulses that must be seen, by event."""
+
+    name: str
+    inputs: Mapping[str, list[int]]
+    expected: Mapping[str, list[int]]
+    events: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A word of P rows of bit patterns as it comes at a port of values."""
+
+    rows: list[list[int]]
+    count: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class ValueJob:
+    """A job and its data: ``values`` (beats, 8), int8 for the back end, and ``scales`` (scale_groups,)."""
+
+    view: MatrixView
+    bank: int
+    values: Tensor
+    scales: Tensor
+
+    @property
+    def descriptor(self) -> dict[str, int]:
+        """Fields of :class:`cdu.words.Job`."""
+        view = self.view
+        counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
+        return {"mode": int(view.mode), "bank": self.bank, **counts}
+
+    def tag(self, last: bool) -> dict[str, int]:
+        """Fields of :class:`cdu.words.BlockTag`."""
+        return {"mode": int(self.view.mode), "bank": self.bank, "last": int(last)}
+
+    @property
+    def tiles(self) -> list[tuple[int, int]]:
+        """Blocks and beats of every tile."""
+        view = self.view
+        if not view.mode.in_tiles:
+            return [(1, min(BLOCK_SIDE, view.beats - start)) for start in range(0, view.beats, BLOCK_SIDE)]
+        widths = [min(TILE_BLOCKS, view.row_beats - left) for left in range(0, view.row_beats, TILE_BLOCKS)]
+        return [(blocks, BLOCK_SIDE * blocks) for _ in range(view.padded_rows // BLOCK_SIDE) for blocks in widths]
+
+
+def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
+    """The view of a random tensor of about ``size`` beats at most, with few or many channels."""
+    mode = rng.choice(modes)
+    if mode.in_tiles:
+        height, width = rng.randint(1, 20), rng.randint(1, 70)
+        channels = rng.choice((1, 2, 3, 5, 13))
+        rows = max(LANES * size // width // channels, 1)
+        return MatrixView.of((rng.randint(1, 2), channels, min(height, rows), width), mode)
+    if not mode.has_scales or rng.random() < 0.3:
+        return MatrixView.of((rng.randint(1, LANES * size),), mode)
+    channels, repeats = rng.randint(1, 11), rng.randint(1, 3)
+    columns = max(rng.randint(1, LANES * size) // channels, 1)
+    return MatrixView(channels * repeats, columns, channels, rng.choice([rows for rows in (1, repeats) if rows]), mode)
+
+
+class _ValueSide:
+    """What both ends have in common."""
+
+    #: Streams whose transfers are consecutive cycles when nothing stalls.
+    steady_streams: tuple[str, ...]
+
+    def modes(self, config: CduConfig) -> list[Mode]:
+        """Modes whose jobs the end takes."""
+        raise NotImplementedError
+
+    def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
+        """A job with random content."""
+        raise NotImplementedError
+
+    def case(
+        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
+    ) -> ValueCase:
+        """The streams of some jobs, a share ``faults`` of which is not as it should be."""
+        raise NotImplementedError
+
+    def random(self, rng: Random, config: CduConfig, size: int) -> list[ValueJob]:
+        """Some random jobs."""
+        modes = self.modes(config)
+        return [self.job(rng, config, random_view(rng, modes, size)) for _ in range(6)]
+
+    def corners(self, rng: Random, config: CduConfig) -> dict[str, list[ValueJob]]:
+        """Every width from 1 to 70, one row to 17; channels of every height; rows and jobs of every length."""
+        modes = self.modes(config)
+        views: dict[str, list[MatrixView]] = {}
+        if Mode.JPEG_ACT in modes:
+            views["widths"] = [MatrixView.of((1, 1, 1, width), Mode.JPEG_ACT) for width in range(1, 71)]
+            views["heights"] = [MatrixView.of((1, 2, height, 9), Mode.JPEG_ACT) for height in range(1, 18)]
+            views["channels"] = [MatrixView.of((2, 7, height, 3), Mode.JPEG_ACT) for height in (1, 2, 3, 5, 8, 11)]
+        for mode in modes:
+            if not mode.in_tiles:
+                views[mode.label] = [MatrixView.of((LANES * beats,), mode) for beats in range(1, 2 * BLOCK_SIDE + 2)]
+                if mode.has_scales:
+                    views[f"{mode.label}_rows"] = [
+                        MatrixView(6, LANES * beats, 3, rows, mode) for beats in range(1, 10) for rows in (1, 2)
+                    ]
+        return {name: [self.job(rng, config, view) for view in found] for name, found in views.items()}
+
+    def steady(self, rng: Random, config: CduConfig, size: int) -> dict[str, list[ValueJob]]:
+        """Three equal jobs each in which every scale serves at least as many beats as a word has."""
+        shapes: dict[tuple[str, str], tuple[int, ...]] = {
+            **{("jpeg-act", f"{width}_blocks"): (1, 2, 8 * (size // 8 // width + 1), 8 * width) for width in range(1, 10)},
+            ("jpeg-act", "every_row"): (1, size // BLOCK_SIDE, 1, LANES * BLOCK_SIDE),
+            ("sfpr", "words"): (1, size // 8, 8 * LANES),
+            ("sfpr+zvc", "odd_rows"): (1, size // 11, 11 * LANES),
+            ("brc", "sequence"): (LANES * size,),
+            ("bypass", "sequence"): (LANES * size,),
+        }
+        return {
+            f"{mode}_{name}": [self.job(rng, config, MatrixView.of(shape, Mode.from_label(mode))) for _ in range(3)]
+            for (mode, name), shape in shapes.items()
+            if Mode.from_label(mode) in self.modes(config)
+        }
+
+
+def _beat_scales(job: ValueJob, scales: Tensor) -> Tensor:
+    """The scale of every beat in the order in which beats pass, (beats, 1)."""
+    view = job.view
+    if view.mode.in_tiles:
+        rows = scales[torch.arange(view.padded_rows) // view.channel_rows]
+        matrix = rows[:, None].expand(-1, view.row_beats * LANES).contiguous()
+        return arrangement.to_beats(matrix, view)[:, :1]
+    return scales[torch.arange(view.beats) // (view.row_beats * view.channel_rows), None]
+
+
+def _blockwise(job: ValueJob, beats: Tensor) -> Tensor:
+    """Beats that go through the rows of tiles in the order in which they go block by block."""
+    if not job.view.mode.in_tiles:
+        return beats
+    return arrangement.tiles(arrangement.from_beats(beats, job.view)).reshape(-1, LANES)
+
+
+def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise: bool) -> list[int]:
+    """Words of int8 (:class:`cdu.words.TileWord` or ``BlockWord``) that go through tiles row by row or block by block."""
+    port = dict(ports[f"{stream}__payload"])
+    sizes = {entry["name"]: entry["count"] for entry in port["fields"]}
+    per_word = sizes["values"] // LANES
+    units = [
+        (blocks, size // (1 if rowwise else blocks)) for blocks, size in job.tiles for _ in range(1 if rowwise else blocks)
+    ]
+    result, begin = [], 0
+    for number, (blocks, size) in enumerate(units):
+        for start in range(begin, begin + size, per_word):
+            part = beats[start : min(start + per_word, begin + size)].flatten().tolist()
+            fields: dict[str, Any] = {
+                "values": part + [0] * (per_word * LANES - len(part)),
+                "count": len(part) // LANES,
+                "ends": int(start + per_word >= begin + size),
+                "tag": job.tag(number == len(units) - 1),
+            }
+            result.append(pack(port, fields | ({"blocks": blocks} if "blocks" in sizes else {})))
+        begin += size
+    return result
+
+
+def _cut(patterns: list[list[int]], per_word: int) -> list[_Word]:
+    """Rows of bit patterns as words: all full but the last, which has ``last``."""
+    words = []
+    for start in range(0, len(patterns), per_word):
+        part = patterns[start : start + per_word]
+        behind = [[0] * LANES] * (per_word - len(part))
+        words.append(_Word(part + behind, len(part), start + per_word >= len(patterns)))
+    return words
+
+
+def _float_words(ports: Ports, stream: str, words: Sequence[_Word]) -> list[int]:
+    """Payloads of :class:`cdu.words.ValueWord`."""
+    port = dict(ports[f"{stream}__payload"])
+    return [
+        pack(port, {"values": [value for row in word.rows for value in row], "count": word.count, "last": int(word.last)})
+        for word in words
+    ]
+
+
+@dataclass
+class _Streams:
+    """Payloads and events of a case under construction."""
+
+    ports: Ports
+    inputs: dict[str, list[int]] = field(default_factory=dict)
+    expected: dict[str, list[int]] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+
+    def send(self, stream: str, words: list[int]) -> None:
+        self.inputs.setdefault(stream, []).extend(words)
+
+    def expect(self, stream: str, words: list[int]) -> None:
+        self.expected.setdefault(stream, []).extend(words)
+
+    def begin(self, rng: Random, job: ValueJob, faults: float) -> Tensor:
+        """Send the descriptor and the scales of a job; returns the scales that count."""
+        self.send("job", [pack(dict(self.ports["job__payload"]), job.descriptor)])
+        if not job.view.mode.has_scales:
+            return torch.ones_like(job.scales)
+        given, scales = len(job.scales), job.scales
+        fault = rng.choice(SCALE_FAULTS) if rng.random() < faults else ""
+        sent = bit_patterns(scales).tolist()
+        if fault == "missing" and given > 1:
+            kept = rng.randrange(1, given)
+            scales = torch.where(torch.arange(given) < kept, scales, torch.ones_like(scales))
+            sent = sent[:kept]
+            self.events["scale_missing"] += given - kept
+        elif fault == "surplus":
+            sent += [rng.getrandbits(31) for _ in range(rng.randint(1, 5))]
+            self.events["scale_surplus"] += 1
+        port = dict(self.ports["scales__payload"])
+        self.send("scales", [pack(port, {"value": value, "last": int(n == len(sent) - 1)}) for n, value in enumerate(sent)])
+        return scales
+
+    def case(self, name: str) -> ValueCase:
+        return ValueCase(name, self.inputs, self.expected, {event: count for event, count in self.events.items() if count})
+
+
+class _Front(_ValueSide):
+    steady_streams = ("i",)
+
+    def modes(self, config: CduConfig) -> list[Mode]:
+        """All that are built."""
+        return list(config.built_modes)
+
+    def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
+        """Values near the working range, now and then infinite or NaN."""
+        values = torch.randn(view.rows, view.columns, generator=generator(rng))
+        if rng.random() < 0.2:
+            values[rng.randrange(view.rows), rng.randrange(view.columns)] = rng.choice(
+                (float("inf"), float("-inf"), float("nan"))
+            )
+        beats = arrangement.to_beats(arrangement.padded(values.to(DTYPES[config.dtype]), view), view)
+        scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 8)
+        return ValueJob(view, rng.randint(0, 1), beats, scales)
+
+    def case(
+        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
+    ) -> ValueCase:
+        """Values in, words for the alignment buffer out."""
+        streams = _Streams(ports)
+        for job in jobs:
+            scales = streams.begin(rng, job, faults)
+            words = _cut(bit_patterns(job.values).tolist(), config.port_beats)
+            if rng.random() < faults:
+                words = _spoilt(rng, words, config.port_beats)
+            streams.send("i", _float_words(ports, "i", words))
+            patterns = _as_received(words, job.view.beats, config.port_beats, streams.events)
+            if job.view.mode is Mode.BYPASS:
+                streams.expect("raw", _float_words(ports, "raw", _cut(patterns, config.port_beats)))
+                continue
+            values = _from_patterns(patterns, config)
+            binary = job.view.mode is Mode.BRC
+            quantized = (values > 0).to(torch.int8) if binary else sfpr(values, _beat_scales(job, scales))
+            streams.expect("to_alignment", _int_words(ports, "to_alignment", job, quantized, rowwise=True))
+            odd = (~values.float().isfinite()).any(1).tolist()
+            starts = range(0, len(odd), config.port_beats)
+            streams.events["nonfinite"] += sum(any(odd[start : start + config.port_beats]) for start in starts)
+        return streams.case(name)
+
+
+def _from_patterns(patterns: list[list[int]], config: CduConfig) -> Tensor:
+    """Values of the configuration's format with these bits."""
+    bits = config.dtype.bits
+    raw = torch.tensor(patterns)
+    signed = torch.where(raw >= 1 << (bits - 1), raw - (1 << bits), raw)
+    return signed.to({32: torch.int32, 16: torch.int16}[bits]).view(DTYPES[config.dtype])
+
+
+def _spoilt(rng: Random, words: list[_Word], per_word: int) -> list[_Word]:
+    """The words of a job with one thing wrong."""
+
+    def noise(count: int, last: bool) -> _Word:
+        return _Word([[rng.getrandbits(14) for _ in range(LANES)] for _ in range(per_word)], count, last)
+
+    fault = rng.choice(VALUE_FAULTS)
+    place = rng.randrange(len(words))
+    word, final = words[place], words[-1]
+    if fault == "ends_early":
+        return [*words[:place], _Word(word.rows, rng.randint(0, word.count), True)]
+    if fault == "partial_word":
+        return [*words[:place], _Word(word.rows, rng.randint(0, word.count), word.last), *words[place + 1 :]]
+    if fault == "goes_on":
+        more = [noise(per_word, False) for _ in range(rng.randint(0, 3))]
+        return [*words[:-1], _Word(final.rows, final.count, False), *more, noise(rng.randint(0, per_word), True)]
+    rows = final.rows[: final.count] + noise(per_word, True).rows[final.count :]
+    return [*words[:-1], _Word(rows, per_word, True)]
+
+
+def _as_received(words: Sequence[_Word], beats: int, per_word: int, events: Counter[str]) -> list[list[int]]:
+    """The rows that a job of ``beats`` makes of its input: as many words as it has, zeros where there is nothing."""
+    rows: list[list[int]] = []
+    coming = iter(words)
+    ended = False
+    while len(rows) < beats:
+        wanted = min(per_word, beats - len(rows))
+        final = len(rows) + wanted == beats
+        if ended:
+            rows += [[0] * LANES] * wanted
+            continue
+        word = next(coming)
+        there = min(wanted, word.count)
+        rows += word.rows[:there] + [[0] * LANES] * (wanted - there)
+        events["early_last"] += word.count < wanted or (word.last and not final)
+        events["late_last"] += word.count > wanted or (final and not word.last)
+        ended = word.last
+    return rows
+
+
+class _Back(_ValueSide):
+    steady_streams = ("from_alignment", "o")
+
+    def modes(self, config: CduConfig) -> list[Mode]:
+        """All but bypass."""
+        return [mode for mode in config.built_modes if mode is not Mode.BYPASS]
+
+    def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
+        """Any values, and reciprocals."""
+        low, high = (0, 1) if view.mode is Mode.BRC else (-128, 127)
+        values = integers(rng, low, high, view.beats, LANES).to(torch.int8)
+        return ValueJob(view, rng.randint(0, 1), values, random_scales(rng, 24, view.scale_groups, -9, -2))
+
+    def case(
+        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
+    ) -> ValueCase:
+        """Blocks in, to the alignment buffer and from it to values."""
+        streams = _Streams(ports)
+        for job in jobs:
+            scales = streams.begin(rng, job, faults)
+            blocks = _blockwise(job, job.values)
+            streams.send("i", _int_words(ports, "i", job, blocks, rowwise=False))
+            if "to_alignment__payload" in ports:
+                streams.expect("to_alignment", _int_words(ports, "to_alignment", job, blocks, rowwise=False))
+                streams.send("from_alignment", _int_words(ports, "from_alignment", job, job.values, rowwise=True))
+            dtype = DTYPES[config.dtype]
+            binary = job.view.mode is Mode.BRC
+            values = job.values.to(dtype) if binary else inverse_sfpr(job.values, _beat_scales(job, scales)).to(dtype)
+            streams.expect("o", _float_words(ports, "o", _cut(bit_patterns(values).tolist(), config.port_beats)))
+        return streams.case(name)
+
+
+#: Cases by block name.
+VALUE_SIDE: Mapping[str, _ValueSide] = {"value_front": _Front(), "value_back": _Back()}
