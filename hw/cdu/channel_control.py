@@ -149,7 +149,7 @@ class ChannelControl(wiring.Component):
             job.row_beats.eq(registers.row_beats.value),
             job.channel_rows.eq(registers.channel_rows.value),
         ]
-        m.submodules.check = check = JobCheck(self.config)
+        m.submodules.check = check = JobCheck(self.config, self.channel)
         m.d.comb += [
             check.begin.eq(command.start),
             check.mode.eq(job.mode),

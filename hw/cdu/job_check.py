@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from cdu_spec.bitstream import MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.registers import Channel
 
 from cdu.streams import BEATS_BITS
 
@@ -24,6 +25,13 @@ _LONG = _BLOCK_COUNT_BITS + 1
 class JobCheck(wiring.Component):
     """Checks a job's registers. All inputs are constant from ``begin`` until ``done``.
 
+    Parameters
+    ----------
+    config
+        ``modes`` and ``value_format`` are used.
+    channel
+        Only decompression checks the length of the payload.
+
     Ports
     -----
     begin
@@ -31,7 +39,7 @@ class JobCheck(wiring.Component):
     mode, beats, row_beats, channel_rows
         The job, in the terms of :class:`cdu.words.Job`.
     payload_bytes
-        Length of the payload when decompressing, 0 when it is not known.
+        Length of the payload, 0 when it is not known; only when decompressing.
     running
         From the cycle after ``begin`` until ``done``.
     done
@@ -57,22 +65,22 @@ class JobCheck(wiring.Component):
     bad_job: Signal
     bad_length: Signal
 
-    def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        super().__init__(
-            {
-                "begin": In(1),
-                "mode": In(Mode),
-                "beats": In(BEATS_BITS),
-                "row_beats": In(BEATS_BITS),
-                "channel_rows": In(BEATS_BITS),
-                "payload_bytes": In(LENGTH_BITS),
-                "running": Out(1),
-                "done": Out(1),
-                "bad_job": Out(1),
-                "bad_length": Out(1),
-            }
-        )
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        self.config, self.channel = config, channel
+        members: dict[str, wiring.Member] = {
+            "begin": In(1),
+            "mode": In(Mode),
+            "beats": In(BEATS_BITS),
+            "row_beats": In(BEATS_BITS),
+            "channel_rows": In(BEATS_BITS),
+            "running": Out(1),
+            "done": Out(1),
+            "bad_job": Out(1),
+            "bad_length": Out(1),
+        }
+        if channel is Channel.DECOMPRESS:
+            members["payload_bytes"] = In(LENGTH_BITS)
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -98,10 +106,16 @@ class JobCheck(wiring.Component):
         remainder = self._remainder(m, blocks)
         m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()))
 
+        if self.channel is Channel.DECOMPRESS:
+            self._check_length(m)
+        return m
+
+    def _check_length(self, m: Module) -> None:
+        """``bad_length``, two cycles after the inputs."""
         # A block of b rows has b mask bytes and at most 8 * b others
         most = Signal(range(MAX_BLOCK_BYTES * (1 << _BLOCK_COUNT_BITS)))
         m.d.sync += most.eq((self.beats << _BLOCK_SHIFT) + self.beats)
-        possible = Signal()
+        possible, known = Signal(), Signal()
         row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
         with m.Switch(self.mode):
             for exact, size in row_bytes.items():
@@ -109,10 +123,8 @@ class JobCheck(wiring.Component):
                     m.d.sync += possible.eq(self.payload_bytes == Cat(Const(0, (size - 1).bit_length()), self.beats))
             with m.Default():
                 m.d.sync += possible.eq((self.payload_bytes >= self.beats) & (self.payload_bytes <= most))
-        known = Signal()
         m.d.sync += known.eq(self.payload_bytes.any())
         m.d.comb += self.bad_length.eq(known & ~possible)
-        return m
 
     def _remainder(self, m: Module, dividend: Value) -> Signal:
         """``dividend`` modulo ``row_beats`` at ``done`` in mode jpeg-act; restoring division, one bit per cycle."""
