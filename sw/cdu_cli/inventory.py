@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import typer
@@ -26,7 +28,7 @@ def inventory(json_file: JsonOption = None) -> None:
     """Show blocks, configurations, codecs, simulators, synthesisers and cell libraries: what is here and what is missing."""
     result = {
         "blocks": _blocks(),
-        "configurations": [{"name": name, **config.to_dict()} for name, config in CONFIGS.items()],
+        "configurations": [_configuration(name) for name in CONFIGS],
         "codecs": _codecs(),
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
@@ -66,6 +68,29 @@ def _asked(name: str, ask: Callable[[], Row]) -> Row:
         return ask()
     except MissingToolError as error:
         return _absent(name, str(error))
+
+
+def _configuration(name: str) -> Row:
+    """Size of a named configuration, and the figures that benchmarks/configurations.py measured."""
+    config = CONFIGS[name]
+    row = _present(
+        name,
+        cdus=config.cdus,
+        value_port=f"{config.port_beats * config.beat_bits} bits",
+        packed_port=f"{8 * config.packed_bytes} bits",
+        value_format=config.value_format,
+        modes=list(config.modes),
+    )
+    measured = json.loads(files(__package__).joinpath("configurations.json").read_text(encoding="utf-8")).get(name)
+    if measured:
+        tests = measured["tests"]
+        row |= {
+            "area": ", ".join(f"{ge / 1e3:.0f} kGE {duplex} duplex" for duplex, ge in measured["ge"].items()),
+            "critical_path": f"{measured['critical_path_ns']['full']:.2f} ns",
+            "values_per_cycle": ", ".join(f"{rate:.1f} {way}" for way, rate in measured["values_per_cycle"].items()),
+            "verified": f"{tests['tests'] - tests['failures'] - tests['skipped']} of {tests['tests']} tests passed",
+        }
+    return row
 
 
 def _blocks() -> list[Row]:

@@ -58,7 +58,8 @@ def synth(
     build = yosys.engine(yosys_build)
     library = source.read()
     folder = output_directory(output)
-    wanted: list[str | None] = [*block] if block else [*blocks.BLOCKS, None]
+    # The block `array` is the unit.
+    wanted: list[str | None] = [*block] if block else [*(name for name in blocks.BLOCKS if name != "array"), None]
     made = [generator.generate(chosen, name) for name in wanted]
 
     def cost_of(item: generator.Generated) -> flow.Cost:
