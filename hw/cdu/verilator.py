@@ -46,6 +46,15 @@ class Verilator:
     variables: Mapping[str, str]
 
     @property
+    def include(self) -> Path:
+        """The folder with the sources of its runtime."""
+        root = self.variables.get("VERILATOR_ROOT")
+        if root is None:
+            command = [str(self.program), "--getenv", "VERILATOR_ROOT"]
+            root = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return Path(root) / "include"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The whole environment to run it in."""
         return {**os.environ, **self.variables}

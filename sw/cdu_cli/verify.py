@@ -29,7 +29,7 @@ def verify(
     sim: Annotated[str, typer.Option(help="Simulator: verilator or icarus.")] = "verilator",
     seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0)] = 1,
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
-    waves: Annotated[bool, typer.Option(help="Record VCD waveforms (Verilator).")] = False,
+    waves: Annotated[bool, typer.Option(help="Record FST waveforms (Verilator).")] = False,
     coverage: Annotated[bool, typer.Option(help="Count lines, toggles and expressions of the Verilog (Verilator).")] = False,
     training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead, with 4 CDUs.")] = False,
     steps: Annotated[int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1)] = None,

@@ -3,9 +3,11 @@
 import re
 
 import pytest
+import torch
+from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import MissingToolError
-from cdu_verif import plan, regression, simulators
+from cdu_verif import fst, plan, regression, simulators
 
 
 def _available(simulator):
@@ -32,6 +34,53 @@ def test_a_block_passes_with_verilator(tmp_path):
     assert {test.status for test in tests} <= {"pass", "skip"}
     assert sum(test.status == "pass" for test in tests) >= 10
     assert all(test.cases and test.cycles for test in tests if test.status == "pass")
+
+
+@needs_verilator
+def test_waveforms_are_fst(tmp_path):
+    """A reader that is not ours sees every transfer, and results that belong to the inputs."""
+    (run,) = plan.runs(CduConfig(), ["dct"], full=False, pinned=["sample_bits"])
+    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=True, tests=("rate",))).tests
+    assert test.status == "pass", test.message
+    wanted = {"clk", "rst", *(f"{stream}__{role}" for stream in "io" for role in ("valid", "ready", "payload"))}
+    before, rows = {}, {"i": [], "o": []}
+    for changes in _waveform(tmp_path / "runs" / run.folder / fst.FILE, wanted):
+        if before.get("clk") == "0" and changes.get("clk") == "1" and before["rst"] == "0":
+            for stream, found in rows.items():
+                if before[f"{stream}__valid"] == before[f"{stream}__ready"] == "1":
+                    found.append(_lanes(before[f"{stream}__payload"]))
+        before |= changes
+    blocks = torch.tensor(rows["i"], dtype=torch.int16).view(-1, 8, 8)
+    results = torch.tensor(rows["o"], dtype=torch.int16).view(-1, 8, 8).transpose(1, 2)
+    assert test.figures["random i"].split()[0] == str(len(rows["i"]))
+    assert torch.equal(golden.dct(blocks, run.config.const_bits, run.config.pass1_bits), results)
+
+
+def _waveform(path, names):
+    """Changes of signals of the top, by time: name to the new bits, most significant first."""
+    pylibfst = pytest.importorskip("pylibfst")
+    file = pylibfst.lib.fstReaderOpen(str(path).encode())
+    assert file != pylibfst.ffi.NULL, f"{path} is no FST file"
+    _, signals = pylibfst.get_scopes_signals2(file)
+    tops = {signal.handle: name.split(".")[-1].split(" ")[0] for name, signal in signals.by_name.items() if name.count(".") < 2}
+    assert names <= set(tops.values())
+    pylibfst.lib.fstReaderSetFacProcessMaskAll(file)
+    times = {}
+
+    def changed(_, time, handle, value):
+        if tops.get(handle) in names:
+            times.setdefault(time, {})[tops[handle]] = pylibfst.string(value)
+
+    pylibfst.fstReaderIterBlocks(file, changed)
+    pylibfst.lib.fstReaderClose(file)
+    return times.values()
+
+
+def _lanes(bits):
+    """Eight signed integers, lane 0 in the lowest bits."""
+    width = len(bits) // 8
+    words = [int(bits[begin : begin + width], 2) for begin in range(0, len(bits), width)]
+    return [word - (word >> (width - 1) << width) for word in reversed(words)]
 
 
 @needs_icarus

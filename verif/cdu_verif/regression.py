@@ -12,7 +12,7 @@ from typing import Any
 
 from cdu import generator
 
-from cdu_verif import coverage, results, runtime_objects
+from cdu_verif import coverage, results
 from cdu_verif.plan import ARRAY, UNIT, Run
 from cdu_verif.results import FAILED, TestResult
 from cdu_verif.simulators import BuildError, Simulation
@@ -86,17 +86,12 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     simulation = Simulation(
         paths[".v"], generated.name, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
     )
-    store = settings.folder / "runs" / f".runtime{'-waves' * settings.waves}{'-coverage' * settings.coverage}"
     records = folder / "records.jsonl"
     records.unlink(missing_ok=True)
     try:
-        if settings.simulator == "verilator":
-            runtime_objects.lend(store, simulation.folder / "sim")
         simulation.build()
     except BuildError as error:
         return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
-    if settings.simulator == "verilator":
-        runtime_objects.keep(store, simulation.folder / "sim")
     variables = {
         "CDU_VERIFY_MANIFEST": str(paths[".json"]),
         "CDU_VERIFY_LEVEL": "full" if settings.full else "quick",

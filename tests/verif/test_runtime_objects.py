@@ -1,0 +1,46 @@
+"""Verilator's runtime is compiled once, for every set of options."""
+
+import shutil
+
+import pytest
+from cdu import verilator
+from cdu_spec.config import CduConfig
+from cdu_spec.errors import MissingToolError
+from cdu_verif import plan, regression, runtime_objects
+
+
+@pytest.fixture
+def tool():
+    try:
+        return verilator.find()
+    except MissingToolError:
+        pytest.skip("Verilator is not installed")
+
+
+def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path / "cache"))
+    (run,) = plan.runs(CduConfig(), ["brc_encoder"], full=False)
+    logs = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        (test,) = regression.simulate(run, regression.Settings(folder, tests=("rate",))).tests
+        assert test.status == "pass", test.message
+        logs.append((folder / "runs" / run.folder / "build.log").read_text())
+        shutil.rmtree(folder)
+    assert ["-c -o verilated.o" in log for log in logs] == [True, False]
+    assert ["-c -o Vtop__ALL.o" in log for log in logs] == [True, True]
+
+
+def test_options_are_kept_apart(tool):
+    folders = [runtime_objects.store(tool, options) for options in ([], ["--trace-fst"], ["--coverage-line"])]
+    assert len(set(folders)) == 3
+    assert runtime_objects.store(tool, []) == folders[0]
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "verilated.o").write_bytes(b"object")
+    runtime_objects.keep(tmp_path / "file" / "kept", tmp_path / "build")
+    runtime_objects.lend(tmp_path / "file" / "kept", tmp_path / "other")
+    assert not list((tmp_path / "other").iterdir())
