@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
@@ -45,17 +45,16 @@ class RowSerializer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        shape = self.i.payload.shape()
-        words = [Signal(shape, name=f"word{index}", reset_less=True) for index in range(self.words)]
+        words: Any = Signal(data.ArrayLayout(self.i.payload.shape(), self.words), reset_less=True)
         held = Signal(self.words)
         takes, done = Signal(), Signal()
         entering = round_robin(m, self.words, takes, "entering")
         leaving = round_robin(m, self.words, done, "leaving")
 
-        word: Any = Signal(shape)
+        word: Any = Signal(self.i.payload.shape())
         row, final = Signal(range(self.beats)), Signal()
         m.d.comb += [
-            word.eq(Array([kept.as_value() for kept in words])[leaving]),
+            word.eq(words[leaving]),
             final.eq(row + 1 == word["count"]),
             self.o.valid.eq(held.bit_select(leaving, 1)),
             self.o.payload["values"].eq(word["values"][row]),
@@ -70,10 +69,7 @@ class RowSerializer(wiring.Component):
         with m.If(done):
             m.d.sync += held.bit_select(leaving, 1).eq(0)
         with m.If(takes):
-            m.d.sync += held.bit_select(entering, 1).eq(1)
-        for index, kept in enumerate(words):
-            with m.If(takes & (entering == index)):
-                m.d.sync += kept.eq(self.i.payload)
+            m.d.sync += [words[entering].eq(self.i.payload), held.bit_select(entering, 1).eq(1)]
         return m
 
 

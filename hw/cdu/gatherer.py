@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
-from cdu.streams import Beat
 from cdu.turns import round_robin
-from cdu.words import BlockRow, BlockTag, BlockWord
+from cdu.words import BlockRow, BlockWord
 
 
 class RowAssembler(wiring.Component):
@@ -45,44 +44,32 @@ class RowAssembler(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        shape = self.o.payload.shape()
-        rows: Any = Signal(data.ArrayLayout(data.ArrayLayout(Beat, self.beats), self.words), reset_less=True)
-        details = [
-            Signal(data.StructLayout({"count": range(self.beats + 1), "ends": 1, "tag": BlockTag()}), name=f"details{index}")
-            for index in range(self.words)
-        ]
+        words: Any = Signal(data.ArrayLayout(self.o.payload.shape(), self.words), reset_less=True)
         held = Signal(self.words)
         takes, done, row = Signal(), Signal(), Signal(range(self.beats))
         completes = self.i.payload["ends"] | (row == self.beats - 1)
         entering = round_robin(m, self.words, takes & completes, "entering")
         leaving = round_robin(m, self.words, done, "leaving")
-        word: Any = Signal(shape)
-        detail: Any = Signal(details[0].shape())
         m.d.comb += [
             takes.eq(self.i.valid & self.i.ready),
             done.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~held.bit_select(entering, 1) | (done & (entering == leaving))),
             self.o.valid.eq(held.bit_select(leaving, 1)),
-            detail.eq(Array([kept.as_value() for kept in details])[leaving]),
-            word["values"].eq(rows[leaving]),
-            word["count"].eq(detail["count"]),
-            word["ends"].eq(detail["ends"]),
-            word["tag"].eq(detail["tag"]),
-            self.o.payload.eq(word),
+            self.o.payload.eq(words[leaving]),
         ]
         with m.If(done):
             m.d.sync += held.bit_select(leaving, 1).eq(0)
         with m.If(takes):
-            m.d.sync += [rows[entering][row].eq(self.i.payload["values"]), row.eq(Mux(completes, 0, row + 1))]
+            word = words[entering]
+            m.d.sync += [
+                word["values"][row].eq(self.i.payload["values"]),
+                word["count"].eq(row + 1),
+                word["ends"].eq(self.i.payload["ends"]),
+                word["tag"].eq(self.i.payload["tag"]),
+                row.eq(Mux(completes, 0, row + 1)),
+            ]
             with m.If(completes):
                 m.d.sync += held.bit_select(entering, 1).eq(1)
-        for index, kept in enumerate(details):
-            with m.If(takes & (entering == index)):
-                m.d.sync += [
-                    kept["count"].eq(row + 1),
-                    kept["ends"].eq(self.i.payload["ends"]),
-                    kept["tag"].eq(self.i.payload["tag"]),
-                ]
         return m
 
 

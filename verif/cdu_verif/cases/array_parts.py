@@ -24,6 +24,7 @@ from cdu_verif.cases.block_streams import (
     random_job,
     random_words,
     slices,
+    whole_job,
 )
 from cdu_verif.cases.case import Ports
 
@@ -90,7 +91,7 @@ class PartCases:
         """Blocks of mixed lengths, the longest, the shortest; three jobs each."""
         third = blocks // 3
         return {
-            "random": [[block for block in random_job(rng, third) if len(block.rows) == BLOCK_SIDE] for _ in range(3)],
+            "random": [whole_job(rng, third) for _ in range(3)],
             "incompressible": [dense_job(rng, third) for _ in range(3)],
             "all_zero": [empty_job(third) for _ in range(3)],
         }

@@ -77,6 +77,12 @@ def random_job(rng: Random, blocks: int, modes: Sequence[Mode] = DIRECT_MODES) -
     return job(random_rows(rng, mode, blocks), mode, rng.randint(0, 1))
 
 
+def whole_job(rng: Random, blocks: int) -> list[Block]:
+    """A job of a random mode and content whose blocks all have 8 rows."""
+    mode = rng.choice(DIRECT_MODES)
+    return job(random_rows(rng, mode, blocks + 1)[: BLOCK_SIDE * blocks], mode, rng.randint(0, 1))
+
+
 def dense_job(rng: Random, blocks: int) -> list[Block]:
     """A job whose blocks have the greatest length."""
     return job(integers(rng, 1, 127, BLOCK_SIDE * blocks, LANES), Mode.SFPR_ZVC)
