@@ -169,7 +169,7 @@ class _Splitter(PartCases):
                 sent = whole[: rng.choice((0, len(whole) - 1, rng.randrange(len(whole))))]
                 packed = decoded_with_zeros(blocks, sent)
                 seen = [replace(block, packed=content) for block, content in zip(blocks, packed, strict=True)]
-            words = random_words(ports, "i", sent, rng) or payload_words(ports, "i", sent)
+            words = random_words(ports, "i", sent, rng)
             event = "late_last" if number % 2 else "early_last"
             case = self._streams(config, ports, f"{event}_{number}", blocks, seen, words, first, 0)
             cases.append(replace(case, events={event: 1}))

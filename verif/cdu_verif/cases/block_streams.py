@@ -146,9 +146,9 @@ def slices(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
 
 
 def payload_words(ports: Ports, stream: str, payload: bytes) -> list[int]:
-    """A payload of at least one byte as the words of a packed stream: full words, but for the last one, which has ``last``."""
+    """A payload as the words of a packed stream, at least one: full words, but for the last one, which has ``last``."""
     size = _field(ports[f"{stream}__payload"], "data")["width"] // 8
-    return cut_words(ports, stream, payload, [size] * (-(-len(payload) // size)))
+    return cut_words(ports, stream, payload, [size] * max(1, -(-len(payload) // size)))
 
 
 def random_words(ports: Ports, stream: str, payload: bytes, rng: Random) -> list[int]:
@@ -157,7 +157,7 @@ def random_words(ports: Ports, stream: str, payload: bytes, rng: Random) -> list
     counts: list[int] = []
     while sum(counts) < len(payload):
         counts.append(rng.choice((size, size, rng.randint(0, size))))
-    return cut_words(ports, stream, payload, counts + [0] * rng.choice((0, 0, 1)))
+    return cut_words(ports, stream, payload, counts + [0] * (rng.choice((0, 0, 1)) if counts else 1))
 
 
 def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) -> list[int]:
