@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import cocotb
 from actcodec.codecs.job import Job
-from cdu_driver import Driver, JobQueue
+from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
 from cdu_spec import registers
 from cdu_spec.ports import PORTS, REGISTER_PORT
@@ -146,9 +146,9 @@ class ArrayBench(Bench):
         self.feed(channel, item)
         self.check(channel, item, await self.result(channel, job))
 
-    async def open(self, **options: Any) -> Driver:
+    async def open(self, device: Device | None = None, **options: Any) -> Driver:
         """The reference driver, ready to work."""
-        driver = Driver(self.device, **options)
+        driver = Driver(device or self.device, **options)
         await driver.open()
         return driver
 

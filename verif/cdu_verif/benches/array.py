@@ -77,6 +77,19 @@ async def mixed_jobs(dut: Any, pattern: str) -> None:
     bench.report()
 
 
+@cocotb.test(skip=not any(mode.has_scales for mode in _MODES))
+@cocotb.parametrize(pattern=["full_rate", "coins"])
+async def scales_in_registers(dut: Any, pattern: str) -> None:
+    """Scales that the driver writes to registers, more of them than their queue holds."""
+    bench = await ArrayBench(dut, f"scales_in_registers/pattern={pattern}").start()
+    bench.stall(pattern)
+    shape = (2, registers.SCALE_QUEUE, 2, 9)
+    modes = [mode for mode in _MODES if mode.has_scales]
+    items = [exchange(bench.config, bench.rng, shape, mode, "normal") for mode in modes * 2]
+    await bench.play(await bench.open(scales_by_registers=True), dict.fromkeys(Channel, items))
+    bench.report()
+
+
 @cocotb.test(skip=len(_MODES) < 2)
 async def every_mode_after_every_mode(dut: Any) -> None:
     """A walk that has every pair of modes, in each direction."""

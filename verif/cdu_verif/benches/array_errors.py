@@ -10,16 +10,18 @@ import cocotb
 import torch
 from actcodec.codecs.job import Job
 from actcodec.codecs.torch_backend import TorchBackend
+from cdu_driver import Device, JobLostError
 from cdu_spec import registers
 from cdu_spec.bitstream import Mode
+from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
 from torch import Tensor
 
 from cdu_verif import cover_points
-from cdu_verif.array_bench import ArrayBench, input_of, job_of
+from cdu_verif.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.axi_ports import SLVERR, words_of
 from cdu_verif.bench import simulated_config
-from cdu_verif.driver_jobs import scale_bytes
+from cdu_verif.driver_jobs import driver_job, scale_bytes
 from cdu_verif.tensors import TABLES, Exchange, exchange
 from cdu_verif.unit import float_beats, float_bytes
 
@@ -423,7 +425,7 @@ async def _recover(bench: ArrayBench, channel: Channel) -> None:
 
 @cocotb.test
 async def garbage(dut: Any) -> None:
-    """Random words, TKEEP and TLAST at all ports and random writes to all registers; afterwards a job comes out right."""
+    """Random words, TKEEP and TLAST at all ports, random writes to all registers; then the driver brings the unit to rest."""
     bench = await ArrayBench(dut, "garbage").start()
     rng = bench.rng
     for _ in range(12 if bench.full else 3):
@@ -436,12 +438,65 @@ async def garbage(dut: Any) -> None:
                         port.send_words([_random_word(bench, port.size) for _ in range(rng.randint(1, 40))])
                 await _random_program(bench, channel)
         bench.stall("full_rate")
-        for channel in Channel:
-            await _recover(bench, channel)
-            await bench.write("WATCHDOG", channel, value=0)
-            await bench.errors(channel)
-        for channel in Channel:
-            await _good(bench, channel)
+        driver = await bench.within(20_000, bench.open(), "recovery by the driver")
+        await bench.play(driver, {channel: [_item(bench) for _ in range(3)] for channel in Channel})
+    bench.report()
+
+
+class _LosingDevice(Device):
+    """A device that loses ``lost`` bytes at the end of the next packet for one port, or all of it."""
+
+    def __init__(self, inner: Device, port: str, lost: int | None) -> None:
+        self._inner, self._port, self._lost, self._armed = inner, port, lost, True
+
+    async def send(self, port: str, packet: bytes | memoryview) -> None:
+        if port != self._port or not self._armed:
+            await self._inner.send(port, packet)
+            return
+        self._armed = False
+        if self._lost is not None:
+            await self._inner.send(port, packet[: len(packet) - self._lost])
+
+    async def read(self, address: int) -> int:
+        return await self._inner.read(address)
+
+    async def write(self, address: int, value: int) -> None:
+        await self._inner.write(address, value)
+
+    async def expect(self, port: str, size: int) -> None:
+        await self._inner.expect(port, size)
+
+    async def receive(self, port: str) -> bytes | memoryview:
+        return await self._inner.receive(port)
+
+    async def cancel(self, port: str) -> None:
+        await self._inner.cancel(port)
+
+    async def wait_interrupt(self) -> None:
+        await self._inner.wait_interrupt()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def driver_recovery(dut: Any, direction: str) -> None:
+    """When data are lost on their way, the driver says which jobs are, and the next ones pass."""
+    bench = await ArrayBench(dut, f"driver_recovery/direction={direction}").start()
+    channel = Channel(direction)
+    faults = [(PORTS[channel].input, bench.config.beat_bits // 8, "early_last"), (PORTS[channel].input, None, "timeout")]
+    if _SCALED:
+        faults += [(PORTS[channel].scales, 4, "scale_missing"), (PORTS[channel].scales, None, "timeout")]
+    for port, lost, flag in faults:
+        device = _LosingDevice(bench.device, port, lost)
+        driver = await bench.open(device, watchdog=_WATCHDOG_CYCLES)
+        item = _item(bench, (_SCALED or _MODES)[0])
+        job = driver_job(job_of(channel, item), input_of(channel, item))
+        flags: tuple[str, ...] = ()
+        try:
+            await bench.within(20_000, queue_of(driver, channel).run([job, job]), f"{port} without its last {lost} bytes")
+        except JobLostError as error:
+            flags = error.flags
+        assert flag in flags, f"{lost} bytes of {port} were lost: {flags} instead of {flag}"
+        await bench.play(driver, {channel: [item, _item(bench)]})
     bench.report()
 
 
