@@ -70,7 +70,7 @@ class AxiLite(wiring.Component):
     """The answering end of an AXI4-Lite port.
 
     Address and data of a write may come in any order; a new write and a new read are accepted while the ones before are
-    worked on. Reads and writes take turns when both wait. An access with ``error`` is answered with SLVERR.
+    worked on. Reads and writes take turns when both are waiting. An access with ``error`` is answered with SLVERR.
 
     Ports
     -----
@@ -121,11 +121,11 @@ class AxiLite(wiring.Component):
         with m.If(self.arvalid & self.arready):
             m.d.sync += [has_read_word.eq(1), read_word.eq(self.araddr[_BYTE_BITS:])]
 
-        # An access begins when its response has somewhere to go
+        # An access begins when its response has somewhere to go. Writes go first, but the next one comes too late to
+        # go before a read that waits.
         access = self.access
         can_write = has_write_word & has_write_data & (~self.bvalid | self.bready)
         can_read = has_read_word & (~self.rvalid | self.rready)
-        prefer_read = Signal()
         with m.If(self.bready):
             m.d.sync += self.bvalid.eq(0)
         with m.If(self.rready):
@@ -133,13 +133,13 @@ class AxiLite(wiring.Component):
         with m.If(~access.active):
             m.d.sync += [
                 access.active.eq(can_write | can_read),
-                access.write.eq(can_write & ~(can_read & prefer_read)),
-                access.word.eq(Mux(can_write & ~(can_read & prefer_read), write_word, read_word)),
+                access.write.eq(can_write),
+                access.word.eq(Mux(can_write, write_word, read_word)),
                 access.data.eq(write_data),
                 access.whole.eq(write_whole),
             ]
         with m.Elif(access.done):
-            m.d.sync += [access.active.eq(0), prefer_read.eq(access.write)]
+            m.d.sync += access.active.eq(0)
             response = Mux(access.error, _SLVERR, _OKAY)
             with m.If(access.write):
                 m.d.sync += [has_write_word.eq(0), has_write_data.eq(0), self.bvalid.eq(1), self.bresp.eq(response)]

@@ -99,6 +99,7 @@ class ControlBench(Bench):
             logging.getLogger(f"cocotb.{dut._name}.{name}").setLevel(logging.WARNING)
         self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, _PREFIX), dut.clk, dut.rst)
         self.paths = {channel: DataPath(self, channel) for channel in Channel}
+        self.quiet_cycles = 0  #: cycles without interrupt
 
     async def start(self) -> ControlBench:
         """Start the clock, reset, and let every cycle run by itself from then on."""
@@ -122,6 +123,7 @@ class ControlBench(Bench):
                 end.sample(self.cycle)
             for path in paths:
                 path.sample(self.cycle)
+            self.quiet_cycles += not self.get("irq")
             if int(self.dut.rst.value):
                 for end in ends:
                     end.monitor.forget()

@@ -382,6 +382,7 @@ async def shift_tables(dut: Any) -> None:
             assert await bench.take_errors(channel) == ({"busy_write"} if bank in under_way else set())
             assert [path.shifts(0), path.shifts(1)] == tables
             bench.cases += 1
+        await _jobs_that_end_while_one_starts(bench, channel)
         await bench.command(channel, "abort")
         assert (await bench.read("STATUS", channel))["bank_busy"] == 0
         await bench.take_errors(channel)
@@ -391,6 +392,33 @@ async def shift_tables(dut: Any) -> None:
         assert [path.shifts(0), path.shifts(1)] == tables
         assert not await bench.take_errors(channel)
     bench.report()
+
+
+async def _jobs_that_end_while_one_starts(bench: ControlBench, channel: Channel) -> None:
+    """A table is busy until its job has ended, whatever the cycle in which the job before it ends."""
+    bench.stall("full_rate")
+    await bench.command(channel, "abort")
+    await bench.take_errors(channel)
+    first, second = _job(bench, Mode.JPEG_ACT) | {"bank": 0}, _job(bench, Mode.JPEG_ACT) | {"bank": 1}
+    for delay in range(60):
+        assert not await _start(bench, channel, first)
+        await bench.write("MODE", channel, mode=second["mode"], bank=1)
+        for name in ("beats", "row_beats", "channel_rows"):
+            await bench.write(name.upper(), channel, value=second[name])
+        if channel is Channel.DECOMPRESS:
+            await bench.write("PAYLOAD_BYTES_LOW", channel, value=0)
+            await bench.write("PAYLOAD_BYTES_HIGH", channel, value=0)
+        starting = cocotb.start_soon(bench.command(channel, "start"))
+        await bench.idle(delay)
+        bench.paths[channel].pulse(job_done=1)
+        await starting
+        await bench.idle(2)
+        for jobs, busy in ((1, 0b10), (0, 0)):
+            status = await bench.read("STATUS", channel)
+            assert (status["jobs"], status["bank_busy"]) == (jobs, busy), f"{status} after a job that ended {delay} cycles late"
+            bench.paths[channel].pulse(job_done=jobs)
+            await bench.idle(2)
+        bench.cases += 1
 
 
 async def _write_table(bench: ControlBench, channel: Channel, bank: int, table: list[int]) -> None:
@@ -468,15 +496,8 @@ async def errors_and_interrupts(dut: Any) -> None:
             assert await bench.take_errors(channel) == flags
             assert not await interrupts()
             bench.cases += 1
-        # An error that happens in the cycle of its clearing stays
         await bench.write("ERROR_ENABLE", channel, **dict.fromkeys(names, 1))
-        path.traffic = lambda: {"keep_error": 1}
-        await bench.idle(2)
-        await bench.write("ERRORS", channel, keep=1)
-        assert (await bench.read("ERRORS", channel))["keep"] == 1
-        path.traffic = None
-        await bench.idle(2)
-        assert await bench.take_errors(channel) == {"keep"}
+        await _events_while_clearing(bench, channel)
 
         # The end of a job
         path.jobs.pattern = always()
@@ -491,6 +512,23 @@ async def errors_and_interrupts(dut: Any) -> None:
             assert not await interrupts()
         await bench.write("INTERRUPT_ENABLE", channel)
     bench.report()
+
+
+async def _events_while_clearing(bench: ControlBench, channel: Channel) -> None:
+    """An error in the very cycle in which its interrupt is cleared keeps the interrupt high all the time."""
+    unbroken = 0
+    for delay in range(20):
+        _event(bench.paths[channel], {"keep"})
+        await bench.idle(6)
+        quiet = bench.quiet_cycles
+        clearing = cocotb.start_soon(bench.write("INTERRUPT_STATUS", channel, error=1))
+        await bench.idle(delay)
+        _event(bench.paths[channel], {"keep"})
+        await clearing
+        await bench.idle(6)
+        unbroken += bench.quiet_cycles == quiet
+        await bench.take_errors(channel)
+    assert unbroken == 1, f"{unbroken} of 20 cycles are that of the clearing"
 
 
 @cocotb.test
