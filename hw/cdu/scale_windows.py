@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.bitstream import Mode
@@ -14,6 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE
 from cdu.sfpr import FP32_BIAS, FP32_FRACTION_BITS
 from cdu.streams import BEATS_BITS
 from cdu.tile_shaper import padded_beats
+from cdu.wide_sum import below, wide_difference, wide_sum
 from cdu.words import SCALE_BITS, Job, Scale
 
 #: The float32 pattern of 1.0.
@@ -34,6 +35,35 @@ def window_places(config: CduConfig) -> int:
 def has_scales(mode: Value) -> Value:
     """Whether jobs of a mode take scales."""
     return (mode == Mode.SFPR) | (mode == Mode.SFPR_ZVC) | (mode == Mode.JPEG_ACT)
+
+
+def _times(m: Module, value: Value, factor: Value) -> Value:
+    """``value`` times a factor of :data:`_NARROW_BITS` bits, as one sum of two terms."""
+    extension = Const(0, _RUN_BITS - len(value))
+    plain, double = Cat(value, extension), Cat(Const(0, 1), value, extension)[:_RUN_BITS]
+    fourfold = Cat(Const(0, 2), value, extension)[:_RUN_BITS]
+    # Seven times is eight times less once, that is plus the complement plus 1.
+    seven = (Cat(Const(1, _NARROW_BITS), value), Cat(~value, ~extension))
+    terms = {
+        1: (plain, 0),
+        2: (double, 0),
+        3: (double, plain),
+        4: (fourfold, 0),
+        5: (fourfold, plain),
+        6: (fourfold, double),
+        7: seven,
+    }
+    first, second = Signal(_RUN_BITS), Signal(_RUN_BITS)
+    with m.Switch(factor):
+        for number, (one, other) in terms.items():
+            with m.Case(number):
+                m.d.comb += [first.eq(one), second.eq(other)]
+    return wide_sum(first, second, _RUN_BITS)
+
+
+def _none(beats: Value) -> Value:
+    """Whether a count in two's complement is not positive."""
+    return beats[-1] | ~beats.any()
 
 
 class ScaleWindows(wiring.Component):
@@ -95,7 +125,7 @@ class ScaleWindows(wiring.Component):
         row_places = Signal(_RUN_BITS)
         row_period = Signal(BEATS_BITS)  # rows per scale
         window_beats = Signal(_RUN_BITS)
-        later_beats = Signal(signed(_RUN_BITS + 2))  # of the job, behind this window; not positive: this is the last one
+        later_beats = Signal(_RUN_BITS + 2)  # of the job, behind this window, in two's complement; none: it is the last one
         whole, final_size = Signal(places), Signal(places)  # places of any other window, of the last one
 
         filling: Any = Signal(data.ArrayLayout(SCALE_BITS, self.places), reset_less=True)
@@ -107,27 +137,27 @@ class ScaleWindows(wiring.Component):
         ended = Signal()  # the last scale of the job has come
         discarding = Signal()
 
-        # What this cycle does: ``served`` places of the row under way, then ``begun`` ones of a new row.
-        begins, takes, go = Signal(), Signal(), Signal()
+        # In this cycle the row under way serves places up to ``limit``, then, if it ends here, a new one begins, which takes
+        # the ``space`` behind it or, when it is short, leaves places for the next cycle.
+        begins, short, takes, go = Signal(), Signal(), Signal(), Signal()
         new, fresh = Signal(SCALE_BITS), Signal()
-        served, space, begun, done = Signal(places), Signal(places), Signal(places), Signal(places)
+        limit, space = Signal(range(2 * self.places)), Signal(places)
         final, complete = Signal(), Signal()
         move = filled & (~self.o.valid | self.o.ready)
         scale = self.scales.payload
         m.d.comb += [
-            begins.eq(rest < room),
-            served.eq(Mux(begins, rest, room)),
-            space.eq(room - served),
-            begun.eq(Mux(row_places < space, row_places, space)),
-            done.eq(served + begun),
+            begins.eq(below(rest, room)),
+            limit.eq(place + rest[: len(room)]),
+            space.eq(room - rest[: len(room)]),
+            short.eq(below(row_places, space)),
             fresh.eq(begins & (rows_left == 0)),
             takes.eq(busy & (~filled | move) & fresh & ~ended),
             go.eq(busy & (~filled | move) & ~(takes & (discarding | ~self.scales.valid))),
             new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, scale.value))),
             self.scales.ready.eq(discarding | takes),
             self.missing.eq(go & fresh & ended),
-            complete.eq(done == room),
-            final.eq(later_beats <= 0),
+            complete.eq(~begins | ~short),
+            final.eq(_none(later_beats)),
             self.surplus.eq(go & complete & final & ~ended & ~(takes & scale.last)),
             self.job.ready.eq(~busy | (go & complete & final)),
         ]
@@ -138,26 +168,26 @@ class ScaleWindows(wiring.Component):
         with m.If(go):
             for lane in range(self.places):
                 with m.If(lane >= place):
-                    m.d.sync += filling[lane].eq(Mux(lane < place + served, current, new))
+                    m.d.sync += filling[lane].eq(Mux(~begins | (lane < limit), current, new))
             with m.If(begins):
                 m.d.sync += [
                     current.eq(new),
-                    rest.eq(row_places - begun),
+                    rest.eq(Mux(short, 0, wide_difference(row_places, space, _RUN_BITS))),
                     rows_left.eq(Mux(rows_left == 0, row_period, rows_left) - 1),
                     ended.eq(ended | (takes & scale.last)),
                 ]
             with m.Else():
-                m.d.sync += rest.eq(rest - room)
+                m.d.sync += rest.eq(wide_difference(rest, room, _RUN_BITS))
             with m.If(complete):
-                later = later_beats - window_beats
+                later = wide_difference(later_beats, window_beats, len(later_beats))
                 m.d.sync += [
                     filled.eq(1),
                     place.eq(0),
-                    room.eq(Mux(later <= 0, final_size, whole)),
+                    room.eq(Mux(_none(later), final_size, whole)),
                     later_beats.eq(later),
                 ]
             with m.Else():
-                m.d.sync += [place.eq(place + done), room.eq(room - done)]
+                m.d.sync += [place.eq(limit + row_places[: len(place)]), room.eq(space - row_places[: len(room)])]
         with m.If(self.surplus):
             m.d.sync += discarding.eq(1)
 
@@ -188,17 +218,14 @@ class ScaleWindows(wiring.Component):
         span, size, last_size = Signal(_RUN_BITS), Signal.like(whole), Signal.like(whole)
         # A narrow row may end more than once in a window, so that all rows of a channel count as one.
         narrow = ~in_strips & (job.row_beats < _NARROW)
-        channel_beats = sum(
-            (Mux(job.row_beats[bit], job.channel_rows << bit, 0) for bit in range(1, _NARROW_BITS)),
-            start=Mux(job.row_beats[0], job.channel_rows, 0),
-        )
+        channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
         remainder = beats[: (port_beats - 1).bit_length()]
         m.d.comb += [
             span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
             size.eq(Mux(in_strips, self.places, port_beats)),
             last_size.eq(Mux(in_strips, self.places, Mux(remainder == 0, port_beats, remainder))),
         ]
-        later = beats - span
+        later = wide_difference(beats, span, len(later_beats))
         m.d.sync += [
             busy.eq(self.job.valid & has_scales(job.mode)),
             row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
@@ -207,5 +234,5 @@ class ScaleWindows(wiring.Component):
             later_beats.eq(later),
             whole.eq(size),
             final_size.eq(last_size),
-            room.eq(Mux(later <= 0, last_size, size)),
+            room.eq(Mux(_none(later), last_size, size)),
         ]

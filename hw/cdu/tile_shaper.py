@@ -12,6 +12,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu.streams import BEATS_BITS
+from cdu.wide_sum import wide_difference
 from cdu.words import BlockTag, Job
 
 
@@ -85,7 +86,7 @@ class TileShaper(wiring.Component):
             self.job.ready.eq(~busy | (step & final)),
         ]
         with m.If(step):
-            m.d.sync += beats.eq(beats - (shape.blocks << 3))
+            m.d.sync += beats.eq(wide_difference(beats, shape.blocks << 3, len(beats)))
         if Mode.JPEG_ACT in self.config.built_modes:
             self._tiles(m, shape, final, step, beats)
 
