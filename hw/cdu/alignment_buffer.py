@@ -35,8 +35,8 @@ class AlignmentBuffer(wiring.Component):
 
     The memory has P banks (one write and one read port each, :class:`~cdu.tile_banks.TileBanks`) and 8 slots of a block. A
     tile takes the next slots of this ring, one per block: when block by block words leave, each slot is free again once it
-    has been read, else all slots of a tile are. Tiles of any width follow each other without a bubble where none is wider
-    than the ones at both its sides together (4, 1, 4, 1 or 3, 3): the output begins a cycle after the tile is complete.
+    has been read, else all slots of a tile are. The tiles of a job follow each other without a bubble, whatever its width
+    (4, 1, 4, 1 or 3, 3 blocks), and so do equal jobs; a wide tile behind narrow ones waits at the output until it is complete.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class ValueFront(wiring.Component):
         No job is here. What is left of an input that was too long may still be thrown away.
 
     Latency 3 cycles; 6 from a job to its first word. One word per cycle, without an idle cycle between jobs when the next job
-    is offered 6 cycles before its turn.
+    is offered 6 cycles before its turn; jobs of a single word take 4 cycles for three.
     """
 
     job: stream.Interface
