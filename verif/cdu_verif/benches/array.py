@@ -21,6 +21,8 @@ _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
 #: Greatest width that is tried one by one.
 _WIDTHS = 70
+#: Parts into which the quick level divides the widths among the numbers of CDUs.
+_SHARES = 5
 #: Channels of a wide layer.
 _MANY_CHANNELS = 2048
 
@@ -117,10 +119,11 @@ def _walk(modes: list[Mode]) -> list[Mode]:
 @cocotb.test
 @cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
 async def odd_shapes(dut: Any, mode: str) -> None:
-    """One value; widths 1 to 70 (on quick an eighth of them, another one for every N); heights and channels that are primes."""
+    """One value; widths 1 to 70 (on quick a fifth of them, another one for N = 1, 2, 3, 4, 8); heights and channels that are primes."""
     bench = await ArrayBench(dut, f"odd_shapes/mode={mode}").start()
     chosen = Mode[mode.upper()]
-    widths = [width for width in range(1, _WIDTHS + 1) if bench.full or width % 8 in (bench.config.cdus % 8, 7 * (width > 63))]
+    share = bench.config.cdus % 8 % _SHARES
+    widths = [width for width in range(1, _WIDTHS + 1) if bench.full or width % _SHARES == share]
     shapes = [(1, 1, 1, 1), (1, 3, 7, 13), (2, 5, 11, 3), (1, 7, 5, 9)]
     shapes += [(1, bench.rng.randint(1, 2), bench.rng.randint(1, 3 if bench.full else 9), width) for width in widths]
     items = [exchange(bench.config, bench.rng, shape, chosen, bench.rng.choice(KINDS)) for shape in shapes]
