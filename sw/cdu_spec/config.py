@@ -14,7 +14,6 @@ from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
 
-
 #: Greatest number of CDUs in an array.
 MAX_CDUS = 8
 #: Kinds of duplex.

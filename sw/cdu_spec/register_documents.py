@@ -65,8 +65,8 @@ INTERRUPT_STATUS first and ERRORS after it: what happens in between interrupts a
 late_last, keep, nonfinite, scale_missing, scale_surplus) the job ends as usual, with as many values as it should have, and
 the next one works. When a job waits for ever, because its input or its scales do not come or nobody takes its output, write
 CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no reset is needed. Sources must
-first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to TLAST with CONTROL.flush, written
-together with CONTROL.abort (STATUS.flushing shows that it goes on).
+first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to TLAST with CONTROL.flush,
+written together with CONTROL.abort (STATUS.flushing shows that it goes on).
 
 Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
 high half that goes with it.

@@ -268,7 +268,7 @@ CHANNEL = (
             ),
             (
                 "flush",
-                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input, and at the scale port",
+                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input or scale port",
             ),
             ("clear_counters", "set all counters to 0"),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,8 +86,9 @@ def synthesise(
     clock_ns: float,
     build: yosys.Engine | None = None,
     directory: Path | None = None,
+    recipes: Sequence[str] = tuple(RECIPES),
 ) -> dict[str, Cost]:
-    """Costs of the module ``top`` of a Verilog text by recipe, all of :data:`RECIPES`.
+    """Costs of the module ``top`` of a Verilog text by recipe.
 
     Parameters
     ----------
@@ -102,6 +104,8 @@ def synthesise(
         The Yosys to use; the default is the pinned one, whose netlist is the same on every machine.
     directory
         Existing folder in which scripts and netlists are left (``RECIPE.json``); default: a temporary one.
+    recipes
+        Names out of :data:`RECIPES`.
 
     Raises
     ------
@@ -110,24 +114,21 @@ def synthesise(
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
-            return synthesise(verilog, top, library, clock_ns, build, Path(folder))
+            return synthesise(verilog, top, library, clock_ns, build, Path(folder), recipes)
     period = max(round(1e3 * (clock_ns - register_overhead_ns(library))), 1)
     libraries = " ".join(f"-liberty cells{index}.lib" for index in range(len(library.files)))
     files = {
         "design.v": verilog,
         "constraints": f"set_driving_cell {_driver(library)}\n",
         **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
-        **{
-            f"{name}.abc": (_BEFORE + recipe + _AFTER).format(period=period, fan_out=FAN_OUT)
-            for name, recipe in RECIPES.items()
-        },
+        **{f"{name}.abc": (_BEFORE + RECIPES[name] + _AFTER).format(period=period, fan_out=FAN_OUT) for name in recipes},
     }
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
-    maps = (_MAP.format(recipe=name, libraries=libraries) for name in RECIPES)
+    maps = (_MAP.format(recipe=name, libraries=libraries) for name in recipes)
     script = _PREPARE.format(top=top, libraries=libraries) + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
-    return {name: _cost(directory / f"{name}.json", top, library, name) for name in RECIPES}
+    return {name: _cost(directory / f"{name}.json", top, library, name) for name in recipes}
 
 
 def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
