@@ -119,7 +119,10 @@ def _walk(modes: list[Mode]) -> list[Mode]:
 @cocotb.test
 @cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
 async def odd_shapes(dut: Any, mode: str) -> None:
-    """One value; widths 1 to 70 (on quick a fifth of them, another one for N = 1, 2, 3, 4, 8); heights and channels that are primes."""
+    """One value; widths 1 to 70; heights and channels that are primes.
+
+    On quick the numbers of CDUs that are planned (1, 2, 3, 4, 8) share the widths.
+    """
     bench = await ArrayBench(dut, f"odd_shapes/mode={mode}").start()
     chosen = Mode[mode.upper()]
     share = bench.config.cdus % 8 % _SHARES
