@@ -91,7 +91,7 @@ class PartCases:
         """Blocks of mixed lengths, the longest, the shortest; three jobs each."""
         third = blocks // 3
         return {
-            "random": [whole_job(rng, third) for _ in range(3)],
+            "mixed": [whole_job(rng, third) for _ in range(3)],
             "incompressible": [dense_job(rng, third) for _ in range(3)],
             "all_zero": [empty_job(third) for _ in range(3)],
         }
