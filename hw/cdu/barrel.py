@@ -17,6 +17,16 @@ def rotate_right(m: Module, value: Value, count: Value, name: str) -> Value:
     return _staged(m, value, count, name, lambda bits, places: bits.rotate_right(8 * places))
 
 
+def shift_left(m: Module, value: Value, count: Value, name: str) -> Value:
+    """``value`` with every byte ``count`` places higher, zeros below, what does not fit cut off."""
+    return _staged(m, value, count, name, lambda bits, places: bits.shift_left(8 * places)[: len(bits)])
+
+
+def shift_right(m: Module, value: Value, count: Value, name: str) -> Value:
+    """``value`` with every byte ``count`` places lower, zeros above."""
+    return _staged(m, value, count, name, lambda bits, places: bits.shift_right(8 * places))
+
+
 def _staged(m: Module, value: Value, count: Value, name: str, move: Callable[[Value, int], Value]) -> Value:
     """One multiplexer per bit of ``count``, each a signal: the text of an expression would double with every stage."""
     for stage in range(len(count)):

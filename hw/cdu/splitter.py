@@ -12,6 +12,7 @@ from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 
+from cdu.barrel import shift_left, shift_right
 from cdu.modes import is_one_of
 from cdu.streams import BEATS_BITS
 from cdu.turns import round_robin
@@ -136,8 +137,8 @@ class Splitter(wiring.Component):
                 out["tag"]["last"].eq(final),
             ]
         bits = Signal(8 * self.size)
-        kept = (Mux(out["count"] > place, out["data"].word_select(place, 8), 0) for place in range(self.size))
-        m.d.comb += bits.eq(Cat(*kept))
+        bytes_kept = (Mux(out["count"] > place, out["data"].word_select(place, 8), 0) for place in range(self.size))
+        m.d.comb += bits.eq(Cat(*bytes_kept))
         turn = round_robin(m, self.config.cdus, out_valid & out_ready & out["ends"], "turn")
         for lane, sink in enumerate(self.o):
             mine = turn == lane
@@ -175,11 +176,14 @@ class Splitter(wiring.Component):
             self.i.ready.eq((finishes | ~ended) & (drain | (remaining <= room - self.word_bytes))),
             takes.eq(self.i.valid & self.i.ready),
         ]
-        discards = drain & ~finishes
-        fresh = word["data"] & (takes & ~discards).replicate(8 * self.word_bytes)
+        discards, loads = drain & ~finishes, Signal()
+        m.d.comb += loads.eq(takes & ~discards)
+        fresh = Signal(8 * room)
+        m.d.comb += fresh.eq(Mux(loads, word["data"], 0))
+        kept = shift_right(m, window, amount, "kept")
         m.d.sync += [
-            window.eq((window >> (amount << 3)) | _shifted(fresh, remaining, room)),
-            level.eq(remaining + Mux(takes & ~discards, word["count"], 0)),
+            window.eq(kept | shift_left(m, fresh, remaining, "fresh")),
+            level.eq(remaining + Mux(loads, word["count"], 0)),
             ended.eq(Mux(takes, word["last"], ended & ~finishes)),
         ]
         with m.If(finishes | ~busy):
@@ -245,8 +249,3 @@ class Splitter(wiring.Component):
             rest=Mux(first, length, rest - size),
             done=done,
         )
-
-
-def _shifted(word: Value, count: Value, room: int) -> Value:
-    """The bits of ``word`` behind ``count`` bytes, in ``room`` bytes."""
-    return (word << (count << 3))[: 8 * room]
