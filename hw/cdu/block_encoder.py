@@ -85,7 +85,8 @@ class BlockEncoder(wiring.Component):
         moves = advance & valid
         for lane in range(LANES):
             target = Signal(range(len(groups) + 1), name=f"target{lane}")
-            m.d.comb += target.eq(group + (byte > lane))
+            # No place in a group is behind its last lane.
+            m.d.comb += target.eq(group + (byte > lane if lane < LANES - 1 else 0))
             for index in groups:
                 with m.If(moves & (target == index)):
                     m.d.sync += block[index][lane].eq(rotated.word_select(lane, VALUE_BITS))

@@ -23,6 +23,7 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 
 from cdu import yosys
+from cdu.shared_modules import shared_modules
 
 _SCRIPT = """\
 read_rtlil design.il
@@ -55,7 +56,7 @@ def convert(
     build
         The Yosys to use; the default is the pinned one, other builds are for comparison.
     """
-    text = _plain_names(rtlil.convert(component, name=name, ports=_directed_ports(component), emit_src=False))
+    text = shared_modules(_plain_names(rtlil.convert(component, name=name, ports=_directed_ports(component), emit_src=False)))
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:
         directory = Path(folder)
         (directory / "design.il").write_text(text, encoding="utf-8")
