@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
 def rotate_left(m: Module, value: Value, count: Value, name: str) -> Value:
@@ -34,3 +34,11 @@ def _staged(m: Module, value: Value, count: Value, name: str, move: Callable[[Va
         m.d.comb += moved.eq(Mux(count[stage], move(value, 1 << stage), value))
         value = moved
     return value
+
+
+def wrapped(start: Value, size: int) -> Value:
+    """For every place of a ring of ``size`` bytes whether something that begins at ``start`` wraps round before it gets there.
+
+    ``start`` counts to ``size - 1``; nothing can begin behind the last place.
+    """
+    return Cat(*(start > place for place in range(size - 1)), Const(0, 1))

@@ -11,7 +11,7 @@ from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
-from cdu.barrel import rotate_right
+from cdu.barrel import rotate_right, wrapped
 from cdu.brc import decode_row
 from cdu.modes import is_one_of, longest_block
 from cdu.streams import registered
@@ -128,11 +128,12 @@ def _eight_bytes(m: Module, block: Value, place: Value) -> Value:
     """The 8 bytes from ``place`` on: each from one of two neighbouring groups, then turned into order."""
     groups = len(block) // (LANES * VALUE_BITS)
     group, byte = place[3:], place[:3]
+    next_group = wrapped(byte, LANES)
     picked = []
     for lane in range(LANES):
         source = Signal(range(groups + 1), name=f"source{lane}")
         content = Signal(VALUE_BITS, name=f"content{lane}")
-        m.d.comb += source.eq(group + (byte > lane))
+        m.d.comb += source.eq(group + next_group[lane])
         with m.Switch(source):
             for index in range(groups):
                 with m.Case(index):

@@ -11,7 +11,7 @@ from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
-from cdu.barrel import rotate_left
+from cdu.barrel import rotate_left, wrapped
 from cdu.brc import encode_row
 from cdu.modes import is_one_of, longest_block
 from cdu.streams import registered
@@ -82,11 +82,11 @@ class BlockEncoder(wiring.Component):
         block = [[Signal(VALUE_BITS, name=f"byte{g}_{b}", reset_less=True) for b in range(LANES)] for g in groups]
         group, byte = place[3:], place[:3]
         rotated = rotate_left(m, bits, byte, "rotated")
+        next_group = wrapped(byte, LANES)
         moves = advance & valid
         for lane in range(LANES):
             target = Signal(range(len(groups) + 1), name=f"target{lane}")
-            # No place in a group is behind its last lane.
-            m.d.comb += target.eq(group + (byte > lane if lane < LANES - 1 else 0))
+            m.d.comb += target.eq(group + next_group[lane])
             for index in groups:
                 with m.If(moves & (target == index)):
                     m.d.sync += block[index][lane].eq(rotated.word_select(lane, VALUE_BITS))

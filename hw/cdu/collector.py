@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 
-from cdu.barrel import rotate_left
+from cdu.barrel import rotate_left, wrapped
 from cdu.streams import registered
 from cdu.turns import round_robin
 from cdu.words import PackedWord, Slice
@@ -83,7 +83,7 @@ class Collector(wiring.Component):
         # 2: appended to the word; what wraps round is the beginning of the next one
         place_in_ring, granule = place[:ring_bits], place[ring_bits:]
         granules = size // ring_bytes
-        wraps = Cat(*(place_in_ring > position for position in range(ring_bytes)))
+        wraps = wrapped(place_in_ring, ring_bytes)
         uses = valid & ~flush
         here = [uses & (granule == index) for index in range(granules)]
         appended = Cat(
