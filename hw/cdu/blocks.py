@@ -34,6 +34,11 @@ def _only(config: CduConfig, mode: Mode) -> CduConfig:
     return config.override(modes=(mode.label,))
 
 
+def several(config: CduConfig) -> CduConfig:
+    """The configuration with at least two CDUs: one alone needs nothing that deals out blocks or gathers them."""
+    return config.override(cdus=max(config.cdus, 2))
+
+
 #: Block by name. The coders are built for their one mode.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
@@ -51,8 +56,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
     "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
     "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
-    "distributor": Distributor,
-    "gatherer": Gatherer,
+    "distributor": lambda config: Distributor(several(config)),
+    "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,
     "splitter": Splitter,
     "compressor": Compressor,

@@ -48,7 +48,8 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "shift_quantizer": _ROUNDING,
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
-    **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), _ARRAYS),
+    **dict.fromkeys(("distributor", "gatherer"), _ARRAYS[1:]),
+    **dict.fromkeys(("collector", "splitter"), _ARRAYS),
     **dict.fromkeys(("compressor", "decompressor"), _HALVES),
     "array": [
         {},

@@ -29,6 +29,7 @@ class _Part:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+        self.config = _cases.built(bench.config)
         self.first = 0  #: lane whose turn it is
         self.pulses: Counter[str] = Counter()
         if "events" in bench.ports:
@@ -47,7 +48,7 @@ class _Part:
 
     def made(self, name: str, jobs: Any) -> PartCase:
         """A case that begins with the lane whose turn it is."""
-        return _cases.case(self.bench.config, self.bench.ports, self.bench.rng, name, jobs, self.first)
+        return _cases.case(self.config, self.bench.ports, self.bench.rng, name, jobs, self.first)
 
     def send(self, case: PartCase) -> None:
         """Queue the inputs of a case, with nothing received yet."""
@@ -71,7 +72,7 @@ class _Part:
             assert bench.cycle - begin < _PATIENCE * total + 1000, f"{case.name}: no end, {self._progress(case)}"
         self.compare(case)
         assert self.pulses == Counter(case.events), f"{case.name}: events {dict(self.pulses)}, not {dict(case.events)}"
-        self.first = (self.first + case.blocks) % bench.config.cdus
+        self.first = (self.first + case.blocks) % self.config.cdus
         bench.cases += 1
 
     def _count(self) -> None:
@@ -163,7 +164,7 @@ async def broken_jobs(dut: Any, pattern: str) -> None:
     part.behave(pattern)
     bench = part.bench
     for _ in range(3 if bench.full else 1):
-        await _play_all(part, _cases.broken(bench.config, bench.ports, bench.rng, part.first))
+        await _play_all(part, _cases.broken(part.config, bench.ports, bench.rng, part.first))
     bench.report()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from cdu.blocks import several
 from cdu.manifest import pack
 from cdu_spec.bitstream import MAX_BLOCK_BYTES
 from cdu_spec.config import CduConfig
@@ -70,6 +71,10 @@ class PartCases:
         """The streams of some jobs."""
         raise NotImplementedError
 
+    def built(self, config: CduConfig) -> CduConfig:
+        """The configuration that the part of a name is built for."""
+        return config
+
     def corners(self, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
         """Jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
         return {
@@ -110,7 +115,13 @@ def _row_cycles(config: CduConfig, blocks: int) -> int:
     return _START + max(BLOCK_SIDE * -(-blocks // config.cdus), BLOCK_SIDE // config.port_beats * blocks)
 
 
-class _Distributor(PartCases):
+class _Rows(PartCases):
+    def built(self, config: CduConfig) -> CduConfig:
+        """At least two CDUs."""
+        return several(config)
+
+
+class _Distributor(_Rows):
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]], first: int
     ) -> PartCase:
@@ -122,7 +133,7 @@ class _Distributor(PartCases):
         return PartCase(name, {"i": block_words(ports, "i", blocks, rng)}, expected, len(blocks), cycles)
 
 
-class _Gatherer(PartCases):
+class _Gatherer(_Rows):
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]], first: int
     ) -> PartCase:
