@@ -7,7 +7,7 @@ P is ``config.port_beats``, rows of 8 values per word; M is ``config.packed_byte
 from __future__ import annotations
 
 from amaranth.lib import data
-from cdu_spec.bitstream import MAX_BLOCK_BYTES, Dtype, Mode
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
@@ -114,11 +114,6 @@ class Slice(data.StructLayout):
         super().__init__(
             {"data": 8 * size, "count": range(size + 1), "ends": 1, "rows": range(BLOCK_SIDE + 1), "tag": BlockTag()},
         )
-
-
-def slices_per_block(config: CduConfig) -> int:
-    """Slices of the longest block."""
-    return -(-MAX_BLOCK_BYTES // config.slice_bytes)
 
 
 class JobEvents(data.StructLayout):
