@@ -51,6 +51,8 @@ full: $(INSTALLED)
 
 results: $(INSTALLED)
 	$(BIN)/python benchmarks/results.py
+	$(BIN)/python benchmarks/configurations.py
+	$(BIN)/python benchmarks/timing_diagram.py
 
 clean:
 	rm -rf build $(VENV)

@@ -112,6 +112,13 @@ SECTIONS = (
         "python benchmarks/golden_speed.py",
     ),
     Section(
+        "rtl_speed",
+        "Speed of the compiled RTL",
+        "Values per second through the generated Verilog of the whole unit, by the same driver: compiled (backend `rtl`) and "
+        "simulated by cocotb.",
+        "python benchmarks/rtl_speed.py",
+    ),
+    Section(
         "training",
         "Training on CIFAR-10 images",
         "`$CDU_DATA_DIR` names the folder with the data. The subset carries mild JPEG artefacts: compare the codecs with each "
