@@ -12,30 +12,20 @@ from cdu_spec.config import CduConfig
 
 from cdu.block_packer import BlockPacker
 from cdu.bypass import BypassPacker
+from cdu.direction_ports import DirectionPorts
 from cdu.job_count import JobCount
 from cdu.join import join_in_order
-from cdu.shift_quantizer import ShiftBanks
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
 from cdu.value_front import ValueFront
-from cdu.words import BlockWord, Job, JobEvents, PackedWord, Scale, TileWord, ValueWord
+from cdu.words import BlockWord, PackedWord, TileWord, ValueWord
 
 
-class CompressorPorts(wiring.Signature):
-    """Ports of a :class:`Compressor`."""
+class CompressorPorts(DirectionPorts):
+    """Ports of a :class:`cdu.compressor.Compressor`."""
 
     def __init__(self, config: CduConfig) -> None:
-        super().__init__(
-            {
-                "job": In(stream.Signature(Job())),
-                "scales": In(stream.Signature(Scale())),
-                "i": In(stream.Signature(ValueWord(config))),
-                "o": Out(stream.Signature(PackedWord(config))),
-                "shifts": In(ShiftBanks),
-                "events": Out(JobEvents()),
-                "idle": Out(1),
-            }
-        )
+        super().__init__(ValueWord(config), PackedWord(config))
 
 
 class CompressionPath(wiring.Component):

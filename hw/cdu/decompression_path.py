@@ -12,33 +12,23 @@ from cdu_spec.config import CduConfig
 
 from cdu.block_unpacker import BlockUnpacker
 from cdu.bypass import BypassUnpacker
+from cdu.direction_ports import DirectionPorts
 from cdu.job_count import JobCount
 from cdu.join import hand_out, join_in_order, split_in_order
-from cdu.shift_quantizer import ShiftBanks
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
 from cdu.value_back import ValueBack
-from cdu.words import Job, JobEvents, PackedWord, Scale, TileWord, ValueWord
+from cdu.words import Job, PackedWord, TileWord, ValueWord
 
 #: Jobs whose payload may be under way to the back end at the same time.
 _JOBS_UNDER_WAY = 4
 
 
-class DecompressorPorts(wiring.Signature):
-    """Ports of a :class:`Decompressor`."""
+class DecompressorPorts(DirectionPorts):
+    """Ports of a :class:`cdu.decompressor.Decompressor`."""
 
     def __init__(self, config: CduConfig) -> None:
-        super().__init__(
-            {
-                "job": In(stream.Signature(Job())),
-                "scales": In(stream.Signature(Scale())),
-                "i": In(stream.Signature(PackedWord(config))),
-                "o": Out(stream.Signature(ValueWord(config))),
-                "shifts": In(ShiftBanks),
-                "events": Out(JobEvents()),
-                "idle": Out(1),
-            }
-        )
+        super().__init__(PackedWord(config), ValueWord(config))
 
 
 class DecompressionPath(wiring.Component):

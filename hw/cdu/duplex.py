@@ -19,24 +19,17 @@ from cdu.join import join, join_ports
 from cdu.two_way_dct import TwoWayDct
 
 
-def both_directions(config: CduConfig) -> dict[str, wiring.Member]:
-    """Members of a signature: the ports of both halves, for each an input ``abort`` that forgets all its jobs, and an output
-    ``held`` that is high while it is not its turn.
-    """
-    return {
-        "compress": Out(CompressorPorts(config)),
-        "decompress": Out(DecompressorPorts(config)),
-        "abort_compress": In(1),
-        "abort_decompress": In(1),
-        "held_compress": Out(1),
-        "held_decompress": Out(1),
-    }
+class _Duplex(wiring.Component):
+    """Both directions of N CDUs.
 
-
-class FullDuplex(wiring.Component):
-    """A compressor and a decompressor that work at the same time.
-
-    Ports: see :func:`both_directions`.
+    Ports
+    -----
+    compress, decompress
+        The ports of :class:`~cdu.compressor.Compressor` and :class:`~cdu.decompressor.Decompressor`.
+    abort_compress, abort_decompress
+        Forget all jobs of a direction.
+    held_compress, held_decompress
+        It is not the turn of this direction.
     """
 
     compress: Any
@@ -48,7 +41,20 @@ class FullDuplex(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        super().__init__(both_directions(config))
+        super().__init__(
+            {
+                "compress": Out(CompressorPorts(config)),
+                "decompress": Out(DecompressorPorts(config)),
+                "abort_compress": In(1),
+                "abort_decompress": In(1),
+                "held_compress": Out(1),
+                "held_decompress": Out(1),
+            }
+        )
+
+
+class FullDuplex(_Duplex):
+    """A compressor and a decompressor that work at the same time."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -60,25 +66,12 @@ class FullDuplex(wiring.Component):
         return m
 
 
-class HalfDuplex(wiring.Component):
+class HalfDuplex(_Duplex):
     """A compressor and a decompressor that take turns on one set of transforms and one alignment buffer (JPEG-ACT).
 
     Jobs of one direction follow each other as in full duplex. When a job of the other direction is waiting, no more jobs of
     this direction are begun; once those under way have ended, the directions change.
-
-    Ports: see :func:`both_directions`.
     """
-
-    compress: Any
-    decompress: Any
-    abort_compress: Signal
-    abort_decompress: Signal
-    held_compress: Signal
-    held_decompress: Signal
-
-    def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        super().__init__(both_directions(config))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -16,5 +16,3 @@ VALUE_BITS = 8
 COEFFICIENT_BITS = 12
 #: Bits of one entry of the shift table.
 SHIFT_BITS = 3
-#: Bytes per cycle of the compressed ports. An incompressible block needs 9 bytes per cycle, so 16 never limits one CDU.
-PACKED_BYTES = 16
