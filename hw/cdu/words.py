@@ -6,12 +6,14 @@ P is ``config.port_beats``, rows of 8 values per word; M is ``config.packed_byte
 
 from __future__ import annotations
 
+from amaranth.hdl import signed
 from amaranth.lib import data
+from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
-from cdu.streams import BEATS_BITS, Beat, float_beat
+from cdu.streams import BEATS_BITS, float_beat, lanes
 from cdu.width_converter import Bytes
 
 #: Bits of a scale, a float32 pattern.
@@ -22,21 +24,30 @@ class Job(data.StructLayout):
     """One tensor, in the terms of :class:`cdu_spec.MatrixView`.
 
     ``mode``; ``bank``, the shift table that a jpeg-act job uses; ``beats``, rows of 8 values of the whole job, padding
-    included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale. Counts are at
-    least 1; ``beats`` is a whole number of blocks in modes with ZVC, and of strips in jpeg-act.
+    included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale; ``quantizer`` and
+    ``seed`` of the affine modes. Counts are at least 1; ``beats`` is a whole number of blocks in modes with ZVC, and of strips
+    in modes with tiles.
     """
 
     def __init__(self) -> None:
         super().__init__(
-            {"mode": Mode, "bank": 1, "beats": BEATS_BITS, "row_beats": BEATS_BITS, "channel_rows": BEATS_BITS},
+            {
+                "mode": Mode,
+                "bank": 1,
+                "beats": BEATS_BITS,
+                "row_beats": BEATS_BITS,
+                "channel_rows": BEATS_BITS,
+                "quantizer": Quantizer(),
+                "seed": SEED_BITS,
+            }
         )
 
 
 class Scale(data.StructLayout):
-    """A scale (float32 pattern), and whether the job has no more of them."""
+    """A scale (float32 pattern), the ``offset`` of its channel (used in mode blpa), and whether the job has no more of them."""
 
     def __init__(self) -> None:
-        super().__init__({"value": SCALE_BITS, "last": 1})
+        super().__init__({"value": SCALE_BITS, "offset": signed(BASE_BITS), "last": 1})
 
 
 class ValueWord(data.StructLayout):
@@ -61,24 +72,65 @@ class PackedWord(Bytes):
         super().__init__(config.packed_bytes)
 
 
-class BlockTag(data.StructLayout):
-    """What goes with a block from one end of the array to the other: ``mode``, shift ``bank``, ``last`` block of its job."""
+class Quantizer(data.StructLayout):
+    """How the affine modes quantise (:class:`cdu_spec.affine.AffineSettings`).
+
+    ``bits_log2`` (1, 2, 4, 8 bits are 0 to 3), ``step_log2``, ``stochastic``, ``block_range``.
+    """
 
     def __init__(self) -> None:
-        super().__init__({"mode": Mode, "bank": 1, "last": 1})
+        super().__init__({"bits_log2": 2, "step_log2": range(BASE_BITS), "stochastic": 1, "block_range": 1})
+
+
+class Range(data.StructLayout):
+    """Range of a block of an affine mode as its header in the payload has it (docs/bitstream.md).
+
+    ``low``: the block's mean in division with the channel's range, else its least value. ``mantissa`` (1..255) and ``exponent``
+    (0..9) of the step, not used in division with the channel's range.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"low": signed(BASE_BITS), "mantissa": MANTISSA_BITS, "exponent": range(MAX_EXPONENT + 1)})
+
+
+class BlockTag(data.StructLayout):
+    """What goes with a block from one end of the array to the other.
+
+    ``mode``, shift ``bank``, ``last`` block of its job; of affine modes ``quantizer`` and ``heads``, in the payload the block
+    begins with its range.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"mode": Mode, "bank": 1, "last": 1, "quantizer": Quantizer(), "heads": 1})
 
 
 class BlockWord(data.StructLayout):
-    """Up to P consecutive rows of one block of quantised values (int8).
+    """Up to P consecutive rows of one block of quantised values.
 
     ``count`` rows (1..P) stand at the front; ``ends`` marks the last word of the block, the only one that may be partial. A
-    block has 8 rows, but for the last one of a job in the modes sfpr and brc (1..8). ``tag`` is the same in all its words.
+    block has 8 rows, but for the last one of a job in modes without masks and tiles (1..8). ``tag`` is the same in all its
+    words.
+
+    Parameters
+    ----------
+    config
+        P.
+    bits
+        Bits of a value: 8, or ``config.value_bits`` when compressing, before the affine quantiser.
+    ranged
+        With the block's ``range``, the same in all its words.
     """
 
-    def __init__(self, config: CduConfig) -> None:
+    def __init__(self, config: CduConfig, bits: int = VALUE_BITS, *, ranged: bool = False) -> None:
         beats = config.port_beats
         super().__init__(
-            {"values": data.ArrayLayout(Beat, beats), "count": range(beats + 1), "ends": 1, "tag": BlockTag()},
+            {
+                "values": data.ArrayLayout(lanes(bits), beats),
+                "count": range(beats + 1),
+                "ends": 1,
+                "tag": BlockTag(),
+                **({"range": Range()} if ranged else {}),
+            },
         )
 
 
@@ -87,19 +139,35 @@ class TileWord(data.StructLayout):
 
     Before the alignment buffer of a compressor and behind that of a decompressor the words of a tile go through its rows
     (row 0 of block 0, row 0 of block 1, ...), ``ends`` marks the last word of the tile, and ``tag.last`` stands in all words
-    of the last tile of a job. In between words go block by block. In modes other than jpeg-act a tile is one block.
+    of the last tile of a job. In between words go block by block. In modes without tiles a tile is one block.
     """
 
-    def __init__(self, config: CduConfig) -> None:
-        word = {name: field.shape for name, field in BlockWord(config)}
+    def __init__(self, config: CduConfig, bits: int = VALUE_BITS) -> None:
+        word = {name: field.shape for name, field in BlockWord(config, bits)}
         super().__init__({**word, "blocks": range(TILE_BLOCKS + 1)})
 
 
 class BlockRow(data.StructLayout):
-    """One row of a block on its way through a lane, ``ends`` with the last row of the block."""
+    """One row of a block on its way through a lane, ``ends`` with the last row of the block.
 
-    def __init__(self) -> None:
-        super().__init__({"values": Beat, "ends": 1, "tag": BlockTag()})
+    Parameters
+    ----------
+    bits, ranged
+        As in :class:`BlockWord`.
+    drawn
+        With what random numbers depend on: the job's ``seed`` and the ``number`` of the block in its job.
+    """
+
+    def __init__(self, bits: int = VALUE_BITS, *, ranged: bool = False, drawn: bool = False) -> None:
+        super().__init__(
+            {
+                "values": lanes(bits),
+                "ends": 1,
+                "tag": BlockTag(),
+                **({"range": Range()} if ranged else {}),
+                **({"seed": SEED_BITS, "number": BEATS_BITS - 3} if drawn else {}),
+            }
+        )
 
 
 class Slice(data.StructLayout):

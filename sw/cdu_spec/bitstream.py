@@ -32,6 +32,11 @@ class Mode(IntEnum):
     JPEG_ACT = 3
     BRC = 4
     BYPASS = 5
+    DIVISION = 6
+    ACTNN = 7
+    BLPA = 8
+    AUTOQUANT = 9
+    AUTOQUANT_Z = 10
 
     @property
     def label(self) -> str:
@@ -48,8 +53,8 @@ class Mode(IntEnum):
 
     @property
     def has_zvc(self) -> bool:
-        """Whether the payload is a sequence of ZVC blocks (8 mask bytes, then the non-zero bytes)."""
-        return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT)
+        """Whether the payload is a sequence of ZVC blocks (8 mask bytes, then what is not zero)."""
+        return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.AUTOQUANT_Z)
 
     @property
     def has_scales(self) -> bool:
@@ -59,7 +64,22 @@ class Mode(IntEnum):
     @property
     def in_tiles(self) -> bool:
         """Whether values travel in 8x8 blocks of the matrix rather than in rows."""
+        return self in (Mode.JPEG_ACT, Mode.DIVISION, Mode.ACTNN)
+
+    @property
+    def has_dct(self) -> bool:
+        """Whether blocks are transformed, so that the stream carries a shift table."""
         return self is Mode.JPEG_ACT
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether values pass the affine quantiser (:mod:`cdu_spec.affine`) on their way to 1, 2, 4 or 8 bits."""
+        return self >= Mode.DIVISION
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether every scale comes with an offset (BLPA)."""
+        return self is Mode.BLPA
 
 
 _MODE_LABELS = {
@@ -68,7 +88,15 @@ _MODE_LABELS = {
     Mode.JPEG_ACT: "jpeg-act",
     Mode.BRC: "brc",
     Mode.BYPASS: "bypass",
+    Mode.DIVISION: "division",
+    Mode.ACTNN: "actnn",
+    Mode.BLPA: "blpa",
+    Mode.AUTOQUANT: "autoquant",
+    Mode.AUTOQUANT_Z: "autoquantz",
 }
+#: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
+JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
+AFFINE_MODES = tuple(mode for mode in Mode if mode.is_affine)
 
 
 class Dtype(IntEnum):

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.bitstream import MAX_BLOCK_BYTES, Dtype, Mode
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Dtype, Mode
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES
+from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
 
@@ -50,8 +51,8 @@ class CduConfig:
     rounding
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
-        Modes that are built in, a non-empty subset of ``sfpr``, ``sfpr+zvc``, ``jpeg-act``, ``brc``, ``bypass``
-        that has more in it than ``bypass``.
+        Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` that has more in it
+        than ``bypass``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
     cdus
         Number of CDUs behind one pair of ports, 1..8 (the paper's N). The bytes do not depend on it.
     duplex
@@ -71,7 +72,7 @@ class CduConfig:
     pass1_bits: int = 2
     sample_bits: int = 8
     rounding: str = DEFAULT_ROUNDING.value
-    modes: tuple[str, ...] = tuple(mode.label for mode in Mode)
+    modes: tuple[str, ...] = tuple(mode.label for mode in JPEG_ACT_MODES)
     cdus: int = 1
     duplex: str = "full"
     value_port_bits: int = 0
@@ -118,6 +119,21 @@ class CduConfig:
     def built_modes(self) -> tuple[Mode, ...]:
         """:attr:`modes` as enumerations."""
         return tuple(Mode.from_label(label) for label in self.modes)
+
+    @property
+    def has_affine(self) -> bool:
+        """Whether an affine mode is built in."""
+        return any(mode.is_affine for mode in self.built_modes)
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether a mode is built in that needs the alignment buffer."""
+        return any(mode.in_tiles for mode in self.built_modes)
+
+    @property
+    def value_bits(self) -> int:
+        """Bits of SFPR's result: 8, or 16 when an affine mode is built in."""
+        return BASE_BITS if self.has_affine else VALUE_BITS
 
     @property
     def coefficient_bits(self) -> int:
@@ -190,13 +206,14 @@ class CduConfig:
         return self.override(**values)
 
 
-#: Named configurations: one CDU; the four of JPEG-ACT; eight. The two larger ones move whole 128-byte packets.
+#: Named configurations: one CDU; the four of JPEG-ACT; eight (both move whole 128-byte packets); one CDU with every mode.
 CONFIGS: Mapping[str, CduConfig] = {
     config.name: config
     for config in (
         CduConfig("tiny"),
         CduConfig("paper", cdus=4, packed_port_bits=1024),
         CduConfig("wide", cdus=8, packed_port_bits=1024),
+        CduConfig("universal", modes=tuple(mode.label for mode in Mode)),
     )
 }
 

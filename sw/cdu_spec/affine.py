@@ -1,0 +1,81 @@
+"""The affine quantiser: 1, 2, 4 or 8 bits per value, for the modes of DIVISION, ActNN, BLPA and AC-GC.
+
+All of them work on the 16-bit integer that SFPR delivers, so that every result is exact (docs/bitstream.md, "Affine modes").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from cdu_spec.errors import UserError
+
+#: Bits of the integers that are quantised (SFPR's result in these modes).
+BASE_BITS = 16
+#: Bits per code.
+CODE_BITS = (1, 2, 4, 8)
+#: Values that share a range in mode actnn: what the alignment buffer holds (ActNN's group size).
+GROUP_VALUES = 256
+#: Bits of a seed.
+SEED_BITS = 32
+#: Significant bits of a step that is found on the fly: the mantissa m of D = m * 2**e.
+MANTISSA_BITS = 8
+#: Greatest exponent e of such a step.
+MAX_EXPONENT = 9
+#: Fraction bits of a quotient, and bits of the random number that is added to it.
+FRACTION_BITS = 16
+#: The reciprocal of a normalised mantissa m (128..255) is ``round(2**RECIPROCAL_SHIFT / m)``.
+RECIPROCAL_SHIFT = 23
+
+
+class RangeKind(Enum):
+    """Whose range a step of mode division covers: the channel's, which is in its scale, or the block's, in its header."""
+
+    CHANNEL = "channel"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True)
+class AffineSettings:
+    """How a job quantises. Every instance is valid: UserError otherwise.
+
+    Parameters
+    ----------
+    bits
+        Bits per code: 1, 2, 4 or 8.
+    step_log2
+        Where the step is the same for all blocks (division with the channel's range, blpa, autoquant): its binary logarithm,
+        0 to ``16 - bits``, in units of SFPR's result; at least 1 in division with the channel's range.
+    stochastic
+        Random rounding; else to nearest. blpa always rounds down.
+    block_range
+        Mode division: the range is the block's.
+    seed
+        Of the random numbers, 0 to 2**32 - 1. A decoder does not need it.
+    """
+
+    bits: int = 2
+    step_log2: int = 0
+    stochastic: bool = True
+    block_range: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.bits not in CODE_BITS:
+            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        if not 0 <= self.step_log2 <= BASE_BITS - self.bits:
+            raise UserError(
+                f"step_log2 = {self.step_log2!r} is not allowed with {self.bits} bits: use 0 to {BASE_BITS - self.bits}"
+            )
+        if not 0 <= self.seed < 1 << SEED_BITS:
+            raise UserError(f"seed = {self.seed!r} is not allowed: use 0 to {(1 << SEED_BITS) - 1}")
+
+    @property
+    def levels(self) -> int:
+        """The greatest code, B = 2**bits - 1 (ActNN)."""
+        return (1 << self.bits) - 1
+
+
+def reciprocal(mantissa: int) -> int:
+    """17-bit reciprocal of a normalised mantissa (128..255)."""
+    return ((1 << RECIPROCAL_SHIFT) + mantissa // 2) // mantissa
