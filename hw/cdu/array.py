@@ -7,9 +7,10 @@ from typing import Any
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out, connect
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_spec.ports import PORTS, REGISTER_PORT
+from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.registers import Channel
 
 from cdu import axi_lite, axi_stream
@@ -19,7 +20,6 @@ from cdu.duplex import FullDuplex, HalfDuplex
 from cdu.stream_fifo import StreamFifo
 from cdu.words import SCALE_BITS, Scale
 
-_SCALE_BYTES = SCALE_BITS // 8
 
 
 class CduArray(wiring.Component):
@@ -39,7 +39,8 @@ class CduArray(wiring.Component):
         Decompression: payload in, values out.
     s_axis_scale_*, s_axis_reciprocal_*
         AXI4-Stream of the scales of compression and of decompression, one float32 per transfer; a packet per job that has
-        scales. Scales may be written to the registers instead.
+        scales. In units with mode blpa a transfer has 8 bytes: the float32, the channel's offset (int16), two that are ignored.
+        Scales may be written to the registers instead.
     s_axil_*
         AXI4-Lite port of the registers (``docs/registers.md``).
     irq
@@ -61,7 +62,7 @@ class CduArray(wiring.Component):
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             names = PORTS[direction]
             ports |= axi_stream.members(names.input, i_bytes, receives=True)
-            ports |= axi_stream.members(names.scales, _SCALE_BYTES, receives=True)
+            ports |= axi_stream.members(names.scales, scale_port_bytes(config.has_offsets), receives=True)
             ports |= axi_stream.members(names.output, o_bytes, receives=False)
         super().__init__(ports)
 
@@ -75,7 +76,7 @@ class CduArray(wiring.Component):
             name, names = direction.value, PORTS[direction]
             channel, half = getattr(control, name), getattr(core, name)
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
-            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(_SCALE_BYTES)
+            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_port_bytes(self.config.has_offsets))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
             scales = StreamFifo(Scale(), 2)
             m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
@@ -149,9 +150,11 @@ class CduArray(wiring.Component):
 
 def _join_scales(m: Module, written: stream.Interface, streamed: stream.Interface, sink: stream.Interface) -> None:
     """Scales from the registers go before those from the port; ``sink`` is a queue, which does not mind a change of mind."""
+    word = streamed.payload["data"]
     m.d.comb += [
         sink.valid.eq(written.valid | streamed.valid),
-        sink.payload.value.eq(Mux(written.valid, written.payload.value, streamed.payload["data"])),
+        sink.payload.value.eq(Mux(written.valid, written.payload.value, word[:SCALE_BITS])),
+        sink.payload.offset.eq(Mux(written.valid, written.payload.offset, word[SCALE_BITS:][:BASE_BITS])),
         sink.payload.last.eq(Mux(written.valid, written.payload.last, streamed.payload["last"])),
         written.ready.eq(sink.ready),
         streamed.ready.eq(sink.ready & ~written.valid),

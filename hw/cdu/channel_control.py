@@ -109,7 +109,7 @@ class ChannelControl(wiring.Component):
         m = Module()
         unit = self.unit
         registers: Any = RegisterFile(
-            channel_registers(self.channel),
+            channel_registers(self.channel, self.config),
             outside=[f"SHIFTS{bank}" for bank in range(BANKS)],
             watched=[f"{name}_LOW" for name in _WIDE_COUNTERS],
         )
@@ -149,6 +149,16 @@ class ChannelControl(wiring.Component):
             job.row_beats.eq(registers.row_beats.value),
             job.channel_rows.eq(registers.channel_rows.value),
         ]
+        if self.config.has_affine:
+            written = registers.quantizer
+            m.d.comb += [
+                job.quantizer.bits_log2.eq(written.bits_log2),
+                job.quantizer.step_log2.eq(written.step_log2),
+                job.quantizer.stochastic.eq(written.stochastic),
+                job.quantizer.block_range.eq(written.range),
+            ]
+            if self.channel is Channel.COMPRESS:
+                m.d.comb += job.seed.eq(registers.seed.value)
         m.submodules.check = check = JobCheck(self.config, self.channel)
         m.d.comb += [
             check.begin.eq(command.start),
@@ -156,6 +166,7 @@ class ChannelControl(wiring.Component):
             check.beats.eq(job.beats),
             check.row_beats.eq(job.row_beats),
             check.channel_rows.eq(job.channel_rows),
+            check.quantizer.eq(job.quantizer),
             self.hold.eq(check.running),
         ]
         if self.channel is Channel.DECOMPRESS:
@@ -206,6 +217,7 @@ class ChannelControl(wiring.Component):
             scales.i.valid.eq(written & (space != 0)),
             scales.i.payload["value"].eq(registers.scale.value),
             scales.i.payload["last"].eq(registers.scale_last_write),
+            scales.i.payload["offset"].eq(registers.scale_offset.offset if self.config.has_offsets else 0),
             registers.errors_set.scale_overflow.eq(written & (space == 0)),
             registers.status.scale_space.eq(space),
         ]

@@ -99,13 +99,14 @@ class HalfDuplex(_Duplex):
                 m.d.sync += [decompressing.eq(~decompressing), fresh.eq(1)]
             join_ports(m, port, path, without="job")
 
-        if Mode.JPEG_ACT in self.config.built_modes:
-            restart = ResetInserter(Mux(decompressing, self.abort_decompress, self.abort_compress))
+        restart = ResetInserter(Mux(decompressing, self.abort_decompress, self.abort_compress))
+        if self.config.has_tiles:
             alignment = AlignmentBuffer(self.config, Direction.BOTH)
             m.submodules.alignment = restart(alignment)
             m.d.comb += alignment.to_rows.eq(decompressing)
             share(m, decompressing, (compression.to_alignment, decompression.to_alignment), alignment.i)
             spread(m, decompressing, alignment.o, (compression.from_alignment, decompression.from_alignment))
+        if Mode.JPEG_ACT in self.config.built_modes:
             for lane in range(self.config.cdus):
                 dct = TwoWayDct(self.config)
                 m.submodules[f"dct{lane}"] = restart(dct)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -18,14 +18,19 @@ def join(m: Module, source: stream.Interface, sink: stream.Interface) -> None:
     Rows of integers of different width are extended, or cut where they are known to fit; of structures, the fields of
     ``sink`` are taken.
     """
-    m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
-    shape = sink.payload.shape()
-    if shape == source.payload.shape():
-        m.d.comb += sink.payload.eq(source.payload)
+    m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), *_assigned(sink.payload, source.payload)]
+
+
+def _assigned(sink: Any, source: Any) -> Iterator[Any]:
+    shape = sink.shape()
+    if shape == source.shape() or not isinstance(shape, data.Layout):
+        yield sink.eq(source)
     elif isinstance(shape, data.ArrayLayout):
-        m.d.comb += [ours.eq(theirs) for ours, theirs in zip(sink.payload, source.payload, strict=True)]
+        for ours, theirs in zip(sink, source, strict=True):
+            yield from _assigned(ours, theirs)
     else:
-        m.d.comb += [sink.payload[name].eq(source.payload[name]) for name, _ in shape]
+        for name, _ in shape:
+            yield from _assigned(sink[name], source[name])
 
 
 def join_ports(m: Module, port: Any, inner: Any, without: str = "") -> None:

@@ -51,4 +51,4 @@ class Driver:
         built = register("MODES").unpack(await self._device.read(address("MODES")))
         self.modes = frozenset(mode for mode in Mode if built[mode.name.lower()])
         for queue in (self.compress, self.decompress):
-            await queue.open(self.dtype, self._watchdog)
+            await queue.open(self.dtype, self.modes, self._watchdog)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.bitstream import MASK_BYTES, Dtype, Mode
 from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
 from cdu_spec.registers import REGISTER_BITS
 
-_SCALE_BYTES = Dtype.FP32.bits // 8
+SCALE_BYTES = Dtype.FP32.bits // 8
+OFFSET_BYTES = BASE_BITS // 8
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class Job:
         decompressing. Empty in modes without scales.
     shifts
         64 shifts (0..7) in the order of the payload; empty but in mode jpeg-act.
+    settings
+        How an affine mode quantises; None in the other modes.
+    offsets
+        Little-endian int16 numbers, one per scale; empty but in mode blpa.
 
     Raises UserError for what cannot be a job, whatever the unit.
     """
@@ -40,6 +46,8 @@ class Job:
     data: bytes | memoryview
     scales: bytes | memoryview = b""
     shifts: tuple[int, ...] = ()
+    settings: AffineSettings | None = None
+    offsets: bytes | memoryview = b""
 
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):
@@ -49,21 +57,26 @@ class Job:
         whole = BLOCK_SIDE * self.row_beats if self.mode.in_tiles else BLOCK_SIDE if self.mode.has_zvc else 1
         if self.beats % whole:
             raise UserError(f"beats = {self.beats} is not allowed in mode {self.mode.label}: use a multiple of {whole}")
-        if self.mode.in_tiles and not (len(self.shifts) == BLOCK_VALUES and all(0 <= s < 1 << SHIFT_BITS for s in self.shifts)):
+        if self.mode.has_dct and not (len(self.shifts) == BLOCK_VALUES and all(0 <= s < 1 << SHIFT_BITS for s in self.shifts)):
             raise UserError(f"mode {self.mode.label} takes {BLOCK_VALUES} shifts from 0 to {(1 << SHIFT_BITS) - 1}")
-        if self.shifts and not self.mode.in_tiles:
+        if self.shifts and not self.mode.has_dct:
             raise UserError(f"mode {self.mode.label} takes no shifts: leave them out")
         groups = -(-self.beats // (self.row_beats * self.channel_rows)) if self.mode.has_scales else 0
-        if memoryview(self.scales).nbytes != groups * _SCALE_BYTES:
+        if memoryview(self.scales).nbytes != groups * SCALE_BYTES:
             raise UserError(
-                f"{memoryview(self.scales).nbytes} bytes of scales do not fit this job: it has {groups} of {_SCALE_BYTES} bytes"
+                f"{memoryview(self.scales).nbytes} bytes of scales do not fit this job: it has {groups} of {SCALE_BYTES} bytes"
             )
+        if self.mode.is_affine != (self.settings is not None):
+            raise UserError(f"mode {self.mode.label} takes {'' if self.mode.is_affine else 'no '}settings of the affine quantiser")
+        offsets = groups * OFFSET_BYTES if self.mode.has_offsets else 0
+        if memoryview(self.offsets).nbytes != offsets:
+            raise UserError(f"{memoryview(self.offsets).nbytes} bytes of offsets do not fit this job: it has {offsets}")
 
     @property
     def most_payload_bytes(self) -> int:
         """Length of the longest payload that the job can have, but in mode bypass, where it depends on the format."""
-        if self.mode.has_zvc:
-            return self.beats // BLOCK_SIDE * (MASK_BYTES + BLOCK_VALUES)
+        if self.mode.has_zvc or self.mode.is_affine:  # what stands in front of a block is no longer than a mask
+            return -(-self.beats // BLOCK_SIDE) * (MASK_BYTES + BLOCK_VALUES)
         return self.beats if self.mode is Mode.BRC else self.beats * LANES
 
     def __str__(self) -> str:

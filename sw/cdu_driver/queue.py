@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from struct import iter_unpack
+from struct import iter_unpack, pack
 
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.errors import UserError
@@ -18,13 +18,14 @@ from cdu_spec.registers import (
     SHIFT_REGISTERS,
     Channel,
     address,
+    pack_quantizer,
     pack_shift_registers,
     register,
 )
 
 from cdu_driver.device import Device
 from cdu_driver.errors import JobLostError, JobRefusedError, RecoveryError
-from cdu_driver.job import Job
+from cdu_driver.job import OFFSET_BYTES, SCALE_BYTES, Job
 
 #: Jobs under way at the same time: one in the data path, the others in the queue of the unit.
 DEPTH = JOB_QUEUE + 1
@@ -94,14 +95,16 @@ class JobQueue:
         self._device, self._ports = device, PORTS[channel]
         self._scales_by_registers = scales_by_registers
         self._value_bytes = 0
+        self._wide_scales = False
         self._jobs: deque[_UnderWay] = deque()
         self._tables: list[tuple[int, ...] | None] = [None] * BANKS
         self._written: dict[str, int] = {}
         self._jobs_done = 0
 
-    async def open(self, dtype: Dtype, watchdog: int) -> None:
+    async def open(self, dtype: Dtype, modes: Collection[Mode], watchdog: int) -> None:
         """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
         self._value_bytes = dtype.bits // 8
+        self._wide_scales = any(mode.has_offsets for mode in modes)
         self._tables = [None] * BANKS
         self._written.clear()
         await self.recover()
@@ -134,7 +137,7 @@ class JobQueue:
         self._check_length(job)
         while sum(not entry.done for entry in self._jobs) >= DEPTH or (bank := self._bank(job)) is None:
             await self._wait()
-        if job.mode.in_tiles and self._tables[bank] != job.shifts:
+        if job.mode.has_dct and self._tables[bank] != job.shifts:
             values = pack_shift_registers(job.shifts)
             for index in range(SHIFT_REGISTERS):
                 await self._device.write(address(f"SHIFTS{bank}", self.channel, index), values[index])
@@ -203,6 +206,10 @@ class JobQueue:
             "ROW_BEATS": job.row_beats,
             "CHANNEL_ROWS": job.channel_rows,
         }
+        if settings := job.settings:
+            values["QUANTIZER"] = pack_quantizer(settings)
+            if self.channel is Channel.COMPRESS:
+                values["SEED"] = settings.seed
         if self.channel is Channel.DECOMPRESS:
             length = memoryview(job.data).nbytes
             values |= {
@@ -226,17 +233,29 @@ class JobQueue:
         if not job.mode.has_scales:
             return
         if not self._scales_by_registers:
-            await self._device.send(self._ports.scales, job.scales)
+            await self._device.send(self._ports.scales, self._scale_packet(job))
             return
         scales = [scale for (scale,) in iter_unpack("<I", job.scales)]
+        offsets = [offset for (offset,) in iter_unpack("<H", job.offsets)] or [None] * len(scales)
         space = 0
-        for number, scale in enumerate(scales, 1):
+        for number, (scale, offset) in enumerate(zip(scales, offsets, strict=True), 1):
             while not space:
                 space = register("STATUS").field("scale_space").get(await self._read("STATUS"))
                 if not space:
                     await self._look()
+            if offset is not None:
+                await self._write("SCALE_OFFSET", offset)
             await self._write("SCALE_LAST" if number == len(scales) else "SCALE", scale)
             space -= 1
+
+    def _scale_packet(self, job: Job) -> bytes | memoryview:
+        """What goes to the scale port: units with mode blpa take an offset beside every scale."""
+        if not self._wide_scales:
+            return job.scales
+        count = memoryview(job.scales).nbytes // SCALE_BYTES
+        offsets = bytes(job.offsets) or bytes(count * OFFSET_BYTES)
+        pairs = zip(iter_unpack("<I", job.scales), iter_unpack("<H", offsets), strict=True)
+        return b"".join(pack("<IHxx", *scale, *offset) for scale, offset in pairs)
 
     async def _wait(self) -> None:
         """Wait for an interrupt, and see to it."""
@@ -266,11 +285,11 @@ class JobQueue:
 
     def _bank(self, job: Job) -> int | None:
         """The bank for a job: one that has its table, or one that no job under way uses, or None."""
-        if not job.mode.in_tiles:
+        if not job.mode.has_dct:
             return 0
         if job.shifts in self._tables:
             return self._tables.index(job.shifts)
-        used = {entry.bank for entry in self._jobs if entry.job.mode.in_tiles and not entry.done}
+        used = {entry.bank for entry in self._jobs if entry.job.mode.has_dct and not entry.done}
         return next((bank for bank in range(BANKS) if bank not in used), None)
 
     def _check_length(self, job: Job) -> None:

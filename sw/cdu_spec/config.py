@@ -126,6 +126,11 @@ class CduConfig:
         return any(mode.is_affine for mode in self.built_modes)
 
     @property
+    def has_offsets(self) -> bool:
+        """Whether a mode is built in whose scales come with offsets."""
+        return any(mode.has_offsets for mode in self.built_modes)
+
+    @property
     def has_tiles(self) -> bool:
         """Whether a mode is built in that needs the alignment buffer."""
         return any(mode.in_tiles for mode in self.built_modes)

@@ -25,3 +25,8 @@ PORTS: Mapping[Channel, Ports] = {
 }
 #: Prefix of the AXI4-Lite port of the registers.
 REGISTER_PORT = "s_axil"
+
+
+def scale_port_bytes(offsets: bool) -> int:
+    """Bytes per transfer of a scale port: a float32; in units with mode blpa the channel's offset (int16) and two more."""
+    return 8 if offsets else 4

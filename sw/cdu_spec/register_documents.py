@@ -31,8 +31,8 @@ This page is made from the tables in `cdu_spec.registers`, as are the RTL, the C
 Verilog, and the driver (`cdu_driver`).
 
 Registers have 32 bits and are read and written whole, through the AXI4-Lite port `s_axil_*`. The address space has
-{4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; two registers exist in
-decompression only. An access to an address without a register, a write to a read-only register, and a write that leaves out
+{4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in
+one direction only, or in units with certain modes. An access to an address without a register, a write to a read-only register, and a write that leaves out
 bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access. Bits outside the fields read 0; what is
 written to them is ignored.
 
@@ -45,12 +45,15 @@ _PROGRAMMING = """\
 ## A job
 
 1. Once, or when it changes: write a shift table that no job uses (STATUS.bank_busy), in the order of the payload.
-2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0). The numbers are
-   those of [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written again.
+2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0); in the affine
+   modes QUANTIZER, and when compressing SEED. The numbers are those of [the bitstream](bitstream.md), section 2. Registers
+   that keep their value need not be written again.
 3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 30 cycles); one that cannot be done is
    refused: it sets a bit of ERRORS, and nothing is queued.
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
    writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc and bypass have none.
+   In units with mode blpa every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before
+   SCALE; the other modes ignore it.
 5. Send the data as one packet (TLAST ends it), receive one packet. INTERRUPT_STATUS.job_done is set, and JOBS_DONE counts,
    when the last word has left.
 
@@ -130,7 +133,9 @@ def _summary(table: Sequence[Register]) -> Iterator[str]:
         reset = "configuration" if register.configured else f"{register.reset:#x}"
         text = register.description + (f" {_sentence(register.fields[0].description)}" if register.is_number else "")
         only = "".join(f" Only in channel {channel.value}." for channel in register.channels if len(register.channels) == 1)
-        yield f"| {offset} | {name} | {register.access.value} | {reset} | {text}{only} |"
+        modes = ", ".join(mode.label for mode in register.modes)
+        built = f" Only in units with {'one of the modes' if len(register.modes) > 1 else 'mode'} {modes}." if modes else ""
+        yield f"| {offset} | {name} | {register.access.value} | {reset} | {text}{only}{built} |"
 
 
 def _sentence(text: str) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from cdu_spec.bitstream import MAGIC, Dtype, Mode
+from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
+from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Dtype, Mode
 from cdu_spec.config import DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
 from cdu_spec.rounding import Rounding
@@ -31,7 +32,7 @@ SCALE_QUEUE = 16
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -91,8 +92,9 @@ class Register:
     """One register, or ``count`` equal ones at consecutive addresses.
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
-    the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). Bits outside
-    the fields read 0, and what is written to them is ignored.
+    the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). With
+    ``modes`` the register exists in units that have at least one of them. Bits outside the fields read 0, and what is written
+    to them is ignored.
     """
 
     name: str
@@ -103,6 +105,11 @@ class Register:
     count: int = 1
     channels: tuple[Channel, ...] = tuple(Channel)
     configured: bool = False
+    modes: tuple[Mode, ...] = ()
+
+    def exists_in(self, config: CduConfig) -> bool:
+        """Whether a unit of this configuration has the register."""
+        return not self.modes or not set(self.modes).isdisjoint(config.built_modes)
 
     @property
     def is_number(self) -> bool:
@@ -151,7 +158,7 @@ ERROR_FLAGS = (
     ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
     ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
     ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values"),
-    ("bad_job", "START was refused: mode unknown or not built, a count of 0, or BEATS not whole blocks (strips)"),
+    ("bad_job", "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER impossible"),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
     ("busy_write", "a write to a shift table was ignored: a job that has not ended uses it"),
@@ -316,7 +323,7 @@ CHANNEL = (
         Access.RW,
         "Next job: what the payload holds.",
         (
-            Field("mode", 0, 3, "mode of the payload", values=_MODES),
+            Field("mode", 0, 4, "mode of the payload", values=_MODES),
             Field(
                 "bank",
                 8,
@@ -333,7 +340,8 @@ CHANNEL = (
         "Next job: size.",
         _number(
             REGISTER_BITS,
-            "rows of 8 values, padding included; at least 1, a multiple of 8 in mode sfpr+zvc, of 8 \\* ROW_BEATS in jpeg-act",
+            "rows of 8 values, padding included; at least 1, a multiple of 8 in the modes sfpr+zvc and autoquantz, of "
+            "8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
     Register("ROW_BEATS", 0x28, Access.RW, "Next job: the same per row of the matrix.", _number(REGISTER_BITS, "at least 1")),
@@ -367,6 +375,36 @@ CHANNEL = (
         Access.WO,
         "Appends the last scale of a job.",
         _number(REGISTER_BITS, "float32 pattern, as in SCALE"),
+    ),
+    Register(
+        "QUANTIZER",
+        0x40,
+        Access.RW,
+        "Next job: how an affine mode quantises.",
+        (
+            Field("bits_log2", 0, 2, "bits per code", values={f"bits{bits}": place for place, bits in enumerate(CODE_BITS)}),
+            Field("step_log2", 4, (BASE_BITS - 1).bit_length(), "binary logarithm of a step that is the same for all blocks"),
+            Field("stochastic", 8, 1, "round at random instead of to nearest"),
+            Field("range", 9, 1, "of mode division", values={kind.value: place for place, kind in enumerate(RangeKind)}),
+        ),
+        modes=AFFINE_MODES,
+    ),
+    Register(
+        "SEED",
+        0x44,
+        Access.RW,
+        "Next job: seed of the random numbers.",
+        _number(REGISTER_BITS, "any number"),
+        channels=(Channel.COMPRESS,),
+        modes=AFFINE_MODES,
+    ),
+    Register(
+        "SCALE_OFFSET",
+        0x48,
+        Access.RW,
+        "Offset of the scales that are written next.",
+        (Field("offset", 0, BASE_BITS, "signed, in units of SFPR's result; used in mode blpa"),),
+        modes=tuple(mode for mode in AFFINE_MODES if mode.has_offsets),
     ),
     Register(
         "JOBS_DONE",
@@ -442,9 +480,10 @@ def address(name: str, channel: Channel | None = None, index: int = 0) -> int:
     return (0 if channel is None else channel.base) + entry.offset + index * REGISTER_BYTES
 
 
-def channel_registers(channel: Channel) -> tuple[Register, ...]:
-    """The registers that a channel has."""
-    return tuple(entry for entry in CHANNEL if channel in entry.channels)
+def channel_registers(channel: Channel, config: CduConfig | None = None) -> tuple[Register, ...]:
+    """The registers that a channel has, in a unit of this configuration if there is one."""
+    present = (entry for entry in CHANNEL if channel in entry.channels)
+    return tuple(entry for entry in present if config is None or entry.exists_in(config))
 
 
 def read_only_values(config: CduConfig) -> dict[str, int]:
@@ -468,6 +507,16 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
     }
 
 
+def pack_quantizer(settings: AffineSettings) -> int:
+    """The value of QUANTIZER."""
+    return _BY_NAME["QUANTIZER"].pack(
+        bits_log2=CODE_BITS.index(settings.bits),
+        step_log2=settings.step_log2,
+        stochastic=settings.stochastic,
+        range=settings.block_range,
+    )
+
+
 def pack_shift_registers(shifts: tuple[int, ...]) -> list[int]:
     """The values of the registers of a shift table, from 64 shifts (0..7) in the order of the payload."""
     assert len(shifts) == BLOCK_VALUES
@@ -482,7 +531,7 @@ def entries(config: CduConfig) -> Iterator[dict[str, Any]]:
     """Every register of a unit with its address, for the manifest of generated files."""
     fixed = read_only_values(config)
     for block, channel in (("global", None), *((channel.value, channel) for channel in Channel)):
-        for entry in GLOBAL if channel is None else channel_registers(channel):
+        for entry in GLOBAL if channel is None else channel_registers(channel, config):
             yield {
                 "name": entry.name,
                 "block": block,

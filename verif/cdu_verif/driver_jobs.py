@@ -13,6 +13,8 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         data=data,
         scales=scale_bytes(job) if job.mode.has_scales else b"",
         shifts=job.shifts,
+        settings=job.settings,
+        offsets=job.offsets.numpy().astype("<i2").tobytes() if job.mode.has_offsets else b"",
     )
 
 
