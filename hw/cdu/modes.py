@@ -7,8 +7,27 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Const, Value
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import MAX_BLOCK_BYTES, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+
+#: Modes whose blocks, or some of them, begin with a range.
+RANGED_MODES = (Mode.DIVISION, Mode.ACTNN)
+#: Bytes of a range whose step is known, and of one with its step.
+MEAN_BYTES = BASE_BITS // 8
+RANGE_BYTES = MEAN_BYTES + 2
+
+_LENGTHS = {
+    Mode.SFPR: BLOCK_VALUES,
+    Mode.SFPR_ZVC: MAX_BLOCK_BYTES,
+    Mode.JPEG_ACT: MAX_BLOCK_BYTES,
+    Mode.BRC: BLOCK_SIDE,
+    Mode.DIVISION: RANGE_BYTES + BLOCK_VALUES,
+    Mode.ACTNN: RANGE_BYTES + BLOCK_VALUES,
+    Mode.BLPA: BLOCK_VALUES,
+    Mode.AUTOQUANT: BLOCK_VALUES,
+    Mode.AUTOQUANT_Z: MAX_BLOCK_BYTES,
+}
 
 
 def is_one_of(mode: Value, modes: Iterable[Mode]) -> Value:
@@ -17,6 +36,11 @@ def is_one_of(mode: Value, modes: Iterable[Mode]) -> Value:
 
 
 def longest_block(modes: Iterable[Mode]) -> int:
-    """Bytes of the longest packed block, a multiple of 8."""
-    lengths = {Mode.BRC: BLOCK_SIDE, Mode.SFPR: BLOCK_VALUES, Mode.SFPR_ZVC: MAX_BLOCK_BYTES, Mode.JPEG_ACT: MAX_BLOCK_BYTES}
-    return max((lengths[mode] for mode in modes if mode in lengths), default=BLOCK_SIDE)
+    """Bytes of the longest packed block, rounded up to a multiple of 8."""
+    longest = max((_LENGTHS[mode] for mode in modes if mode in _LENGTHS), default=BLOCK_SIDE)
+    return -(-longest // 8) * 8
+
+
+def has_ranges(modes: Iterable[Mode]) -> bool:
+    """Whether a mode is built in whose blocks have ranges."""
+    return any(mode in RANGED_MODES for mode in modes)
