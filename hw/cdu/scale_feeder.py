@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
+from cdu.built_jobs import join_jobs
 from cdu.lookup import lookup
-from cdu.scale_windows import ONE, ScaleWindows, has_scales
+from cdu.scale_windows import ONE, ScaleWindows, has_scales, is_in_tiles
 from cdu.stream_fork import StreamFork
 from cdu.tile_shaper import TileShaper
 from cdu.words import SCALE_BITS, BlockTag, Job, Scale
@@ -19,9 +20,9 @@ from cdu.words import SCALE_BITS, BlockTag, Job, Scale
 class PlannedWord(data.StructLayout):
     """What is known of a word of P beats before its values come.
 
-    ``scales`` of its beats, 1.0 in the modes brc and bypass; ``count`` of beats (1..P); ``ends``, it is the last word of its
-    tile; ``blocks`` (1..4) of that tile; ``tag``, whose ``last`` marks all words of the last tile of a job; ``last`` word of
-    the job.
+    ``scales`` of its beats, 1.0 in the modes brc and bypass; where a mode with offsets is built in, the ``offsets`` that came
+    with the scales; ``count`` of beats (1..P); ``ends``, it is the last word of its tile; ``blocks`` (1..4) of that tile;
+    ``tag``, whose ``last`` marks all words of the last tile of a job; ``last`` word of the job.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -29,6 +30,7 @@ class PlannedWord(data.StructLayout):
         super().__init__(
             {
                 "scales": data.ArrayLayout(SCALE_BITS, beats),
+                **({"offsets": data.ArrayLayout(signed(BASE_BITS), beats)} if config.has_offsets else {}),
                 "count": range(beats + 1),
                 "ends": 1,
                 "blocks": range(TILE_BLOCKS + 1),
@@ -41,7 +43,7 @@ class PlannedWord(data.StructLayout):
 class ScaleFeeder(wiring.Component):
     """Turns jobs and one scale per channel into one item per word, in the order in which words pass.
 
-    Words of a jpeg-act job go through every tile row by row, and all tiles of a strip use the scales of its 8 rows: a window
+    Words of a job in tiles go through every tile row by row, and all tiles of a strip use the scales of its 8 rows: a window
     of :class:`~cdu.scale_windows.ScaleWindows` serves a whole strip while the next one is being filled.
 
     Parameters
@@ -94,7 +96,7 @@ class ScaleFeeder(wiring.Component):
         m.submodules.fork = fork = StreamFork(Job(), 2)
         m.submodules.shaper = shaper = TileShaper(self.config)
         m.submodules.windows = windows = ScaleWindows(self.config)
-        connect(m, flipped(self.job), fork.i)
+        join_jobs(m, self.config, self.job, fork.i)
         connect(m, fork.o[0], shaper.job)
         connect(m, fork.o[1], windows.job)
         connect(m, flipped(self.scales), windows.scales)
@@ -107,7 +109,7 @@ class ScaleFeeder(wiring.Component):
         last_beat = Cat(last_row, last_block)
         word = Signal(range(BLOCK_SIDE * TILE_BLOCKS // beats))
         ends, take = Signal(), Signal()
-        scaled, in_strips = has_scales(tile.tag.mode), tile.tag.mode == Mode.JPEG_ACT
+        scaled, in_strips = has_scales(self.config, tile.tag.mode), is_in_tiles(self.config, tile.tag.mode)
         advance = ~self.o.valid | self.o.ready
         m.d.comb += [
             last_row.eq(tile.rows - 1),
@@ -130,13 +132,15 @@ class ScaleFeeder(wiring.Component):
             ]
             for lane in range(beats):
                 scale = windows.o.payload[self._place(m, lane, in_strips, tile.blocks, word)]
-                m.d.sync += self.o.payload.scales[lane].eq(Mux(scaled, scale, ONE))
+                m.d.sync += self.o.payload.scales[lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
+                if self.config.has_offsets:
+                    m.d.sync += self.o.payload.offsets[lane].eq(scale[SCALE_BITS:])
         m.d.comb += self.idle.eq(~fork.o[0].valid & ~shaper.busy & ~shaper.o.valid & ~self.o.valid)
         return m
 
     def _place(self, m: Module, lane: int, in_strips: Value, blocks: Value, word: Value) -> Value | int:
         """The place in the window for a beat of a word: its row in a strip, itself otherwise."""
-        if Mode.JPEG_ACT not in self.config.built_modes:
+        if not self.config.has_tiles:
             return lane
         beats = self.config.port_beats
         rows = {

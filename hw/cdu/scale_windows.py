@@ -7,10 +7,11 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
+from cdu.modes import is_one_of
 from cdu.sfpr import FP32_BIAS, FP32_FRACTION_BITS
 from cdu.streams import BEATS_BITS
 from cdu.tile_shaper import padded_beats
@@ -29,12 +30,22 @@ _RUN_BITS = BEATS_BITS + _NARROW_BITS
 
 def window_places(config: CduConfig) -> int:
     """Places of a window: the 8 rows of a strip, or the beats of a word where there are no strips."""
-    return BLOCK_SIDE if Mode.JPEG_ACT in config.built_modes else config.port_beats
+    return BLOCK_SIDE if config.has_tiles else config.port_beats
 
 
-def has_scales(mode: Value) -> Value:
+def scale_width(config: CduConfig) -> int:
+    """Bits of a place: a scale and, above it, the offset where a mode has offsets."""
+    return SCALE_BITS + (BASE_BITS if config.has_offsets else 0)
+
+
+def has_scales(config: CduConfig, mode: Value) -> Value:
     """Whether jobs of a mode take scales."""
-    return (mode == Mode.SFPR) | (mode == Mode.SFPR_ZVC) | (mode == Mode.JPEG_ACT)
+    return is_one_of(mode, [built for built in config.built_modes if built.has_scales])
+
+
+def is_in_tiles(config: CduConfig, mode: Value) -> Value:
+    """Whether jobs of a mode come in tiles, a strip of 8 rows after the other."""
+    return is_one_of(mode, [built for built in config.built_modes if built.in_tiles])
 
 
 def _times(m: Module, value: Value, factor: Value) -> Value:
@@ -67,9 +78,9 @@ def _none(beats: Value) -> Value:
 
 
 class ScaleWindows(wiring.Component):
-    """One window of scales per strip (jpeg-act: a scale for each of its 8 rows) or per word (a scale for each of its P beats).
+    """One window of scales per strip (modes with tiles: one for each of its 8 rows) or per word (one for each of its P beats).
 
-    Rows of the matrix take up one place of a window in jpeg-act and ``row_beats`` places in the other modes; ``channel_rows``
+    Rows of the matrix take up one place of a window in tiles and ``row_beats`` places in the other modes; ``channel_rows``
     of them in turn have the same scale. In each cycle one window, or a part of it, gets the scale of the row under way and,
     from where the next row begins, a new one: a window takes as many cycles as there are scales that begin in it, and at least
     one. Whenever a scale serves at least P beats, windows come as fast as words.
@@ -87,9 +98,10 @@ class ScaleWindows(wiring.Component):
         Stream of :class:`~cdu.words.Scale`: for every job one scale per ``channel_rows`` rows, as far as they begin within
         its beats (those of the padding included).
     o
-        Stream of windows. Places behind the beats of a job hold anything.
+        Stream of windows, places of :func:`scale_width` bits: the scale, above it the offset. Places behind the beats of a job
+        hold anything.
     missing
-        High for a cycle when 1.0 stands in for a scale after the last one of a job.
+        High for a cycle when 1.0, with the offset 0, stands in for a scale after the last one of a job.
     surplus
         High for a cycle when a job got more scales than it has channels. The rest of them, up to ``last``, is thrown away
         before the next job that has scales.
@@ -108,11 +120,12 @@ class ScaleWindows(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.places = window_places(config)
+        self.width = scale_width(config)
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
                 "scales": In(stream.Signature(Scale())),
-                "o": Out(stream.Signature(data.ArrayLayout(SCALE_BITS, self.places))),
+                "o": Out(stream.Signature(data.ArrayLayout(self.width, self.places))),
                 "missing": Out(1),
                 "surplus": Out(1),
             }
@@ -128,19 +141,19 @@ class ScaleWindows(wiring.Component):
         later_beats = Signal(_RUN_BITS + 2)  # of the job, behind this window, in two's complement; none: it is the last one
         whole, final_size = Signal(places), Signal(places)  # places of any other window, of the last one
 
-        filling: Any = Signal(data.ArrayLayout(SCALE_BITS, self.places), reset_less=True)
+        filling: Any = Signal(data.ArrayLayout(self.width, self.places), reset_less=True)
         filled = Signal()
         place, room = Signal(places), Signal(places)  # done and to do in this window
         rest = Signal(_RUN_BITS)  # places of the row under way
         rows_left = Signal(BEATS_BITS)  # with the scale of that row, this one not among them
-        current = Signal(SCALE_BITS, reset_less=True)
+        current = Signal(self.width, reset_less=True)
         ended = Signal()  # the last scale of the job has come
         discarding = Signal()
 
         # In this cycle the row under way serves places up to ``limit``, then, if it ends here, a new one begins, which takes
         # the ``space`` behind it or, when it is short, leaves places for the next cycle.
         begins, short, takes, go = Signal(), Signal(), Signal(), Signal()
-        new, fresh = Signal(SCALE_BITS), Signal()
+        new, fresh = Signal(self.width), Signal()
         limit, space = Signal(range(2 * self.places)), Signal(places)
         final, complete = Signal(), Signal()
         move = filled & (~self.o.valid | self.o.ready)
@@ -153,7 +166,7 @@ class ScaleWindows(wiring.Component):
             fresh.eq(begins & (rows_left == 0)),
             takes.eq(busy & (~filled | move) & fresh & ~ended),
             go.eq(busy & (~filled | move) & ~(takes & (discarding | ~self.scales.valid))),
-            new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, scale.value))),
+            new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, Cat(scale.value, scale.offset)[: self.width]))),
             self.scales.ready.eq(discarding | takes),
             self.missing.eq(go & fresh & ended),
             complete.eq(~begins | ~short),
@@ -213,8 +226,8 @@ class ScaleWindows(wiring.Component):
         """Take the next job, if there is one."""
         port_beats = self.config.port_beats
         job = self.job.payload
-        in_strips = job.mode == Mode.JPEG_ACT if Mode.JPEG_ACT in self.config.built_modes else Value.cast(0)
-        beats = padded_beats(job)
+        in_strips = is_in_tiles(self.config, job.mode)
+        beats = padded_beats(self.config, job)
         span, size, last_size = Signal(_RUN_BITS), Signal.like(whole), Signal.like(whole)
         # A narrow row may end more than once in a window, so that all rows of a channel count as one.
         narrow = ~in_strips & (job.row_beats < _NARROW)
@@ -227,7 +240,7 @@ class ScaleWindows(wiring.Component):
         ]
         later = wide_difference(beats, span, len(later_beats))
         m.d.sync += [
-            busy.eq(self.job.valid & has_scales(job.mode)),
+            busy.eq(self.job.valid & has_scales(self.config, job.mode)),
             row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
             row_period.eq(Mux(in_strips | narrow, 1, job.channel_rows)),
             window_beats.eq(span),

@@ -7,10 +7,10 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
+from cdu.modes import is_one_of
 from cdu.streams import BEATS_BITS
 from cdu.wide_sum import wide_difference
 from cdu.words import BlockTag, Job
@@ -19,7 +19,7 @@ from cdu.words import BlockTag, Job
 class TileShape(data.StructLayout):
     """A tile: ``blocks`` (1..4) side by side, ``rows`` (1..8) in them, and the tag of its words.
 
-    ``strip_ends`` marks the last tile of a strip of 8 rows (jpeg-act); only single blocks have fewer than 8 rows.
+    ``strip_ends`` marks the last tile of a strip of 8 rows (modes with tiles); only single blocks have fewer than 8 rows.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class TileShape(data.StructLayout):
         )
 
 
-def padded_beats(job: Any) -> Value:
-    """The beats of a :class:`~cdu.words.Job`, up to whole blocks in modes with ZVC whatever the descriptor says."""
-    in_blocks = (job.mode == Mode.SFPR_ZVC) | (job.mode == Mode.JPEG_ACT)
+def padded_beats(config: CduConfig, job: Any) -> Value:
+    """The beats of a :class:`~cdu.words.Job`, up to whole blocks in modes that have no others whatever the descriptor says."""
+    in_blocks = is_one_of(job.mode, [mode for mode in config.built_modes if mode.has_zvc or mode.in_tiles])
     row_bits = (BLOCK_SIDE - 1).bit_length()
     whole = job.beats[row_bits:] + job.beats[:row_bits].any()
     return Mux(in_blocks, Cat(Const(0, row_bits), whole), job.beats)
@@ -39,8 +39,8 @@ def padded_beats(job: Any) -> Value:
 class TileShaper(wiring.Component):
     """The tiles of one job after the other.
 
-    jpeg-act has tiles of 8 rows x 4 blocks, the last one of a strip as wide as what is left of the row. In the other modes
-    every 8 beats are a tile of one block, the last one of a job as high as what is left of it.
+    Modes with tiles have them of 8 rows x 4 blocks, the last one of a strip as wide as what is left of the row. In the other
+    modes every 8 beats are a tile of one block, the last one of a job as high as what is left of it.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class TileShaper(wiring.Component):
         ]
         with m.If(step):
             m.d.sync += beats.eq(wide_difference(beats, shape.blocks << 3, len(beats)))
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_tiles:
             self._tiles(m, shape, final, step, beats)
 
         with m.If(self.job.ready):
@@ -96,20 +96,21 @@ class TileShaper(wiring.Component):
                 m.d.sync += [
                     tag.mode.eq(self.job.payload.mode),
                     tag.bank.eq(self.job.payload.bank),
-                    beats.eq(padded_beats(self.job.payload)),
+                    tag.quantizer.eq(self.job.payload.quantizer),
+                    beats.eq(padded_beats(self.config, self.job.payload)),
                 ]
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [self.o.valid.eq(busy), self.o.payload.eq(shape)]
         return m
 
     def _tiles(self, m: Module, shape: Any, final: Signal, step: Signal, beats: Signal) -> None:
-        """The tiles of jpeg-act in place of single blocks."""
+        """Tiles in place of single blocks."""
         row = Signal(BEATS_BITS)
         left = Signal(BEATS_BITS)  # blocks of the row, from this tile on
         wide = left > TILE_BLOCKS
         width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
         blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
-        with m.If(shape.tag.mode == Mode.JPEG_ACT):
+        with m.If(is_one_of(shape.tag.mode, [mode for mode in self.config.built_modes if mode.in_tiles])):
             m.d.comb += [
                 width.eq(Mux(wide, TILE_BLOCKS, left)),
                 # A job that is no whole number of strips ends where its beats end.
