@@ -11,10 +11,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
 from cdu.lookup import lookup
-from cdu.streams import Beat
 from cdu.tile_banks import TileBanks
 from cdu.words import BlockTag, BlockWord, TileWord
 
@@ -41,7 +40,7 @@ class AlignmentBuffer(wiring.Component):
     Parameters
     ----------
     config
-        P is used.
+        P is used; ``value_bits`` of the values where the direction is not ``TO_ROWS`` (8 there).
     direction
         ``TO_BLOCKS`` (compression): i goes row by row through the tile, o block by block (8 rows each).
         ``TO_ROWS`` (decompression): the other way. ``BOTH``: one or the other.
@@ -68,10 +67,11 @@ class AlignmentBuffer(wiring.Component):
     def __init__(self, config: CduConfig, direction: Direction) -> None:
         self.direction = direction
         self.beats = config.port_beats
-        word = BlockWord(config) if direction is Direction.TO_BLOCKS else TileWord(config)
+        bits = VALUE_BITS if direction is Direction.TO_ROWS else config.value_bits
+        word = (BlockWord if direction is Direction.TO_BLOCKS else TileWord)(config, bits)
         super().__init__(
             {
-                "i": In(stream.Signature(TileWord(config))),
+                "i": In(stream.Signature(TileWord(config, bits))),
                 "o": Out(stream.Signature(word)),
                 **({"to_rows": In(1)} if direction is Direction.BOTH else {}),
                 "empty": Out(1),
@@ -123,7 +123,8 @@ class _Ring:
         self.slot_words = BLOCK_SIDE // beats
         tile_words = self.map.words(TILE_BLOCKS)
 
-        self.banks: list[Memory] = [Memory(shape=Beat, depth=SLOTS * self.slot_words, init=[]) for _ in range(beats)]
+        self.beat = i.payload["values"].shape().elem_shape
+        self.banks: list[Memory] = [Memory(shape=self.beat, depth=SLOTS * self.slot_words, init=[]) for _ in range(beats)]
         self.writes = [bank.write_port() for bank in self.banks]
         self.reads = [bank.read_port(domain="comb") for bank in self.banks]
         for number, bank in enumerate(self.banks):
@@ -240,7 +241,7 @@ class _Ring:
     def _leave(self, banks: Sequence[Value], ends: Value, last: Value) -> None:
         """Put the word that is read into the register of the output; lane j comes from bank ``banks[j]``."""
         m, tile, word = self.m, self.leaving, self.o.payload
-        row: Any = Signal(data.ArrayLayout(Beat, self.beats), name="row")
+        row: Any = Signal(data.ArrayLayout(self.beat, self.beats), name="row")
         m.d.comb += [ours.eq(port.data) for ours, port in zip(row, self.reads, strict=True)]
         with m.If(self.taken):
             m.d.sync += [word["values"][lane].eq(row[bank]) for lane, bank in enumerate(banks)]

@@ -1,4 +1,4 @@
-"""The front end of a compressor: values of one job after the other, scaled to int8 (JPEG-ACT, "SFPR")."""
+"""The front end of a compressor: values of one job after the other, scaled to integers (JPEG-ACT, "SFPR")."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
+from cdu.modes import is_one_of
 from cdu.scale_feeder import ScaleFeeder
 from cdu.sfpr import Sfpr
 from cdu.streams import registered
@@ -18,7 +20,7 @@ from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord
 
 
 class ValueFront(wiring.Component):
-    """Words of values and scales to words of int8 on their way to the alignment buffer.
+    """Words of values and scales to words of integers on their way to the alignment buffer.
 
     Parameters
     ----------
@@ -35,8 +37,9 @@ class ValueFront(wiring.Component):
         Stream of :class:`~cdu.words.ValueWord`. A job takes as many words as its beats fill, whatever ``count`` says; see
         :class:`~cdu.value_intake.ValueIntake` for input that is too short or too long.
     to_alignment
-        Stream of :class:`~cdu.words.TileWord`, zeros behind ``count`` beats. Without mode jpeg-act there is no alignment
-        buffer: every tile is a block, and this is a stream of :class:`~cdu.words.BlockWord`.
+        Stream of :class:`~cdu.words.TileWord` of ``config.value_bits``, in modes that are not affine int8; zeros behind
+        ``count`` beats (less the offset in mode blpa). Without modes in tiles there is no alignment buffer: every tile is a
+        block, and this is a stream of :class:`~cdu.words.BlockWord`.
     raw
         Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
         from ``i`` (only with that mode).
@@ -47,7 +50,7 @@ class ValueFront(wiring.Component):
     idle
         No job is here. What is left of an input that was too long may still be thrown away.
 
-    Latency 3 cycles; 6 from a job to its first word. One word per cycle, without an idle cycle between jobs when the next job
+    Latency that of :class:`~cdu.sfpr.Sfpr`; 6 from a job to its first word. One word per cycle, without an idle cycle between jobs when the next job
     is offered 6 cycles before its turn; jobs of a single word take 4 cycles for three.
     """
 
@@ -62,14 +65,14 @@ class ValueFront(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        aligned = Mode.JPEG_ACT in config.built_modes
+        word = (TileWord if config.has_tiles else BlockWord)(config, config.value_bits)
         raw = {"raw": Out(stream.Signature(ValueWord(config)))} if Mode.BYPASS in config.built_modes else {}
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
                 "scales": In(stream.Signature(Scale())),
                 "i": In(stream.Signature(ValueWord(config))),
-                "to_alignment": Out(stream.Signature(TileWord(config) if aligned else BlockWord(config))),
+                "to_alignment": Out(stream.Signature(word)),
                 **raw,
                 "events": Out(JobEvents()),
                 "job_begins": Out(1),
@@ -90,7 +93,7 @@ class ValueFront(wiring.Component):
 
         # All SFPR units move together; what goes with their values moves beside them.
         m.submodules += (units := [Sfpr(self.config) for _ in range(beats)])
-        advance = units[0].i.ready
+        advance, latency = units[0].i.ready, units[0].latency
         enters = Signal()
         for lane, unit in enumerate(units):
             m.d.comb += [
@@ -101,6 +104,13 @@ class ValueFront(wiring.Component):
                 unit.o.ready.eq(self.to_alignment.ready),
                 self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
             ]
+            if self.config.has_affine:
+                affine = [mode for mode in self.config.built_modes if mode.is_affine]
+                m.d.comb += unit.i.payload.narrow.eq(~is_one_of(plan.tag.mode, affine))
+            if self.config.has_offsets:
+                lower = plan.tag.mode == Mode.BLPA
+                offset = plan.offsets[lane] & lower.replicate(BASE_BITS)
+                m.d.comb += [unit.i.payload.lower.eq(lower), unit.i.payload.offset.eq(offset)]
         m.d.comb += [
             enters.eq(intake.o.valid),
             intake.o.ready.eq(advance),
@@ -109,7 +119,7 @@ class ValueFront(wiring.Component):
         for name, _ in self.to_alignment.payload.shape():
             if name != "values":
                 value = plan[name]
-                for stage in range(Sfpr.latency):
+                for stage in range(latency):
                     value = registered(m, advance, value, f"{name}{stage + 1}")
                 m.d.comb += self.to_alignment.payload[name].eq(value)
         if Mode.BYPASS in self.config.built_modes:
@@ -127,9 +137,9 @@ class ValueFront(wiring.Component):
         begins = Signal(init=1)
         with m.If(intake.o.valid & intake.o.ready):
             m.d.sync += begins.eq(plan["last"])
-        under_way = Signal(Sfpr.latency)
+        under_way = Signal(latency)
         with m.If(advance):
-            m.d.sync += under_way.eq(Cat(enters, under_way)[: Sfpr.latency])
+            m.d.sync += under_way.eq(Cat(enters, under_way)[:latency])
         m.d.comb += [
             self.events.early_last.eq(intake.early_last),
             self.events.late_last.eq(intake.late_last),
