@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec.affine import CODE_BITS
 from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
 from cdu.barrel import rotate_right, wrapped
 from cdu.brc import decode_row
-from cdu.modes import is_one_of, longest_block
+from cdu.code_lengths import code_bytes
+from cdu.code_packing import unpack_codes
+from cdu.modes import MEAN_BYTES, RANGE_BYTES, has_ranges, is_one_of, longest_block
 from cdu.streams import registered
 from cdu.words import BlockRow, BlockTag, Slice
 from cdu.zvc import expand, popcount
@@ -34,7 +37,8 @@ class BlockDecoder(wiring.Component):
     i
         Stream of :class:`~cdu.words.Slice`.
     o
-        Stream of :class:`~cdu.words.BlockRow`.
+        Stream of :class:`~cdu.words.BlockRow`, with the range of the block where a mode with ranges is built in; it is what
+        the block begins with, also when that is no range. Rows of affine modes are codes, of all bits of a value.
 
     Latency 3 cycles from the last slice of a block to its first row; a slice and a row per cycle, a block of 8 rows every 8
     cycles without a bubble as long as its slices come in 8 cycles. Any mask is decoded, within the block.
@@ -48,7 +52,11 @@ class BlockDecoder(wiring.Component):
         self.slice_bytes = config.slice_bytes
         self.block_bytes = longest_block(self.modes)
         self.slices = -(-self.block_bytes // self.slice_bytes)
-        super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))})
+        self.ranged = has_ranges(self.modes)
+        self.affine_modes = [mode for mode in self.modes if mode.is_affine]
+        self.zvc_modes = [mode for mode in self.modes if mode.has_zvc]
+        row = BlockRow(ranged=self.ranged)
+        super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(row))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -82,16 +90,14 @@ class BlockDecoder(wiring.Component):
             final.eq(left == 1),
             turn.eq(full & (~valid | (advance & final))),
         ]
-        values, count = self._row(m, tag["mode"], masks[0], _eight_bytes(m, block, place))
-        zvc_modes = [mode for mode in self.modes if mode.has_zvc]
+        values, count = self._row(m, tag, masks[0], _eight_bytes(m, block, place))
         with m.If(turn):
-            coded = is_one_of(data.View(BlockTag(), collected_tag)["mode"], zvc_modes)
             m.d.sync += [
                 block.eq(collected),
                 masks.eq(collected[: 8 * MASK_BYTES]),
                 tag.eq(collected_tag),
                 left.eq(rows),
-                place.eq(Mux(coded, MASK_BYTES, 0)),
+                place.eq(self._begin(data.View(BlockTag(), collected_tag))),
                 valid.eq(1),
             ]
         with m.Elif(valid & advance):
@@ -102,26 +108,58 @@ class BlockDecoder(wiring.Component):
                 valid.eq(~final),
             ]
         with m.If(advance):
-            m.d.sync += [self.o.valid.eq(valid), self.o.payload.eq(Cat(values, final, tag))]
+            out = self.o.payload
+            m.d.sync += [
+                self.o.valid.eq(valid),
+                out["values"].as_value().eq(values),
+                out["ends"].eq(final),
+                out["tag"].eq(tag),
+            ]
+            if self.ranged:
+                m.d.sync += out["range"].as_value().eq(block)
         return m
 
-    def _row(self, m: Module, mode: Value, mask: Value, following: Value) -> tuple[Value, Value]:
+    def _begin(self, tag: Any) -> Value:
+        """Where the first row stands: behind the mask or the range, if there is one."""
+        begin: Value = Mux(is_one_of(tag["mode"], self.zvc_modes), MASK_BYTES, 0)
+        if self.ranged:
+            channel = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
+            begin = Mux(tag["heads"], Mux(channel, MEAN_BYTES, RANGE_BYTES), begin)
+        return begin
+
+    def _row(self, m: Module, tag: Any, mask: Value, following: Value) -> tuple[Value, Value]:
         """The values of a row and the bytes that they take of the ``following`` 8."""
+        mode = tag["mode"]
         values, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
-        zvc_modes = [mode for mode in self.modes if mode.has_zvc]
         with m.Switch(mode):
             if Mode.BRC in self.modes:
                 with m.Case(Mode.BRC):
                     bits = decode_row(following[:8])
                     m.d.comb += [values.eq(Cat(*(Cat(bit, Signal(VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
             with m.Default():
-                if zvc_modes:
+                if self.affine_modes:
+                    following = unpack_codes(m, following, self._bits_log2(tag), "unpacked")
+                codes: Value = Const(LANES)
+                if self.zvc_modes:
                     present = Signal(LANES)
-                    m.d.comb += present.eq(mask | (~is_one_of(mode, zvc_modes)).replicate(LANES))
-                    m.d.comb += [values.eq(Cat(*expand(m, following, present))), count.eq(popcount(present))]
-                else:
-                    m.d.comb += [values.eq(following), count.eq(LANES)]
-        return values, count
+                    m.d.comb += present.eq(mask | (~is_one_of(mode, self.zvc_modes)).replicate(LANES))
+                    following, codes = Cat(*expand(m, following, present)), popcount(present)
+                if self.affine_modes:
+                    codes = code_bytes(m, codes, self._bits_log2(tag), "row_bytes")
+                m.d.comb += [values.eq(following), count.eq(codes)]
+        if Mode.AUTOQUANT_Z not in self.modes:
+            return values, count
+        # Without a sign again: plus half of the codes, which turns the highest bit round
+        highest = Signal(VALUE_BITS)
+        with m.If(mode == Mode.AUTOQUANT_Z), m.Switch(tag["quantizer"]["bits_log2"]):
+            for number, bits in enumerate(CODE_BITS):
+                with m.Case(number):
+                    m.d.comb += highest.eq(1 << (bits - 1))
+        return values ^ highest.replicate(LANES), count
+
+    def _bits_log2(self, tag: Any) -> Value:
+        """Binary logarithm of the bits of a value."""
+        return Mux(is_one_of(tag["mode"], self.affine_modes), tag["quantizer"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
 
 
 def _eight_bytes(m: Module, block: Value, place: Value) -> Value:

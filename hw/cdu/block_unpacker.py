@@ -12,6 +12,7 @@ from cdu_spec.config import CduConfig
 
 from cdu.decompress_lane import DecompressLane
 from cdu.gatherer import Gatherer
+from cdu.modes import has_ranges
 from cdu.shift_quantizer import ShiftBanks
 from cdu.splitter import Splitter
 from cdu.streams import Beat, lanes
@@ -31,7 +32,8 @@ class BlockUnpacker(wiring.Component):
     job, i, events
         As in :class:`~cdu.splitter.Splitter`.
     o
-        Stream of :class:`~cdu.words.BlockWord`, the same blocks in the same order for every N and M.
+        Stream of :class:`~cdu.words.BlockWord`, with ranges where a mode that has them is built in: the same blocks in the same
+        order for every N and M.
     to_transform, from_transform
         N streams each, to and from an :class:`~cdu.idct.Idct` (only with jpeg-act).
     shifts
@@ -56,7 +58,7 @@ class BlockUnpacker(wiring.Component):
         members = {
             "job": In(stream.Signature(Job())),
             "i": In(stream.Signature(PackedWord(config))),
-            "o": Out(stream.Signature(BlockWord(config))),
+            "o": Out(stream.Signature(BlockWord(config, ranged=has_ranges(config.built_modes)))),
             "shifts": In(ShiftBanks),
             "events": Out(JobEvents()),
             "idle": Out(1),

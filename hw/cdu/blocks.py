@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from amaranth.lib.wiring import Component
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import AFFINE_MODES, Mode
 from cdu_spec.config import CduConfig
 
+from cdu.affine_dequantizer import AffineDequantizer
 from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.array import CduArray
 from cdu.block_decoder import BlockDecoder
@@ -21,6 +22,7 @@ from cdu.distributor import Distributor
 from cdu.gatherer import Gatherer
 from cdu.idct import Idct
 from cdu.inverse_sfpr import InverseSfpr
+from cdu.range_store import RangeStore
 from cdu.sfpr import Sfpr
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
 from cdu.splitter import Splitter
@@ -39,12 +41,19 @@ def several(config: CduConfig) -> CduConfig:
     return config.override(cdus=max(config.cdus, 2))
 
 
+def affine(config: CduConfig) -> CduConfig:
+    """The configuration with the affine modes, if it has none: without one there is nothing to quantise."""
+    return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
+
+
 #: Block by name. The coders are built for their one mode.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
     "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
     "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
+    "range_store": RangeStore,
+    "affine_dequantizer": lambda config: AffineDequantizer(affine(config)),
     "value_front": ValueFront,
     "value_back": ValueBack,
     "dct": Dct,

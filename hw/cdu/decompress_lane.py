@@ -13,6 +13,7 @@ from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu.block_decoder import BlockDecoder
 from cdu.compress_lane import BLOCKS_IN_TRANSFORM
+from cdu.modes import has_ranges
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftBanks
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
@@ -32,7 +33,8 @@ class DecompressLane(wiring.Component):
     i
         Stream of :class:`~cdu.words.Slice`.
     o
-        Stream of :class:`~cdu.words.BlockRow`, blocks in the order in which they came.
+        Stream of :class:`~cdu.words.BlockRow`, blocks in the order in which they came, with ranges where a mode that has them is
+        built in.
     to_transform, from_transform
         Streams of columns of 8 coefficients and of rows of 8 samples: to and from an :class:`~cdu.idct.Idct` (only with
         jpeg-act).
@@ -50,7 +52,9 @@ class DecompressLane(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        members = {"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))}
+        self.ranged = has_ranges(config.built_modes)
+        row = BlockRow(ranged=self.ranged)
+        members = {"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(row))}
         if Mode.JPEG_ACT in config.built_modes:
             members |= {
                 "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))),
@@ -97,6 +101,8 @@ class DecompressLane(wiring.Component):
             tags.o.ready.eq(back.valid & self.o.ready & final),
             decoder.o.ready.eq(Mux(transformed, tags.i.ready & quantizer.i.ready, ~tags.o.valid & self.o.ready)),
         ]
+        if self.ranged:
+            m.d.comb += self.o.payload["range"].eq(Mux(back.valid, 0, row["range"].as_value()))
         with m.If(back.valid & back.ready):
             m.d.sync += number.eq(number + 1)
         return m

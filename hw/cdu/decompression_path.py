@@ -11,6 +11,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.block_unpacker import BlockUnpacker
+from cdu.built_jobs import join_jobs
 from cdu.bypass import BypassUnpacker
 from cdu.direction_ports import DirectionPorts
 from cdu.job_count import JobCount
@@ -46,7 +47,7 @@ class DecompressionPath(wiring.Component):
     to_transform, from_transform
         N streams each, to and from the inverse DCTs: columns of 8 coefficients, rows of 8 samples (only with mode jpeg-act).
     to_alignment, from_alignment
-        Streams to and from the alignment buffer (only with jpeg-act).
+        Streams to and from the alignment buffer (only with modes in tiles).
     """
 
     job: stream.Interface
@@ -64,10 +65,11 @@ class DecompressionPath(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         members = dict(DecompressorPorts(config).members)
+        if config.has_tiles:
+            tiles = stream.Signature(TileWord(config))
+            members |= {"to_alignment": Out(tiles), "from_alignment": In(tiles)}
         if Mode.JPEG_ACT in config.built_modes:
             members |= {
-                "to_alignment": Out(stream.Signature(TileWord(config))),
-                "from_alignment": In(stream.Signature(TileWord(config))),
                 "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
                 "from_transform": In(stream.Signature(Beat)).array(config.cdus),
             }
@@ -81,7 +83,7 @@ class DecompressionPath(wiring.Component):
         m.submodules.back = back = ValueBack(config)
         m.submodules.unpacker_jobs = unpacker_jobs = StreamFifo(Job(), 2)
         m.submodules.back_jobs = back_jobs = StreamFifo(Job(), _JOBS_UNDER_WAY)
-        connect(m, flipped(self.job), jobs.i)
+        join_jobs(m, config, self.job, jobs.i)
         connect(m, unpacker_jobs.o, unpacker.job)
         connect(m, back_jobs.o, back.job)
         connect(m, flipped(self.scales), back.scales)
@@ -93,10 +95,11 @@ class DecompressionPath(wiring.Component):
             self.events.scale_missing.eq(back.scale_missing),
             self.events.scale_surplus.eq(back.scale_surplus),
         ]
-        if Mode.JPEG_ACT in config.built_modes:
-            m.d.comb += unpacker.shifts.eq(self.shifts)
+        if config.has_tiles:
             connect(m, back.to_alignment, flipped(self.to_alignment))
             connect(m, flipped(self.from_alignment), back.from_alignment)
+        if Mode.JPEG_ACT in config.built_modes:
+            m.d.comb += unpacker.shifts.eq(self.shifts)
             for lane in range(config.cdus):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])

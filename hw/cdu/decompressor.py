@@ -17,8 +17,8 @@ from cdu.join import join_ports
 
 
 class Decompressor(wiring.Component):
-    """Splitter, N lanes of decoder, inverse shift quantiser and inverse DCT, alignment buffer, inverse SFPR: payload in,
-    values out.
+    """Splitter, N lanes of decoder, inverse shift quantiser and inverse DCT, alignment buffer, affine dequantiser, inverse
+    SFPR: payload in, values out.
 
     Parameters
     ----------
@@ -60,10 +60,11 @@ class Decompressor(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.path = path = DecompressionPath(self.config)
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_tiles:
             m.submodules.alignment = alignment = AlignmentBuffer(self.config, Direction.TO_ROWS)
             connect(m, path.to_alignment, alignment.i)
             connect(m, alignment.o, path.from_alignment)
+        if Mode.JPEG_ACT in self.config.built_modes:
             for lane in range(self.config.cdus):
                 m.submodules[f"idct{lane}"] = idct = Idct(self.config)
                 connect(m, path.to_transform[lane], idct.i)

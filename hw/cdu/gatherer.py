@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
+from cdu.modes import has_ranges
 from cdu.turns import round_robin
 from cdu.words import BlockRow, BlockWord
 
@@ -27,9 +28,9 @@ class RowAssembler(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockRow`.
+        Stream of :class:`~cdu.words.BlockRow`, with ranges where a mode that has them is built in.
     o
-        Stream of :class:`~cdu.words.BlockWord`. Rows behind ``count`` are undefined.
+        Stream of :class:`~cdu.words.BlockWord`, likewise. Rows behind ``count`` are undefined.
 
     Latency 1 cycle after the last row of a word, a row per cycle. A row may come in the cycle in which the word in its place
     leaves.
@@ -40,7 +41,9 @@ class RowAssembler(wiring.Component):
 
     def __init__(self, config: CduConfig, words: int) -> None:
         self.words, self.beats = words, config.port_beats
-        super().__init__({"i": In(stream.Signature(BlockRow())), "o": Out(stream.Signature(BlockWord(config)))})
+        self.ranged = has_ranges(config.built_modes)
+        row, word = BlockRow(ranged=self.ranged), BlockWord(config, ranged=self.ranged)
+        super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(word))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -68,6 +71,8 @@ class RowAssembler(wiring.Component):
                 word["tag"].eq(self.i.payload["tag"]),
                 row.eq(Mux(completes, 0, row + 1)),
             ]
+            if self.ranged:
+                m.d.sync += word["range"].eq(self.i.payload["range"])
             with m.If(completes):
                 m.d.sync += held.bit_select(entering, 1).eq(1)
         return m
@@ -87,9 +92,9 @@ class Gatherer(wiring.Component):
     Ports
     -----
     i
-        N streams of :class:`~cdu.words.BlockRow`.
+        N streams of :class:`~cdu.words.BlockRow`, with ranges where a mode that has them is built in.
     o
-        Stream of :class:`~cdu.words.BlockWord`. Rows behind ``count`` are undefined.
+        Stream of :class:`~cdu.words.BlockWord`, likewise. Rows behind ``count`` are undefined.
 
     A word per cycle; latency 1 cycle after its last row, none with P = 1.
     """
@@ -99,12 +104,9 @@ class Gatherer(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        super().__init__(
-            {
-                "i": In(stream.Signature(BlockRow())).array(config.cdus),
-                "o": Out(stream.Signature(BlockWord(config))),
-            }
-        )
+        self.ranged = has_ranges(config.built_modes)
+        row, word = BlockRow(ranged=self.ranged), BlockWord(config, ranged=self.ranged)
+        super().__init__({"i": In(stream.Signature(row)).array(config.cdus), "o": Out(stream.Signature(word))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,17 +115,15 @@ class Gatherer(wiring.Component):
         for lane in range(count):
             if beats == 1:
                 source = self.i[lane]
-                values, ends, tag = source.payload["values"], source.payload["ends"], source.payload["tag"]
-                rows = [values, 1, ends, tag]
+                fields = {"count": 1}
             else:
                 assembler = RowAssembler(self.config, 1 if count == 1 else BLOCK_SIDE // beats)
                 m.submodules[f"lane{lane}"] = assembler
                 connect(m, flipped(self.i[lane]), assembler.i)
                 source = assembler.o
-                word = source.payload
-                rows = [word["values"], word["count"], word["ends"], word["tag"]]
+                fields = {}
             with m.If(turn == lane):
                 m.d.comb += [self.o.valid.eq(source.valid), source.ready.eq(self.o.ready)]
-                fields = ("values", "count", "ends", "tag")
-                m.d.comb += [self.o.payload[name].eq(value) for name, value in zip(fields, rows, strict=True)]
+                for name, _ in self.o.payload.shape():
+                    m.d.comb += self.o.payload[name].eq(fields[name] if name in fields else source.payload[name])
         return m

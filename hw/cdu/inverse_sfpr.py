@@ -1,16 +1,29 @@
-"""Inverse SFPR: int8 back to floating point with one multiplier per lane (JPEG-ACT, decompression)."""
+"""Inverse SFPR: integers back to floating point with one multiplier per lane (JPEG-ACT, decompression)."""
 
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 
 from cdu.sfpr import FP32_BIAS, FP32_BITS, FP32_EXPONENT_BITS, FP32_FRACTION_BITS
-from cdu.streams import Beat, float_beat, pipeline, registered
+from cdu.streams import float_beat, lanes, pipeline, registered
+
+
+def integer_bits(config: CduConfig) -> int:
+    """Bits of the integers that become values: 8, or what an affine mode makes of its codes, which is below 2**16."""
+    return BASE_BITS + 1 if config.has_affine else VALUE_BITS
+
+
+class ScaledBeat(data.StructLayout):
+    """8 integers, ``values``, and their common reciprocal ``scale`` (float32 pattern)."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__({"values": lanes(integer_bits(config)), "scale": FP32_BITS})
 
 
 class InverseSfpr(wiring.Component):
@@ -19,37 +32,42 @@ class InverseSfpr(wiring.Component):
     Parameters
     ----------
     config
-        ``value_format`` of the outputs.
+        ``value_format`` of the outputs; ``modes``: with affine ones integers have 17 bits, else 8.
 
     Ports
     -----
     i
-        Stream of 8 values, ``signed(8)``, and their common reciprocal ``scale`` (float32 pattern, positive, between
-        2**-120 and 2**120, so that no float32 result is subnormal or infinite).
+        Stream of :class:`ScaledBeat`. The reciprocal is positive and between 2**-120 and 2**120 (2**110 where integers have
+        17 bits), so that no float32 result is subnormal or infinite. No integer of 17 bits is -2**16.
     o
         Stream of 8 values as bit patterns.
 
-    Latency 3 cycles, one transfer per cycle.
+    Latency 3 cycles, with affine modes 4; one transfer per cycle.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    latency = 3
-
     def __init__(self, config: CduConfig) -> None:
         self.dtype = config.dtype
+        self.wide = config.has_affine
+        #: Bits of a magnitude.
+        self.bits = BASE_BITS if self.wide else VALUE_BITS
+        self.latency = 4 if self.wide else 3
         super().__init__(
             {
-                "i": In(stream.Signature(data.StructLayout({"values": Beat, "scale": FP32_BITS}))),
+                "i": In(stream.Signature(ScaledBeat(config))),
                 "o": Out(stream.Signature(float_beat(self.dtype))),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        bits = self.bits
         advance = pipeline(m, self.i, self.o, self.latency)
         scale = self.i.payload.scale
+        if self.wide:
+            scale = registered(m, advance, scale, "scale0")
         significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
         exponent1 = registered(m, advance, exponent, "exponent1")
@@ -58,26 +76,26 @@ class InverseSfpr(wiring.Component):
             def stage(value: Value, name: str, lane: int = lane) -> Value:
                 return registered(m, advance, value, f"lane{lane}_{name}")
 
-            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top
+            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (wide ones a cycle before)
             q = self.i.payload["values"][lane]
-            magnitude = Signal(VALUE_BITS, name=f"magnitude{lane}")
+            magnitude = Signal(bits, name=f"magnitude{lane}")
             m.d.comb += magnitude.eq(Mux(q[-1], -q, q))
-            zeros, normalized = Signal(range(VALUE_BITS), name=f"zeros{lane}"), Signal(VALUE_BITS, name=f"normalized{lane}")
-            for place in range(VALUE_BITS):  # the highest set bit wins
-                with m.If(magnitude[place]):
-                    shift = VALUE_BITS - 1 - place
-                    m.d.comb += [zeros.eq(shift), normalized.eq(magnitude << shift)]
+            zeros, normalized = _normalized(m, magnitude, f"normalized{lane}")
+            sign, zero = q[-1], q == 0
+            if self.wide:
+                zeros, normalized = stage(zeros, "zeros0"), stage(normalized, "normalized0")
+                sign, zero = stage(sign, "sign0"), stage(zero, "zero0")
             product = stage(normalized * significand, "product")
-            zeros1, sign1, zero1 = stage(zeros, "zeros1"), stage(q[-1], "sign1"), stage(q == 0, "zero1")
+            zeros1, sign1, zero1 = stage(zeros, "zeros1"), stage(sign, "sign1"), stage(zero, "zero1")
 
-            # 2: the product has 31 or 32 significant bits; round to 24
+            # 2: the product has as many significant bits as its factors together or one less; round to 24
             top = product[-1]
-            mantissa = Mux(top, product[VALUE_BITS:], product[VALUE_BITS - 1 : -1])
-            guard = Mux(top, product[VALUE_BITS - 1], product[VALUE_BITS - 2])
-            sticky = product[: VALUE_BITS - 2].any() | (top & product[VALUE_BITS - 2])
+            mantissa = Mux(top, product[bits:], product[bits - 1 : -1])
+            guard = Mux(top, product[bits - 1], product[bits - 2])
+            sticky = product[: bits - 2].any() | (top & product[bits - 2])
             up = guard & (sticky | mantissa[0])
             biased = Signal(FP32_EXPONENT_BITS, name=f"biased{lane}")
-            m.d.comb += biased.eq(exponent1 + (VALUE_BITS - 1) + top - zeros1)
+            m.d.comb += biased.eq(exponent1 + (bits - 1) + top - zeros1)
             # A carry out of the fraction makes it zero and counts the exponent up, as it must be.
             packed = stage(Mux(zero1, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
             sign2 = stage(sign1, "sign2")
@@ -86,6 +104,20 @@ class InverseSfpr(wiring.Component):
             narrow = _narrow(m, packed, self.dtype, f"narrow{lane}")
             m.d.comb += self.o.payload[lane].eq(stage(Cat(narrow, sign2), "value"))
         return m
+
+
+def _normalized(m: Module, magnitude: Value, name: str) -> tuple[Value, Value]:
+    """Leading zeros, and the magnitude without them; of 0 anything and 0."""
+    zeros = []
+    for distance in (1 << place for place in reversed(range((len(magnitude) - 1).bit_length()))):
+        empty, shifted = Signal(name=f"{name}_empty{distance}"), Signal(len(magnitude), name=f"{name}_{distance}")
+        m.d.comb += [
+            empty.eq(~magnitude[-distance:].any()),
+            shifted.eq(Mux(empty, magnitude << distance, magnitude)),
+        ]
+        zeros.append(empty)
+        magnitude = shifted
+    return Cat(*reversed(zeros)), magnitude
 
 
 def _narrow(m: Module, magnitude: Value, dtype: Dtype, name: str) -> Value:

@@ -8,15 +8,17 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec.affine import CODE_BITS
 from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 
 from cdu.barrel import shift_left, shift_right
-from cdu.modes import is_one_of
+from cdu.code_lengths import code_bytes
+from cdu.modes import MEAN_BYTES, RANGE_BYTES, has_ranges, is_one_of
 from cdu.streams import BEATS_BITS
 from cdu.turns import round_robin
-from cdu.words import Job, JobEvents, PackedWord, Slice
+from cdu.words import Job, JobEvents, PackedWord, Quantizer, Slice
 from cdu.zvc import popcount
 
 
@@ -50,7 +52,7 @@ class Splitter(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank`` and ``beats`` are used. One is taken in the cycle in which the
+        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank``, ``beats`` and ``quantizer`` are used. One is taken in the cycle in which the
         last bytes of the one before are used up.
     i
         Stream of :class:`~cdu.words.PackedWord` of any count. The first word of a job is the one after a ``last``. Words may
@@ -100,6 +102,7 @@ class Splitter(wiring.Component):
         # The job and its blocks
         busy, drain = Signal(), Signal()
         mode, bank = Signal(Mode), Signal()
+        quantizer: Any = Signal(Quantizer())
         beats = Signal(BEATS_BITS)  # of blocks not yet begun
         only, rows = Signal(), Signal(range(BLOCK_SIDE + 1))
         m.d.comb += [
@@ -110,7 +113,9 @@ class Splitter(wiring.Component):
         # One slice
         first = Signal(init=1)
         length = Signal(range(MAX_BLOCK_BYTES + 1))
-        m.d.comb += length.eq(self._length(mode, window, rows))
+        block_begins, begins = Signal(), Signal()
+        heads, head_bytes = self._heads(m, mode, quantizer, block_begins, begins)
+        m.d.comb += length.eq(self._length(m, mode, quantizer, head_bytes, window, rows))
         rest = Signal.like(length)  # bytes of the block in or behind the window
         step = self._step(window, level, ended, first, length, rest)
         out_valid, out_ready = Signal(), Signal()
@@ -119,12 +124,12 @@ class Splitter(wiring.Component):
         go = Signal()
         m.d.comb += go.eq(busy & ~drain & step.enough & (advance | ~step.gives))
         final = Signal()  # the block is the last of its job
-        block_rows, block_final = Signal.like(rows), Signal()
-        m.d.comb += final.eq(Mux(first, only, block_final))
+        block_rows, block_final, block_heads = Signal.like(rows), Signal(), Signal()
+        m.d.comb += [final.eq(Mux(first, only, block_final)), block_begins.eq(go & first)]
         with m.If(go):
             m.d.sync += [first.eq(step.done), rest.eq(step.rest)]
             with m.If(first):
-                m.d.sync += [beats.eq(beats - rows), block_rows.eq(rows), block_final.eq(only)]
+                m.d.sync += [beats.eq(beats - rows), block_rows.eq(rows), block_final.eq(only), block_heads.eq(heads)]
         with m.If(advance):
             m.d.sync += out_valid.eq(go & step.gives)
             m.d.sync += [
@@ -135,6 +140,8 @@ class Splitter(wiring.Component):
                 out["tag"]["mode"].eq(mode),
                 out["tag"]["bank"].eq(bank),
                 out["tag"]["last"].eq(final),
+                out["tag"]["quantizer"].eq(quantizer),
+                out["tag"]["heads"].eq(Mux(first, heads, block_heads)),
             ]
         bits = Signal(8 * self.size)
         bytes_kept = (Mux(out["count"] > place, out["data"].word_select(place, 8), 0) for place in range(self.size))
@@ -164,7 +171,7 @@ class Splitter(wiring.Component):
         ]
         closes = Signal()  # the last block of the job leaves the window
         exactly = Signal()  # and nothing is left behind it
-        finishes, begins = Signal(), Signal()
+        finishes = Signal()
         word, takes = self.i.payload, Signal()
         m.d.comb += [
             closes.eq(go & step.done & final),
@@ -193,6 +200,8 @@ class Splitter(wiring.Component):
         with m.If(begins):
             job = self.job.payload
             m.d.sync += [mode.eq(job["mode"]), bank.eq(job["bank"]), beats.eq(job["beats"])]
+            if self.config.has_affine:
+                m.d.sync += quantizer.eq(job["quantizer"])
 
         # Events, once per job
         early, late = Signal(), Signal()
@@ -206,16 +215,36 @@ class Splitter(wiring.Component):
         m.d.sync += [early.eq((early | lacks) & ~finishes), late.eq((late | exceeds) & ~finishes)]
         return m
 
-    def _length(self, mode: Value, window: Value, rows: Value) -> Value:
+    def _heads(self, m: Module, mode: Value, quantizer: Any, block_begins: Value, job_begins: Value) -> tuple[Value, Value]:
+        """Whether the next block to begin begins with its range, and how many bytes that has."""
+        if not has_ranges(self.config.built_modes):
+            return Const(0), Const(0)
+        number = Signal(range(TILE_BLOCKS), name="number_in_tile")
+        with m.If(job_begins):
+            m.d.sync += number.eq(0)
+        with m.Elif(block_begins):
+            m.d.sync += number.eq(number + 1)
+        heads, division = Signal(), mode == Mode.DIVISION
+        m.d.comb += heads.eq(division | ((mode == Mode.ACTNN) & (number == 0)))
+        size = Mux(division & ~quantizer["block_range"], MEAN_BYTES, RANGE_BYTES)
+        return heads, Mux(heads, size, 0)
+
+    def _length(self, m: Module, mode: Value, quantizer: Any, head_bytes: Value, window: Value, rows: Value) -> Value:
         """Bytes of the block with which the window begins."""
         modes = self.config.built_modes
         mask = window[:BLOCK_VALUES]
         value: Value = rows << 3
         if Mode.BRC in modes:
             value = Mux(mode == Mode.BRC, rows, value)
+        affine = is_one_of(mode, [mode for mode in modes if mode.is_affine])
+        if self.config.has_affine:
+            value = Mux(affine, (rows << quantizer["bits_log2"]) + head_bytes, value)
         zvc_modes = [mode for mode in modes if mode.has_zvc]
         if zvc_modes:
-            populations = [popcount(mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
+            populations: list[Value] = [popcount(mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
+            if Mode.AUTOQUANT_Z in modes:
+                bits_log2 = Mux(affine, quantizer["bits_log2"], CODE_BITS.index(VALUE_BITS))
+                populations = [code_bytes(m, count, bits_log2, f"row_bytes{row}") for row, count in enumerate(populations)]
             while len(populations) > 1:
                 populations = [one + other for one, other in zip(populations[::2], populations[1::2], strict=True)]
             value = Mux(is_one_of(mode, zvc_modes), MASK_BYTES + populations[0], value)

@@ -1,15 +1,21 @@
-"""The back end of a decompressor: int8 back to values of one job after the other (JPEG-ACT, "SFPR")."""
+"""The back end of a decompressor: int8 and codes back to values of one job after the other (JPEG-ACT, "SFPR")."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS
 
+from cdu.affine_dequantizer import AffineDequantizer
+from cdu.built_jobs import join_jobs
 from cdu.inverse_sfpr import InverseSfpr
+from cdu.modes import has_ranges
+from cdu.range_store import RangeStore
 from cdu.scale_feeder import ScaleFeeder
 from cdu.stream_fork import StreamFork
 from cdu.streams import registered
@@ -18,7 +24,7 @@ from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord
 
 
 class ValueBack(wiring.Component):
-    """Blocks of int8, by way of the alignment buffer, and reciprocals to words of values.
+    """Blocks of int8 or of codes, by way of the alignment buffer, and reciprocals to words of values.
 
     Parameters
     ----------
@@ -32,12 +38,12 @@ class ValueBack(wiring.Component):
     scales
         Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.scale_windows.ScaleWindows`: reciprocals.
     i
-        Stream of :class:`~cdu.words.BlockWord`: the blocks of the jobs.
+        Stream of :class:`~cdu.words.BlockWord`: the blocks of the jobs, with ranges where a mode that has them is built in.
     to_alignment
         Stream of :class:`~cdu.words.TileWord`, to an alignment buffer ``TO_ROWS``: ``i`` and the width of the tile,
-        combinationally (only with mode jpeg-act).
+        combinationally (only with modes in tiles).
     from_alignment
-        Stream of :class:`~cdu.words.TileWord`, from the alignment buffer (only with jpeg-act).
+        Stream of :class:`~cdu.words.TileWord`, from the alignment buffer (only with modes in tiles).
     o
         Stream of :class:`~cdu.words.ValueWord`: all beats of the jobs, padding included. Values of brc are 1.0 and 0.0.
     scale_missing, scale_surplus
@@ -45,8 +51,8 @@ class ValueBack(wiring.Component):
     idle
         No job is here.
 
-    Latency 3 cycles from ``from_alignment`` (without jpeg-act from ``i``); 6 from a job to its first word. One word per
-    cycle, without an idle cycle between jobs when the next job is offered in time.
+    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes; 6 from a job to its first
+    word. One word per cycle, without an idle cycle between jobs when the next job is offered in time.
     """
 
     job: stream.Interface
@@ -61,13 +67,14 @@ class ValueBack(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.aligned = Mode.JPEG_ACT in config.built_modes
+        self.aligned = config.has_tiles
+        self.ranged = has_ranges(config.built_modes)
         tiles = stream.Signature(TileWord(config))
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
                 "scales": In(stream.Signature(Scale())),
-                "i": In(stream.Signature(BlockWord(config))),
+                "i": In(stream.Signature(BlockWord(config, ranged=self.ranged))),
                 **({"to_alignment": Out(tiles), "from_alignment": In(tiles)} if self.aligned else {}),
                 "o": Out(stream.Signature(ValueWord(config))),
                 "scale_missing": Out(1),
@@ -81,55 +88,82 @@ class ValueBack(wiring.Component):
         m.submodules.feeder = feeder = ScaleFeeder(self.config)
         connect(m, flipped(self.scales), feeder.scales)
         m.d.comb += [self.scale_missing.eq(feeder.missing), self.scale_surplus.eq(feeder.surplus)]
+        words: stream.Interface = self.i
         if self.aligned:
-            self._widths(m, feeder)
-            words = self.from_alignment
+            words = self._through_alignment(m, feeder)
         else:
             connect(m, flipped(self.job), feeder.job)
-            words = self.i
 
-        # All inverse SFPR units move together; what goes with their values moves beside them.
+        # All units of a kind move together; what goes with their values moves beside them.
         plan = feeder.o.payload
         m.submodules += (units := [InverseSfpr(self.config) for _ in range(self.config.port_beats)])
-        advance = units[0].i.ready
+        firsts: Sequence[InverseSfpr | AffineDequantizer] = units
+        if self.config.has_affine:
+            m.submodules += (dequantizers := [AffineDequantizer(self.config) for _ in units])
+            for dequantizer, unit in zip(dequantizers, units, strict=True):
+                connect(m, dequantizer.o, unit.i)
+            firsts = dequantizers
         enters = Signal()
         m.d.comb += [
             enters.eq(words.valid & feeder.o.valid),
-            words.ready.eq(advance & feeder.o.valid),
-            feeder.o.ready.eq(advance & words.valid),
+            words.ready.eq(firsts[0].i.ready & feeder.o.valid),
+            feeder.o.ready.eq(firsts[0].i.ready & words.valid),
             self.o.valid.eq(units[0].o.valid),
         ]
-        for lane, unit in enumerate(units):
+        for lane, (first, unit) in enumerate(zip(firsts, units, strict=True)):
             there = plan["count"] > lane
-            m.d.comb += [unit.i.valid.eq(enters), unit.o.ready.eq(self.o.ready), unit.i.payload.scale.eq(plan.scales[lane])]
+            m.d.comb += [first.i.valid.eq(enters), unit.o.ready.eq(self.o.ready), first.i.payload.scale.eq(plan.scales[lane])]
             for place, value in enumerate(words.payload["values"][lane]):
-                m.d.comb += unit.i.payload["values"][place].eq(value & there.replicate(len(value)))
+                m.d.comb += first.i.payload["values"][place].eq(value & there.replicate(len(value)))
+            if self.config.has_affine:
+                # What is no beat becomes zeros, as int8 do.
+                mode, quantizer = plan.tag.mode, plan.tag.quantizer
+                m.d.comb += [first.i.payload.mode.eq(Mux(there, mode, Mode.SFPR)), first.i.payload.quantizer.eq(quantizer)]
+            if self.ranged:
+                m.d.comb += first.i.payload.range.eq(words.payload["ranges"][lane])
+            if self.config.has_offsets:
+                m.d.comb += first.i.payload.offset.eq(plan.offsets[lane])
             m.d.comb += self.o.payload["values"][lane].eq(unit.o.payload)
-        for name in ("count", "last"):
-            value = plan[name]
-            for stage in range(InverseSfpr.latency):
-                value = registered(m, advance, value, f"{name}{stage + 1}")
-            m.d.comb += self.o.payload[name].eq(value)
 
-        under_way = Signal(InverseSfpr.latency)
-        with m.If(advance):
-            m.d.sync += under_way.eq(Cat(enters, under_way)[: InverseSfpr.latency])
-        m.d.comb += self.idle.eq(feeder.idle & ~under_way.any())
+        beside: dict[str, Value] = {name: plan[name] for name in ("count", "last")}
+        busy: Value = Const(0)
+        for number, kind in enumerate((firsts, units) if self.config.has_affine else (units,)):
+            latency, advance = kind[0].latency, kind[0].i.ready
+            for name in beside:
+                for stage in range(latency):
+                    beside[name] = registered(m, advance, beside[name], f"{name}{number}_{stage + 1}")
+            under_way = Signal(latency, name=f"under_way{number}")
+            with m.If(advance):
+                m.d.sync += under_way.eq(Cat(kind[0].i.valid, under_way)[:latency])
+            busy |= under_way.any()
+        m.d.comb += [self.o.payload[name].eq(value) for name, value in beside.items()]
+        m.d.comb += self.idle.eq(feeder.idle & ~busy)
         return m
 
-    def _widths(self, m: Module, feeder: ScaleFeeder) -> None:
+    def _through_alignment(self, m: Module, feeder: ScaleFeeder) -> stream.Interface:
+        """Send all blocks to the alignment buffer; returns the words that come back, with their beats' ranges."""
+        if not self.ranged:
+            self._widths(m, feeder, self.to_alignment)
+            return self.from_alignment
+        m.submodules.ranges = ranges = RangeStore(self.config)
+        self._widths(m, feeder, ranges.i)
+        connect(m, ranges.to_alignment, flipped(self.to_alignment))
+        connect(m, flipped(self.from_alignment), ranges.from_alignment)
+        return ranges.o
+
+    def _widths(self, m: Module, feeder: ScaleFeeder, sink: stream.Interface) -> None:
         """Give every block on its way to the alignment buffer the width of its tile."""
         m.submodules.fork = fork = StreamFork(Job(), 2)
         m.submodules.shaper = shaper = TileShaper(self.config)
-        connect(m, flipped(self.job), fork.i)
+        join_jobs(m, self.config, self.job, fork.i)
         connect(m, fork.o[0], shaper.job)
         connect(m, fork.o[1], feeder.job)
-        tile, word = shaper.o.payload, self.to_alignment.payload
+        tile, word = shaper.o.payload, sink.payload
         block = Signal(range(TILE_BLOCKS + 1), init=1)  # in the tile, from 1
         passes = Signal()
         m.d.comb += [
-            self.to_alignment.valid.eq(self.i.valid & shaper.o.valid),
-            self.i.ready.eq(self.to_alignment.ready & shaper.o.valid),
+            sink.valid.eq(self.i.valid & shaper.o.valid),
+            self.i.ready.eq(sink.ready & shaper.o.valid),
             passes.eq(self.i.valid & self.i.ready & self.i.payload.ends),
             shaper.o.ready.eq(passes & (block == tile.blocks)),
             word.blocks.eq(tile.blocks),
