@@ -26,6 +26,11 @@ MAX_EXPONENT = 9
 FRACTION_BITS = 16
 #: The reciprocal of a normalised mantissa m (128..255) is ``round(2**RECIPROCAL_SHIFT / m)``.
 RECIPROCAL_SHIFT = 23
+#: Bits of a decoded integer, sign and offset included.
+DECODED_BITS = 17
+#: The reciprocals of the affine modes' scales lie in [2**-120, 2**111], so that every product with a decoded integer is a
+#: finite float32 number.
+RECIPROCAL_EXPONENT_LIMIT = 111
 
 
 class RangeKind(Enum):
@@ -74,6 +79,11 @@ class AffineSettings:
     def levels(self) -> int:
         """The greatest code, B = 2**bits - 1 (ActNN)."""
         return (1 << self.bits) - 1
+
+    @property
+    def fixed_low(self) -> int:
+        """Z of blpa and autoquant, the integer of code 0."""
+        return -(1 << (self.bits - 1 + self.step_log2))
 
 
 def reciprocal(mantissa: int) -> int:

@@ -2,7 +2,7 @@
 
 ``docs/bitstream.md`` is the prose form of this file. A stream is
 
-    header | shape | shift table | reciprocals | payload | CRC-32
+    header | shape | shift table | reciprocals | offsets | payload | CRC-32
 
 all little endian, no gaps. Only the payload crosses the data ports of the hardware; the rest is what a driver writes to
 its registers.
@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 
+from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
 
 
 class BitstreamError(UserError, ValueError):
@@ -139,15 +140,16 @@ class Dtype(IntEnum):
 class MatrixView:
     """A tensor seen as the matrix that passes through the unit, rows first.
 
-    ``jpeg-act`` sees (N, C, H, W) as (N*C*H, W) (JPEG-ACT, "alignment buffer"); the other modes, which need no
-    neighbours, as (N*C, H*W), so that small maps are not padded. Rows are padded at the right to whole beats of 8 values,
-    the matrix at the bottom to whole strips of 8 rows (jpeg-act) or the sequence at its end to whole blocks of 8 beats
-    (sfpr+zvc). A scale belongs to ``channel_rows`` consecutive rows.
+    ``jpeg-act`` and ``division`` see (N, C, H, W) as (N*C*H, W) (JPEG-ACT, "alignment buffer"); ``actnn`` sees any tensor as
+    rows of 32 consecutive values, so that a tile holds a group of 256; the other modes, which need no neighbours, see
+    (N*C, H*W), so that small maps are not padded. Rows are padded at the right to whole beats of 8 values, the matrix at the
+    bottom to whole strips of 8 rows (modes in tiles) or the sequence at its end to whole blocks of 8 beats (modes with
+    masks). A scale belongs to ``channel_rows`` consecutive rows.
 
     Parameters
     ----------
     rows, columns
-        Size of the matrix without padding.
+        Size of the matrix without padding (actnn: with what fills the last row).
     channels
         Distinct scales; the scale of row r is number ``(r // channel_rows) % channels``.
     channel_rows
@@ -169,9 +171,13 @@ class MatrixView:
         Axis 1 is the channel axis of tensors of rank 3 and more. Without one (rank 1 and 2), with maps of fewer than 8
         values, and in ``brc`` and ``bypass`` (no scales), the tensor is one row with one scale.
         """
+        if mode is Mode.ACTNN:
+            rows = -(-prod(shape) // TILE_COLUMNS)
+            return cls(rows, TILE_COLUMNS, 1, -(-rows // BLOCK_SIDE) * BLOCK_SIDE, mode)
         if mode.in_tiles:
             if len(shape) != 4:
-                raise ValueError(f"jpeg-act takes tensors of shape (N, C, H, W), not {tuple(shape)}: use sfpr")
+                other = Mode.ACTNN if mode.is_affine else Mode.SFPR
+                raise ValueError(f"{mode.label} takes tensors of shape (N, C, H, W), not {tuple(shape)}: use {other.label}")
             n, c, h, w = shape
             return cls(n * c * h, w, c, h, mode)
         inner = prod(shape[2:])
@@ -197,21 +203,57 @@ class MatrixView:
 
     @property
     def blocks(self) -> int:
-        """Blocks of 64 values of the whole job (modes with ZVC)."""
+        """Blocks of 64 values of the whole job (modes with masks or in tiles)."""
         return self.beats // BLOCK_SIDE
 
     @property
     def scale_groups(self) -> int:
-        """Scales that the job consumes in order, groups that begin in the padding included (their scale is 1)."""
+        """Scales that the job consumes in order, groups that begin in the padding included."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
-    def payload_bounds(self, dtype: Dtype) -> tuple[int, int]:
-        """Least and greatest number of payload bytes that this view of values of a number format can have."""
+    def payload_bounds(self, dtype: Dtype, settings: AffineSettings | None = None) -> tuple[int, int]:
+        """Least and greatest number of payload bytes that this view of values of a number format can have.
+
+        ``settings`` go with the affine modes.
+        """
+        if self.mode.is_affine:
+            assert settings is not None, "an affine mode needs settings"
+            codes = self.beats * settings.bits
+            if self.mode is Mode.AUTOQUANT_Z:
+                return self.blocks * MASK_BYTES, self.blocks * MASK_BYTES + codes
+            heads = self.blocks // (TILE_BLOCKS if self.mode is Mode.ACTNN else 1) if self.mode.in_tiles else 0
+            size = codes + heads * head_bytes(self.mode, settings)
+            return size, size
         if self.mode.has_zvc:
             return self.blocks * MASK_BYTES, self.blocks * MAX_BLOCK_BYTES
         bits = {Mode.BRC: 1, Mode.BYPASS: dtype.bits}.get(self.mode, VALUE_BITS)
         size = self.beats * LANES * bits // 8
         return size, size
+
+
+def head_bytes(mode: Mode, settings: AffineSettings) -> int:
+    """Bytes in front of the codes of a block of an affine mode that begins with its range: low or mean, and the found step.
+
+    In mode actnn one block in four begins so.
+    """
+    if not mode.in_tiles:
+        return 0
+    return LOW_BYTES if mode is Mode.DIVISION and not settings.block_range else LOW_BYTES + STEP_BYTES
+
+
+def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
+    """Raise UserError for settings that do not go with a mode."""
+    if (settings is not None) != mode.is_affine:
+        raise UserError(f"mode {mode.label} takes {'' if mode.is_affine else 'no '}settings of the affine quantiser")
+    if settings is None:
+        return
+    if settings.block_range and mode is not Mode.DIVISION:
+        raise UserError(f"the range of a block is not a choice of mode {mode.label}: use it with division")
+    found = mode is Mode.ACTNN or settings.block_range
+    if found and settings.step_log2:
+        raise UserError(f"step_log2 = {settings.step_log2} is not allowed where the step is found: use 0")
+    if mode is Mode.DIVISION and not found and not settings.step_log2:
+        raise UserError("step_log2 = 0 is not allowed in division with the channel's range: use 1 or more")
 
 
 MAGIC = b"CDU\x1a"
@@ -225,12 +267,18 @@ MAX_BLOCK_BYTES = MASK_BYTES + BLOCK_VALUES
 SHIFT_TABLE_BYTES = BLOCK_VALUES * SHIFT_BITS // 8
 #: Bytes of one reciprocal (float32).
 RECIPROCAL_BYTES = 4
+#: Bytes of one offset (int16).
+OFFSET_BYTES = BASE_BITS // 8
+#: Bytes of the least value or mean in front of a block (int16), and of its step (mantissa, exponent).
+LOW_BYTES, STEP_BYTES = BASE_BITS // 8, 2
 CRC_BYTES = 4
 #: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
 #: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
 COEFFICIENT_ORDER = tuple(BLOCK_SIDE * (place % BLOCK_SIDE) + place // BLOCK_SIDE for place in range(BLOCK_VALUES))
-#: magic, version, mode, dtype, rank, const_bits, pass1_bits, two zero bytes, payload bytes.
-_HEADER = struct.Struct("<4s6B2xQ")
+#: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload bytes.
+_HEADER = struct.Struct("<4s8BQ")
+#: The step's byte: ``step_log2`` in the low bits, and whether the range is the block's.
+_STEP_LOG2, _BLOCK_RANGE = 0x0F, 0x80
 HEADER_BYTES = _HEADER.size
 _EXTENT = struct.Struct("<I")
 
@@ -245,25 +293,47 @@ class Header:
     payload_bytes: int
     const_bits: int = 0  #: DCT precision, zero in modes without a DCT
     pass1_bits: int = 0
+    bits: int = 0  #: bits per code, zero but in affine modes
+    step_log2: int = 0  #: see :class:`~cdu_spec.affine.AffineSettings`
+    block_range: bool = False
+
+    @classmethod
+    def of_settings(
+        cls, mode: Mode, dtype: Dtype, shape: Sequence[int], payload_bytes: int, settings: AffineSettings
+    ) -> Header:
+        """The header of a stream of an affine mode."""
+        where = (settings.bits, settings.step_log2, settings.block_range)
+        return cls(mode, dtype, tuple(shape), payload_bytes, 0, 0, *where)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.shape) <= MAX_RANK:
             raise BitstreamError(f"a tensor of rank {len(self.shape)} does not fit the format: ranks 1 to {MAX_RANK} do")
         if not all(1 <= extent < 1 << 32 for extent in self.shape):
             raise BitstreamError(f"shape {self.shape} does not fit the format: extents 1 to 2**32 - 1 do")
-        if self.mode.in_tiles:
-            if len(self.shape) != 4:
-                raise BitstreamError(f"shape {self.shape} is not allowed in mode jpeg-act: it needs rank 4")
+        if self.mode.in_tiles and self.mode is not Mode.ACTNN and len(self.shape) != 4:
+            raise BitstreamError(f"shape {self.shape} is not allowed in mode {self.mode.label}: it needs rank 4")
+        if self.mode.has_dct:
             if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
                 raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         elif self.const_bits or self.pass1_bits:
             raise BitstreamError(f"mode {self.mode.label} has no DCT precision, but the header gives one")
-        least, most = self.view.payload_bounds(self.dtype)
+        try:
+            check_settings(self.mode, self.settings)
+        except UserError as error:
+            raise BitstreamError(f"the header's quantiser is not allowed: {error}") from None
+        least, most = self.view.payload_bounds(self.dtype, self.settings)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
                 f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "
                 f"{least} to {most} bytes can"
             )
+
+    @property
+    def settings(self) -> AffineSettings | None:
+        """The quantiser as far as a decoder must know it: without seed and rounding. None but in affine modes."""
+        if not (self.mode.is_affine or self.bits or self.step_log2 or self.block_range):
+            return None
+        return AffineSettings(self.bits, self.step_log2, stochastic=False, block_range=self.block_range)
 
     @property
     def view(self) -> MatrixView:
@@ -273,7 +343,7 @@ class Header:
     @property
     def shift_table_bytes(self) -> int:
         """Bytes of the shift table section."""
-        return SHIFT_TABLE_BYTES if self.mode.in_tiles else 0
+        return SHIFT_TABLE_BYTES if self.mode.has_dct else 0
 
     @property
     def reciprocal_count(self) -> int:
@@ -281,9 +351,14 @@ class Header:
         return self.view.channels if self.mode.has_scales else 0
 
     @property
+    def offset_count(self) -> int:
+        """Entries of the offsets section."""
+        return self.view.channels if self.mode.has_offsets else 0
+
+    @property
     def payload_offset(self) -> int:
         """Offset of the payload from the start of the stream."""
-        tables = self.shift_table_bytes + self.reciprocal_count * RECIPROCAL_BYTES
+        tables = self.shift_table_bytes + self.reciprocal_count * RECIPROCAL_BYTES + self.offset_count * OFFSET_BYTES
         return HEADER_BYTES + len(self.shape) * _EXTENT.size + tables
 
     @property
@@ -293,9 +368,9 @@ class Header:
 
     def pack(self) -> bytes:
         """The header and the shape as bytes."""
-        fixed = _HEADER.pack(
-            MAGIC, VERSION, self.mode, self.dtype, len(self.shape), self.const_bits, self.pass1_bits, self.payload_bytes
-        )
+        step = self.step_log2 | (_BLOCK_RANGE if self.block_range else 0)
+        precision = (self.const_bits, self.pass1_bits, self.bits, step)
+        fixed = _HEADER.pack(MAGIC, VERSION, self.mode, self.dtype, len(self.shape), *precision, self.payload_bytes)
         return fixed + b"".join(_EXTENT.pack(extent) for extent in self.shape)
 
     @classmethod
@@ -306,21 +381,22 @@ class Header:
         """
         if len(stream) < HEADER_BYTES:
             raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {HEADER_BYTES}")
-        magic, version, mode, dtype, rank, const_bits, pass1_bits, payload_bytes = _HEADER.unpack_from(stream)
+        magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload_bytes = _HEADER.unpack_from(stream)
         if magic != MAGIC:
             raise BitstreamError("not a CDU stream: it does not begin with the magic bytes")
         if version != VERSION:
             raise BitstreamError(f"stream version {version} is not known: this software reads version {VERSION}")
-        if any(bytes(stream[10:12])):
-            raise BitstreamError("corrupted stream: reserved header bytes are not zero")
         if mode not in list(Mode):
             raise BitstreamError(f"corrupted stream: mode {mode} does not exist")
+        if step & ~(_STEP_LOG2 | _BLOCK_RANGE) or (not Mode(mode).is_affine and (bits or step)):
+            raise BitstreamError("corrupted stream: reserved header bits are not zero")
         if dtype not in list(Dtype):
             raise BitstreamError(f"corrupted stream: number format {dtype} does not exist")
         if not 1 <= rank <= MAX_RANK or len(stream) < HEADER_BYTES + rank * _EXTENT.size:
             raise BitstreamError(f"corrupted or truncated stream: no room for a shape of rank {rank}")
         shape = tuple(_EXTENT.unpack_from(stream, HEADER_BYTES + i * _EXTENT.size)[0] for i in range(rank))
-        header = cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits)
+        quantizer = (bits, step & _STEP_LOG2, bool(step & _BLOCK_RANGE))
+        header = cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, *quantizer)
         if len(stream) != header.stream_bytes:
             raise BitstreamError(
                 f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}"

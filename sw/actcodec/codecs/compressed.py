@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from cdu_spec.bitstream import Header, Mode
 from cdu_spec.errors import UserError
 from torch import Tensor
@@ -37,22 +38,23 @@ class Compressed:
     shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
     reciprocals: Tensor  #: float32 (channels,); empty in brc and bypass
     payload: Tensor  #: uint8 (header.payload_bytes,)
+    offsets: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int16))  #: blpa: int16 (channels,); else empty
 
     @property
     def nbytes(self) -> int:
-        """Length of the serialised stream: header, tables, reciprocals, payload, checksum."""
+        """Length of the serialised stream: header, tables, scales, payload, checksum."""
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
         """The serialised stream (docs/bitstream.md)."""
-        return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload)
+        return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload, self.offsets)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor; needs nothing but this stream.
 
         Raises BitstreamError when the payload is corrupted.
         """
-        job = decompression_job(self.header, self.shifts, self.reciprocals)
+        job = decompression_job(self.header, self.shifts, self.reciprocals, self.offsets)
         return backend_of(backend).decompress_tensor(self.payload, self.header.view, job, self.header.shape)
 
 

@@ -9,15 +9,18 @@ into the tensor with :func:`tensor_from_beats`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 
 import torch
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Dtype, Header, MatrixView, Mode
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Dtype, Header, MatrixView, Mode, check_settings
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
 from actcodec.golden import blocks
 
+_NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
 
 
@@ -40,6 +43,8 @@ class Job:
     const_bits: int = 0  #: DCT precision; 0 in modes without a DCT
     pass1_bits: int = 0
     rounding: Rounding | None = None
+    settings: AffineSettings | None = None  #: of affine modes; seed and rounding mean nothing to decompression
+    offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
@@ -50,13 +55,23 @@ def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
 def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
     """The scale of each group of ``channel_rows`` rows in the order in which rows pass, float32 (scale_groups,), CPU.
 
-    Groups that begin in the padding have scale 1.
+    Groups that begin in the padding have scale 1; in division that of the last channel, for they repeat its values.
     """
     groups = torch.ones(view.scale_groups, dtype=torch.float32)
     if view.mode.has_scales:
-        real = view.rows // view.channel_rows
-        groups[:real] = per_channel.detach().cpu().repeat(real // view.channels)
+        per_channel = per_channel.detach().cpu()
+        real = max(view.rows // view.channel_rows, 1)
+        groups[:real] = per_channel.repeat(real // view.channels)
+        if view.mode is Mode.DIVISION:
+            groups[real:] = per_channel[-1]
     return groups
+
+
+def group_offsets(per_channel: Tensor, view: MatrixView) -> Tensor:
+    """The offset of each group of rows, int16 (scale_groups,), CPU; empty in modes without offsets."""
+    if not view.mode.has_offsets:
+        return _NO_OFFSETS
+    return per_channel.detach().cpu().repeat(view.scale_groups // view.channels)
 
 
 def compression_job(
@@ -67,8 +82,15 @@ def compression_job(
     const_bits: int = 0,
     pass1_bits: int = 0,
     rounding: Rounding | None = None,
+    settings: AffineSettings | None = None,
+    offsets: Tensor = _NO_OFFSETS,
 ) -> Job:
-    """The job of compressing a tensor with this view; ``multipliers`` is float32 (channels,), ignored by brc and bypass."""
+    """The job of compressing a tensor with this view.
+
+    ``multipliers`` is float32 (channels,), ignored by brc and bypass; ``settings`` go with affine modes, ``offsets``, int16
+    (channels,), with blpa. Raises UserError for settings that the mode does not take.
+    """
+    check_settings(view.mode, settings)
     return Job(
         view.mode,
         dtype,
@@ -80,10 +102,12 @@ def compression_job(
         const_bits,
         pass1_bits,
         rounding,
+        settings,
+        group_offsets(offsets, view),
     )
 
 
-def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor) -> Job:
+def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor, offsets: Tensor = _NO_OFFSETS) -> Job:
     """The job of decompressing a stream; all of it stands in the stream."""
     view = header.view
     return Job(
@@ -96,13 +120,15 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
         group_scales(reciprocals, view),
         header.const_bits,
         header.pass1_bits,
+        settings=header.settings,
+        offsets=group_offsets(offsets, view),
     )
 
 
 def beats_in(x: Tensor, view: MatrixView) -> Tensor:
-    """The values of ``x`` as beats (view.beats, 8) of the dtype of ``x``, in feeding order, zeros as padding.
+    """The values of ``x`` as beats (view.beats, 8) of the dtype of ``x``, in feeding order.
 
-    Order: see :func:`actcodec.golden.blocks.to_beats`.
+    Order and padding: see :func:`actcodec.golden.blocks.to_beats` and :func:`~actcodec.golden.blocks.padded`.
     """
     return blocks.to_beats(blocks.padded(x.contiguous(), view), view)
 
@@ -110,4 +136,4 @@ def beats_in(x: Tensor, view: MatrixView) -> Tensor:
 def tensor_from_beats(beats: Tensor, view: MatrixView, shape: Sequence[int]) -> Tensor:
     """The inverse of :func:`beats_in`: a tensor of ``shape``, what stands in the padding is dropped."""
     matrix = blocks.from_beats(beats, view)
-    return blocks.unpadded(matrix, view).reshape(tuple(shape))
+    return blocks.unpadded(matrix, view, prod(shape)).reshape(tuple(shape))

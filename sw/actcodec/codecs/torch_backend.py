@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
+from cdu_spec.affine import GROUP_VALUES
 from cdu_spec.bitstream import BitstreamError, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.job import DTYPES, Job
-from actcodec.golden import blocks, brc, bypass, jpeg_act, zvc
-from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr
+from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
+from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr, sfpr16
 
 
 class TorchBackend(Backend):
@@ -28,10 +30,12 @@ class TorchBackend(Backend):
             return brc.encode(beats)
         if job.mode is Mode.BYPASS:
             return bypass.encode(beats)
-        if job.mode.in_tiles:
-            matrix = blocks.from_beats(beats, _padded_view(job))
-            return self._payload(sfpr(matrix, _row_scales(job, beats.device)), job)
-        return self._payload(sfpr(beats, _beat_scales(job, beats.device)), job)
+        view, groups = _padded_view(job), _groups_of_rows(job)
+        matrix, k = blocks.from_beats(beats, view), job.scales[groups, None].to(beats.device)
+        if not job.mode.is_affine:
+            return self._payload(sfpr(matrix, k), job)
+        offsets = job.offsets[groups, None].to(beats.device) if job.mode.has_offsets else None
+        return _affine_payload(sfpr16(matrix, k, offsets), view, job)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
         """See :class:`Backend`."""
@@ -40,11 +44,15 @@ class TorchBackend(Backend):
             return brc.decode(payload, job.beats * LANES).to(dtype).view(job.beats, LANES)
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, job.beats * LANES, dtype).view(job.beats, LANES)
-        quantized = self._quantized(payload, job)
-        if job.mode.in_tiles:
-            matrix = inverse_sfpr(quantized, _row_scales(job, payload.device)).to(dtype)
-            return blocks.to_beats(matrix, _padded_view(job))
-        return inverse_sfpr(quantized.view(-1, LANES), _beat_scales(job, payload.device)).to(dtype)
+        view, groups = _padded_view(job), _groups_of_rows(job)
+        if job.mode.is_affine:
+            integers = _affine_integers(payload, view, job)
+            if job.mode.has_offsets:
+                integers += job.offsets[groups, None].to(payload.device)
+        else:
+            integers = self._quantized(payload, job).view(view.padded_rows, -1)
+        r = job.scales[groups, None].to(payload.device)
+        return blocks.to_beats(inverse_sfpr(integers, r).to(dtype), view)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """See :class:`Backend`."""
@@ -52,12 +60,17 @@ class TorchBackend(Backend):
             return brc.encode(x)
         if job.mode is Mode.BYPASS:
             return bypass.encode(x)
-        groups = x.reshape(-1, view.channel_rows * view.columns)
-        quantized = torch.empty(groups.shape, dtype=torch.int8, device=x.device)
+        if job.mode.has_offsets:  # which are subtracted from the padding too
+            return self.compress(job, blocks.to_beats(blocks.padded(x, view), view))
+        groups = _by_scale(x, view)
+        quantized = torch.empty(groups.shape, dtype=torch.int16 if job.mode.is_affine else torch.int8, device=x.device)
         scales = job.scales[: len(groups), None].to(x.device)
+        reduce = sfpr16 if job.mode.is_affine else sfpr
         for rows, columns in _pieces(quantized):
-            quantized[rows, columns] = sfpr(groups[rows, columns], scales[rows])
+            quantized[rows, columns] = reduce(groups[rows, columns], scales[rows])
         matrix = blocks.padded(quantized, view)
+        if job.mode.is_affine:
+            return _affine_payload(matrix, view, job)
         return self._payload(blocks.linear_blocks(matrix, view) if job.mode is Mode.SFPR_ZVC else matrix, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
@@ -67,11 +80,16 @@ class TorchBackend(Backend):
             return brc.decode(payload, job.beats * LANES)[: view.columns].to(dtype).view(tuple(shape))
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, view.columns, dtype).view(tuple(shape))
-        quantized = self._quantized(payload, job)
-        matrix = quantized if job.mode.in_tiles else blocks.linear_matrix(quantized, view)
-        groups = blocks.unpadded(matrix, view).reshape(-1, view.channel_rows * view.columns)
+        if job.mode.is_affine:
+            matrix = _affine_integers(payload, view, job)
+        else:
+            quantized = self._quantized(payload, job)
+            matrix = quantized if job.mode.in_tiles else blocks.linear_matrix(quantized, view)
+        groups = _by_scale(blocks.unpadded(matrix, view, prod(shape)), view)
         values = torch.empty(groups.shape, dtype=dtype, device=payload.device)
         scales = job.scales[: len(groups), None].to(payload.device)
+        if job.mode.has_offsets:
+            groups += job.offsets[: len(groups), None].to(payload.device)
         for rows, columns in _pieces(groups):
             values[rows, columns] = inverse_sfpr(groups[rows, columns], scales[rows])
         return values.view(tuple(shape))
@@ -100,6 +118,35 @@ class TorchBackend(Backend):
         return jpeg_act.inverse(coefficients, job.row_beats, job.shifts, job.const_bits, job.pass1_bits)
 
 
+def _affine_payload(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
+    """Payload of SFPR's 16-bit results, the padded matrix."""
+    if job.settings is None:
+        raise ValueError(f"a job of mode {job.mode.label} needs settings")
+    if job.mode is Mode.DIVISION:
+        return division.encode(blocks.tiles(matrix).view(-1, BLOCK_VALUES), job.settings)
+    if job.mode is Mode.ACTNN:
+        return actnn.encode(matrix.reshape(-1, GROUP_VALUES), job.settings)
+    if job.mode is Mode.AUTOQUANT_Z:
+        return autoquant.encode_masked(blocks.linear_blocks(matrix, view).view(-1, LANES), job.settings)
+    encode = blpa.encode if job.mode is Mode.BLPA else autoquant.encode
+    return encode(matrix.reshape(-1, LANES), job.settings)
+
+
+def _affine_integers(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
+    """The inverse of :func:`_affine_payload`: the padded matrix of decoded integers, int32, without offsets."""
+    if job.settings is None:
+        raise ValueError(f"a job of mode {job.mode.label} needs settings")
+    if job.mode is Mode.DIVISION:
+        return blocks.untiled(division.decode(payload, view.blocks, job.settings), view)
+    if job.mode is Mode.ACTNN:
+        groups = actnn.decode(payload, view.beats * LANES // GROUP_VALUES, job.settings)
+        return groups.view(view.padded_rows, -1)
+    if job.mode is Mode.AUTOQUANT_Z:
+        return blocks.linear_matrix(autoquant.decode_masked(payload, view.blocks, job.settings), view)
+    decode = blpa.decode if job.mode is Mode.BLPA else autoquant.decode
+    return decode(payload, view.beats, job.settings).view(view.padded_rows, -1)
+
+
 def _pieces(matrix: Tensor) -> list[tuple[slice, slice]]:
     """Index pairs that cut a matrix into pieces of at most CHUNK_VALUES values."""
     height, width = matrix.shape
@@ -112,18 +159,18 @@ def _pieces(matrix: Tensor) -> list[tuple[slice, slice]]:
     ]
 
 
+def _by_scale(values: Tensor, view: MatrixView) -> Tensor:
+    """A tensor with one row per scale that it uses, in order."""
+    return values.reshape(1, -1) if view.mode is Mode.ACTNN else values.reshape(-1, view.channel_rows * view.columns)
+
+
 def _padded_view(job: Job) -> MatrixView:
-    """The padded matrix of a jpeg-act job as a matrix of its own."""
-    return MatrixView(job.beats // job.row_beats, job.row_beats * LANES, 1, 1, job.mode)
+    """The padded matrix of a job as a matrix of its own; a beat is a row in modes without tiles."""
+    row_beats = job.row_beats if job.mode.in_tiles else 1
+    return MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
 
 
-def _row_scales(job: Job, device: torch.device) -> Tensor:
-    """The scale of each row of the padded matrix, float32 (rows, 1)."""
-    rows = torch.arange(job.beats // job.row_beats)
-    return job.scales[rows // job.channel_rows, None].to(device)
-
-
-def _beat_scales(job: Job, device: torch.device) -> Tensor:
-    """The scale of each beat when beats travel row by row, float32 (beats, 1)."""
-    beats = torch.arange(job.beats)
-    return job.scales[beats // (job.row_beats * job.channel_rows), None].to(device)
+def _groups_of_rows(job: Job) -> Tensor:
+    """Number of the scale of each row of that matrix, int64 (rows,)."""
+    rows = torch.arange(job.beats // job.row_beats if job.mode.in_tiles else job.beats)
+    return rows // (job.channel_rows if job.mode.in_tiles else job.row_beats * job.channel_rows)

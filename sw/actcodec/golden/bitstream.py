@@ -6,11 +6,14 @@ import zlib
 from collections.abc import Sequence
 
 import torch
+from cdu_spec.affine import RECIPROCAL_EXPONENT_LIMIT
 from cdu_spec.bitstream import (
     CRC_BYTES,
+    OFFSET_BYTES,
     RECIPROCAL_BYTES,
     BitstreamError,
     Header,
+    Mode,
     pack_shifts,
     unpack_shifts,
 )
@@ -20,8 +23,8 @@ from torch import Tensor
 from actcodec.golden.checks import require
 
 
-def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor) -> bytes:
-    """One stream: header, shape, shift table, reciprocals, payload, CRC-32 of everything before it.
+def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor) -> bytes:
+    """One stream: header, shape, shift table, reciprocals, offsets, payload, CRC-32 of everything before it.
 
     Parameters
     ----------
@@ -33,17 +36,20 @@ def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payloa
         float32 (header.reciprocal_count,).
     payload
         uint8 (header.payload_bytes,).
+    offsets
+        int16 (header.offset_count,).
     """
     require("reciprocals", reciprocals, (torch.float32,), (header.reciprocal_count,))
     require("payload", payload, (torch.uint8,), (header.payload_bytes,))
+    require("offsets", offsets, (torch.int16,), (header.offset_count,))
     table = pack_shifts(shifts) if header.shift_table_bytes else b""
-    numbers = reciprocals.cpu().numpy().astype("<f4").tobytes()
+    numbers = reciprocals.cpu().numpy().astype("<f4").tobytes() + offsets.cpu().numpy().astype("<i2").tobytes()
     body = b"".join((header.pack(), table, numbers, payload.cpu().numpy().tobytes()))
     return body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
 
 
-def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor]:
-    """Header, shifts (payload order; empty without a table), reciprocals and payload of a stream, on the CPU.
+def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tensor]:
+    """Header, shifts (payload order; empty without a table), reciprocals, payload and offsets of a stream, on the CPU.
 
     Raises BitstreamError unless lengths, checksum and the range of every reciprocal are right. Whether the payload's
     blocks fit together is seen when it is decoded.
@@ -52,21 +58,25 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor]:
     body, crc = stream[:-CRC_BYTES], int.from_bytes(stream[-CRC_BYTES:], "little")
     if zlib.crc32(body) != crc:
         raise BitstreamError("corrupted stream: the checksum does not match")
-    end = header.payload_offset
-    begin = end - header.reciprocal_count * RECIPROCAL_BYTES
-    table = stream[begin - header.shift_table_bytes : begin]
+    offsets_at = header.payload_offset - header.offset_count * OFFSET_BYTES
+    reciprocals_at = offsets_at - header.reciprocal_count * RECIPROCAL_BYTES
+    table = stream[reciprocals_at - header.shift_table_bytes : reciprocals_at]
     shifts = unpack_shifts(table) if table else ()
-    # frombuffer on a bytearray: tensors must not alias immutable bytes.
-    writable = bytearray(stream[begin : end + header.payload_bytes])
-    split = end - begin
-    reciprocals = torch.frombuffer(writable, dtype=torch.float32, count=header.reciprocal_count) if split else torch.zeros(0)
-    payload = torch.frombuffer(writable, dtype=torch.uint8, offset=split)
-    check_reciprocals(reciprocals)
-    return header, shifts, reciprocals, payload
+    reciprocals = _numbers(stream[reciprocals_at:offsets_at], torch.float32)
+    offsets = _numbers(stream[offsets_at : header.payload_offset], torch.int16)
+    payload = _numbers(stream[header.payload_offset : -CRC_BYTES], torch.uint8)
+    check_reciprocals(reciprocals, header.mode)
+    return header, shifts, reciprocals, payload, offsets
 
 
-def check_reciprocals(reciprocals: Tensor) -> None:
-    """Raise BitstreamError for a reciprocal outside [2**-120, 2**120] (NaN included)."""
-    limit = 2.0**SCALE_EXPONENT_LIMIT
-    if not bool(((reciprocals >= 1 / limit) & (reciprocals <= limit)).all()):
+def _numbers(section: bytes, dtype: torch.dtype) -> Tensor:
+    """The numbers of a section; a copy, for tensors must not alias immutable bytes."""
+    return torch.frombuffer(bytearray(section), dtype=dtype) if section else torch.zeros(0, dtype=dtype)
+
+
+def check_reciprocals(reciprocals: Tensor, mode: Mode) -> None:
+    """Raise BitstreamError for a reciprocal outside [2**-120, 2**120] (affine modes: 2**111), NaN included."""
+    least = 2.0**-SCALE_EXPONENT_LIMIT
+    most = 2.0 ** (RECIPROCAL_EXPONENT_LIMIT if mode.is_affine else SCALE_EXPONENT_LIMIT)
+    if not bool(((reciprocals >= least) & (reciprocals <= most)).all()):
         raise BitstreamError("corrupted stream: a reciprocal is out of range")

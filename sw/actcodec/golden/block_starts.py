@@ -1,8 +1,8 @@
-"""Where each block of a ZVC payload begins.
+"""Where each block of a payload with masks begins.
 
-A block's length stands in its mask, so the starts form a chain: block at p, next block at ``p + 8 + popcount(p .. p+7)``.
-Following it one block at a time would be a loop over blocks. Here the payload is cut into segments of equal length, and
-every byte position is treated as if a block began there:
+A block's length stands in its mask, so the starts form a chain: block at p, next block at ``p + 8 + popcount(p .. p+7)``, or
+earlier where several codes share a byte. Following it one block at a time would be a loop over blocks. Here the payload is cut
+into segments of equal length, and every byte position is treated as if a block began there:
 
 1. from the right to the left of all segments at once, eight positions per step (a block has at least eight bytes): where
    the chain from this position enters the next segment;
@@ -19,7 +19,7 @@ from math import isqrt
 
 import torch
 from cdu_spec.bitstream import MASK_BYTES, BitstreamError
-from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
 from torch import Tensor
 
 from actcodec.golden.bits import popcount_
@@ -30,33 +30,37 @@ _ENTRIES = MASK_BYTES + BLOCK_VALUES
 _SEGMENT_BYTES = 512
 
 
-def block_starts(payload: Tensor, count: int) -> Tensor:
+def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:
     """Offsets of the ``count`` blocks of ``payload`` (uint8, one axis), int64 (count,).
+
+    ``bits`` per value that is not zero: the n of a mask byte take ``ceil(n * bits / 8)`` bytes.
 
     Raises BitstreamError when the chain does not end, after ``count`` blocks, exactly at the end of the payload.
     """
     size = payload.numel()
     if not MASK_BYTES * count <= size <= _ENTRIES * count:
-        raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} ZVC blocks")
+        raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} blocks with masks")
     if count == 0:
         return torch.zeros(0, dtype=torch.int64, device=payload.device)
     length = min(max(-(-size // MASK_BYTES) * MASK_BYTES, _ENTRIES), _SEGMENT_BYTES)
-    lengths = _lengths(payload, length)
+    lengths = _lengths(payload, length, bits)
     exits = _exits(lengths)
     entries = _entries(exits)
     starts, end = _walk(lengths, entries, size)
     if starts.numel() != count or end != size:
-        raise BitstreamError("corrupted stream: the ZVC blocks do not end where the payload ends")
+        raise BitstreamError("corrupted stream: the blocks do not end where the payload ends")
     return starts
 
 
-def _lengths(payload: Tensor, length: int) -> Tensor:
+def _lengths(payload: Tensor, length: int, bits: int) -> Tensor:
     """Length that a block at each position would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
     size = payload.numel()
     segments = -(-size // length)
     counts = torch.zeros(segments * length + MASK_BYTES, dtype=torch.uint8, device=payload.device)
     counts[:size] = payload
     popcount_(counts)
+    if bits < VALUE_BITS:
+        counts.mul_(bits).add_(VALUE_BITS - 1).floor_divide_(VALUE_BITS)
     pairs = counts[:-2] + counts[1:-1]
     fours = pairs[:-2] + pairs[2:]
     eights = fours[:-4] + fours[4:]

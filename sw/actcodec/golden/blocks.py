@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import MatrixView
+from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
 from torch import Tensor
 
 
 def by_channel(values: Tensor, view: MatrixView) -> Tensor:
     """A tensor as (outer, channels, inner), one scale per index of axis 1."""
+    if view.channels == 1:
+        return values.reshape(1, 1, -1)
     return values.reshape(-1, view.channels, view.channel_rows * view.columns)
 
 
 def padded(values: Tensor, view: MatrixView) -> Tensor:
-    """A tensor as the matrix with its padding of zeros, (padded rows, 8 * row beats), same dtype.
+    """A tensor as the matrix with its padding, (padded rows, 8 * row beats), same dtype.
 
-    The padding of a linear sequence to whole blocks is not part of a row, so it is not here (see :func:`linear_blocks`).
+    The padding is zeros, but where it would widen the range of a block: division repeats the last value of each row and then
+    the last row, actnn the last value of the tensor. The padding of a linear sequence to whole blocks is not part of a row, so
+    it is not here (see :func:`linear_blocks`).
     """
     width = view.row_beats * LANES
-    flat = values.reshape(view.rows, view.columns)
-    if (view.padded_rows, width) == (view.rows, view.columns):
-        return flat
+    if values.numel() == view.padded_rows * width:
+        return values.reshape(view.padded_rows, width)
+    if view.mode is Mode.ACTNN:
+        flat = values.reshape(-1)
+        full = flat.new_empty(view.padded_rows * width)
+        full[: flat.numel()] = flat
+        full[flat.numel() :] = flat[-1]
+        return full.view(view.padded_rows, width)
+    matrix = values.reshape(view.rows, view.columns)
     out = values.new_zeros(view.padded_rows, width)
-    out[: view.rows, : view.columns] = flat
+    out[: view.rows, : view.columns] = matrix
+    if view.mode is Mode.DIVISION:
+        out[: view.rows, view.columns :] = matrix[:, -1:]
+        out[view.rows :] = out[view.rows - 1]
     return out
 
 
-def unpadded(matrix: Tensor, view: MatrixView) -> Tensor:
-    """The matrix without its padding, (rows, columns); the inverse of :func:`padded`."""
-    return matrix[: view.rows, : view.columns]
+def unpadded(matrix: Tensor, view: MatrixView, count: int) -> Tensor:
+    """The ``count`` values of a tensor without the padding, in order; the inverse of :func:`padded`."""
+    return matrix[: view.rows, : view.columns].reshape(-1)[:count]
 
 
 def tiles(matrix: Tensor) -> Tensor:
@@ -69,9 +82,9 @@ def to_payload_order(blocks: Tensor) -> Tensor:
 def to_beats(matrix: Tensor, view: MatrixView) -> Tensor:
     """A padded matrix as beats (view.beats, 8) in the order in which the hardware is fed.
 
-    jpeg-act: strip by strip (8 rows), in it tile by tile (32 columns; the last tile may be narrower), in a tile row by row.
-    Other modes: row by row, zero beats after the end up to a whole block where the mode has blocks. The result shares memory
-    with the matrix where nothing has to move.
+    Modes in tiles: strip by strip (8 rows), in it tile by tile (32 columns; the last tile may be narrower), in a tile row by
+    row. Other modes: row by row, zero beats after the end up to a whole block where the mode has masks. The result shares
+    memory with the matrix where nothing has to move.
     """
     if _in_order(view):
         if matrix.numel() == view.beats * LANES:

@@ -1,4 +1,4 @@
-"""SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR), and its inverse.
+"""SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR) or 16, and its inverse.
 
 A channel's multiplier is ``k = 128 * S / max|x|``, rounded to ``scale_bits`` significand bits; ``q`` is the exact product
 ``x * k`` rounded half to even and saturated. Decoding multiplies by ``r = float32(1 / k)``, which travels in the stream.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf, isfinite
 
 import torch
+from cdu_spec.affine import BASE_BITS
 from cdu_spec.errors import UserError
 from cdu_spec.sfpr import SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
@@ -20,6 +21,7 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 NONFINITE_POLICIES = ("raise", "saturate")
 #: Values handled at a time: the working set stays in a core's second-level cache.
 CHUNK_VALUES = 1 << 16
+_WIDE_MIN, _WIDE_MAX = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 
 
 class NonFiniteError(UserError, ValueError):
@@ -104,9 +106,33 @@ def sfpr(values: Tensor, k: Tensor) -> Tensor:
     """
     require("values", values, FLOATS)
     require("k", k, (torch.float32,))
-    # A product of two 24-bit significands fits the 53 bits of a double.
-    product = values.to(torch.float64).mul_(k.to(torch.float64)).nan_to_num_(0.0, inf, -inf)
-    return product.round_().clamp_(VALUE_MIN, VALUE_MAX).to(torch.int8)
+    return _product(values, k).round_().clamp_(VALUE_MIN, VALUE_MAX).to(torch.int8)
+
+
+def sfpr16(values: Tensor, k: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """Quantise for the affine modes: int16 ``sat16(round_half_even(values * k))`` of the exact product.
+
+    Parameters
+    ----------
+    values, k
+        As for :func:`sfpr`.
+    offsets
+        Mode blpa: int16, broadcastable to ``values``; the result is ``sat16(floor(values * k) - offsets)``.
+    """
+    require("values", values, FLOATS)
+    require("k", k, (torch.float32,))
+    product = _product(values, k)
+    if offsets is None:
+        product.round_()
+    else:
+        require("offsets", offsets, (torch.int16,))
+        product.floor_().sub_(offsets)
+    return product.clamp_(_WIDE_MIN, _WIDE_MAX).to(torch.int16)
+
+
+def _product(values: Tensor, k: Tensor) -> Tensor:
+    """``values * k`` in float64, exact: a product of two 24-bit significands fits 53 bits. NaN becomes 0."""
+    return values.to(torch.float64).mul_(k.to(torch.float64)).nan_to_num_(0.0, inf, -inf)
 
 
 def inverse_sfpr(q: Tensor, r: Tensor) -> Tensor:
@@ -115,10 +141,10 @@ def inverse_sfpr(q: Tensor, r: Tensor) -> Tensor:
     Parameters
     ----------
     q
-        int8, any shape.
+        int8, or int32 of at most 24 bits and sign, any shape.
     r
         float32 reciprocals in [2**-120, 2**120], broadcastable to ``q``.
     """
-    require("q", q, (torch.int8,))
+    require("q", q, (torch.int8, torch.int32))
     require("r", r, (torch.float32,))
     return q.to(torch.float32).mul_(r)

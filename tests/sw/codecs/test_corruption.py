@@ -106,7 +106,7 @@ def test_reciprocals_out_of_range(reciprocal):
     [
         (0, 0, "magic"),
         (4, 2, "version 2"),
-        (5, 9, "mode 9"),
+        (5, 11, "mode 11"),
         (6, 3, "number format 3"),
         (7, 0, "rank 0"),
         (7, 9, "rank 9"),

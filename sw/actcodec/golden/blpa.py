@@ -1,0 +1,21 @@
+"""Mode blpa on integers: a fixed step per job, always rounded down, so that the sign of a value is kept (BLPA)."""
+
+from __future__ import annotations
+
+from cdu_spec.affine import AffineSettings
+from torch import Tensor
+
+from actcodec.golden import autoquant
+
+
+def encode(beats: Tensor, settings: AffineSettings) -> Tensor:
+    """int16 (beats, 8), offsets subtracted, to the payload, uint8 (beats * bits,)."""
+    return autoquant.encode(beats, settings, down=True)
+
+
+def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
+    """The beats of a payload in the middle of their steps, int32 (beats, 8) in -32768..32767, offsets not yet added.
+
+    Raises BitstreamError for a payload of another length.
+    """
+    return autoquant.decode(payload, beats, settings).add_((1 << settings.step_log2) >> 1)

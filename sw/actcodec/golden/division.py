@@ -1,0 +1,55 @@
+"""Mode division on integers: 8x8 blocks with their mean (the low-frequency part) or least value, and codes of the rest.
+
+Blocks are (B, 64) in row-major order, as :func:`actcodec.golden.blocks.tiles` gives them; a row of a block is a beat.
+"""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import BitstreamError, Mode, head_bytes
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from torch import Tensor
+
+from actcodec.golden.affine import Ranges, dequantize, quantize
+from actcodec.golden.block_statistics import block_mean, least_and_greatest
+from actcodec.golden.checks import require
+from actcodec.golden.codes import pack_codes, unpack_codes
+from actcodec.golden.heads import pack_low, pack_ranges, unpack_low, unpack_ranges
+
+
+def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
+    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),)."""
+    require("blocks", blocks, (torch.int16,), (BLOCK_VALUES,))
+    if settings.block_range:
+        ranges = Ranges.found(*least_and_greatest(blocks), settings.bits)
+        heads = pack_ranges(ranges)
+    else:
+        mean = block_mean(blocks)
+        ranges = _around(mean, settings)
+        heads = pack_low(mean)
+    codes = quantize(blocks.reshape(-1, LANES), ranges.per_row(BLOCK_SIDE), settings)
+    bodies = pack_codes(codes, settings.bits).view(len(blocks), -1)
+    return torch.cat((heads, bodies), 1).view(-1)
+
+
+def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
+    """The ``count`` blocks of a payload, int32 (count, 64) in -65536..65535.
+
+    Raises BitstreamError for a payload of another length and for impossible steps.
+    """
+    require("payload", payload, (torch.uint8,))
+    head = head_bytes(Mode.DIVISION, settings)
+    size = head + BLOCK_SIDE * settings.bits
+    if payload.numel() != count * size:
+        raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {count} blocks of {size}")
+    table = payload.view(count, size)
+    bits = settings.bits
+    ranges = unpack_ranges(table, bits) if settings.block_range else _around(unpack_low(table), settings)
+    codes = unpack_codes(table[:, head:].reshape(-1, bits), bits)
+    return dequantize(codes, ranges.per_row(BLOCK_SIDE)).view(count, BLOCK_VALUES)
+
+
+def _around(mean: Tensor, settings: AffineSettings) -> Ranges:
+    """Ranges of a fixed step with the means in their middle."""
+    return Ranges.fixed(mean - (settings.levels << settings.step_log2 >> 1), settings.step_log2)

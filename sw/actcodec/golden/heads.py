@@ -1,0 +1,33 @@
+"""The bytes in front of a block's codes: its mean or least value (int16), then mantissa and exponent of a found step."""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.bitstream import LOW_BYTES, STEP_BYTES
+from torch import Tensor
+
+from actcodec.golden.affine import Ranges
+
+
+def pack_low(low: Tensor) -> Tensor:
+    """Means or least values, int32 (G,), to uint8 (G, 2)."""
+    return low.to(torch.int16).view(torch.uint8).view(-1, LOW_BYTES)
+
+
+def unpack_low(heads: Tensor) -> Tensor:
+    """What stands at the begin of each head, uint8 (G, n) to int32 (G,)."""
+    return heads[:, :LOW_BYTES].contiguous().view(torch.int16)[:, 0].to(torch.int32)
+
+
+def pack_ranges(ranges: Ranges) -> Tensor:
+    """Found ranges (G,) to uint8 (G, 4)."""
+    step = torch.stack((ranges.mantissa, ranges.exponent), 1).to(torch.uint8)
+    return torch.cat((pack_low(ranges.low), step), 1)
+
+
+def unpack_ranges(heads: Tensor, bits: int) -> Ranges:
+    """The inverse of :func:`pack_ranges`, of uint8 (G, 4 or more); BitstreamError for what cannot be a range."""
+    step = heads[:, LOW_BYTES : LOW_BYTES + STEP_BYTES].to(torch.int32)
+    ranges = Ranges(unpack_low(heads), step[:, 0], step[:, 1])
+    ranges.check(bits)
+    return ranges

@@ -1,0 +1,66 @@
+"""Random numbers of the stochastic rounding (:mod:`cdu_spec.randomness`): 16 bits per value from seed and position."""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.geometry import LANES
+from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SECOND_ROTATION, STATE_WORDS, WORD_BITS
+from torch import Tensor
+
+_MASK = (1 << WORD_BITS) - 1
+
+
+def random_bits(seed: int, first: int, beats: int, device: torch.device | str = "cpu") -> Tensor:
+    """Random numbers of consecutive beats.
+
+    Parameters
+    ----------
+    seed
+        0 to 2**32 - 1.
+    first
+        Number of the first beat in the order of the payload, ``8 * block + row``; counted modulo 2**32.
+    beats
+        How many beats.
+    device
+        Of the result.
+
+    Returns
+    -------
+    int32 (beats, 8), each 0..65535.
+    """
+    counter = torch.arange(first, first + beats, dtype=torch.int64, device=device)
+    # Conversion to 16 bits keeps the low ones.
+    words = [counter.to(torch.int16), (counter >> WORD_BITS).to(torch.int16)]
+    words += [counter.new_full((), half).to(torch.int16).expand(beats) for half in (seed & _MASK, seed >> WORD_BITS & _MASK)]
+    for constant in ROUND_CONSTANTS:
+        words = substitute([words[0] ^ constant, *words[1:]])
+        words = [_rotated(word, places) for word, places in zip(words, ROTATIONS, strict=True)]
+    second = [_rotated(words[i], SECOND_ROTATION) ^ words[(i + 1) % STATE_WORDS] for i in range(STATE_WORDS)]
+    out = torch.empty(beats, LANES, dtype=torch.int32, device=device)
+    for lane, word in enumerate((*words, *second)):
+        out[:, lane] = word
+    return out.bitwise_and_(_MASK)
+
+
+def substitute(words: list[Tensor]) -> list[Tensor]:
+    """``SBOX`` on every bit column of four words of integers, bit i of the nibble in word i.
+
+    In the sequence of 12 operations that the authors of RECTANGLE give for it.
+    """
+    a0, a1, a2, a3 = words
+    not1 = ~a1
+    mixed = a2 ^ a3
+    b0 = (a0 & not1) ^ mixed
+    t6 = a0 ^ (a3 | not1)
+    b1 = a2 ^ t6
+    t8 = a1 ^ a2
+    b3 = t8 ^ (mixed & t6)
+    b2 = t6 ^ (b0 | t8)
+    return [b0, b1, b2, b3]
+
+
+def _rotated(word: Tensor, places: int) -> Tensor:
+    """int16 words rotated left."""
+    if places == 0:
+        return word
+    return (word << places) | ((word >> (WORD_BITS - places)) & ((1 << places) - 1))
