@@ -53,8 +53,8 @@ class AffineDequantizer(wiring.Component):
     i
         Stream of :class:`CodedBeat`.
     o
-        Stream of :class:`~cdu.inverse_sfpr.ScaledBeat`. Exact for every range that an encoder can write; of any other one the
-        lowest 17 bits are.
+        Stream of :class:`~cdu.inverse_sfpr.ScaledBeat`. Exact for every range that may stand in a stream; of results of other
+        ones as many bits as there are.
 
     Latency 2 cycles, one transfer per cycle.
     """

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import MASK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
@@ -16,7 +16,7 @@ from cdu.barrel import rotate_right, wrapped
 from cdu.brc import decode_row
 from cdu.code_lengths import code_bytes
 from cdu.code_packing import unpack_codes
-from cdu.modes import MEAN_BYTES, RANGE_BYTES, has_ranges, is_one_of, longest_block
+from cdu.modes import RANGE_BYTES, has_ranges, is_one_of, longest_block
 from cdu.streams import registered
 from cdu.words import BlockRow, BlockTag, Slice
 from cdu.zvc import expand, popcount
@@ -124,7 +124,7 @@ class BlockDecoder(wiring.Component):
         begin: Value = Mux(is_one_of(tag["mode"], self.zvc_modes), MASK_BYTES, 0)
         if self.ranged:
             channel = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
-            begin = Mux(tag["heads"], Mux(channel, MEAN_BYTES, RANGE_BYTES), begin)
+            begin = Mux(tag["heads"], Mux(channel, LOW_BYTES, RANGE_BYTES), begin)
         return begin
 
     def _row(self, m: Module, tag: Any, mask: Value, following: Value) -> tuple[Value, Value]:

@@ -33,8 +33,8 @@ class DecompressLane(wiring.Component):
     i
         Stream of :class:`~cdu.words.Slice`.
     o
-        Stream of :class:`~cdu.words.BlockRow`, blocks in the order in which they came, with ranges where a mode that has them is
-        built in.
+        Stream of :class:`~cdu.words.BlockRow`, blocks in the order in which they came, with ranges where a mode that has them
+        is built in.
     to_transform, from_transform
         Streams of columns of 8 coefficients and of rows of 8 samples: to and from an :class:`~cdu.idct.Idct` (only with
         jpeg-act).

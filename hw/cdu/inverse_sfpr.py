@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.affine import BASE_BITS
+from cdu_spec.affine import DECODED_BITS
 from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -15,8 +15,8 @@ from cdu.streams import float_beat, lanes, pipeline, registered
 
 
 def integer_bits(config: CduConfig) -> int:
-    """Bits of the integers that become values: 8, or what an affine mode makes of its codes, which is below 2**16."""
-    return BASE_BITS + 1 if config.has_affine else VALUE_BITS
+    """Bits of the integers that become values: 8, or as many as a decoded code may have."""
+    return DECODED_BITS if config.has_affine else VALUE_BITS
 
 
 class ScaledBeat(data.StructLayout):
@@ -32,13 +32,13 @@ class InverseSfpr(wiring.Component):
     Parameters
     ----------
     config
-        ``value_format`` of the outputs; ``modes``: with affine ones integers have 17 bits, else 8.
+        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider.
 
     Ports
     -----
     i
-        Stream of :class:`ScaledBeat`. The reciprocal is positive and between 2**-120 and 2**120 (2**110 where integers have
-        17 bits), so that no float32 result is subnormal or infinite. No integer of 17 bits is -2**16.
+        Stream of :class:`ScaledBeat`. The reciprocal is positive and between 2**-120 and 2**120 (2**110 in affine modes), so
+        that no float32 result is subnormal or infinite. A wide integer is not the least one of its width.
     o
         Stream of 8 values as bit patterns.
 
@@ -52,7 +52,7 @@ class InverseSfpr(wiring.Component):
         self.dtype = config.dtype
         self.wide = config.has_affine
         #: Bits of a magnitude.
-        self.bits = BASE_BITS if self.wide else VALUE_BITS
+        self.bits = DECODED_BITS - 1 if self.wide else VALUE_BITS
         self.latency = 4 if self.wide else 3
         super().__init__(
             {

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import MAX_BLOCK_BYTES, Mode
+from cdu_spec.affine import BASE_BITS, CODE_BITS
+from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.registers import Channel
 
+from cdu.modes import RANGE_BYTES, is_one_of
 from cdu.streams import BEATS_BITS
+from cdu.words import Quantizer
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64
@@ -36,7 +41,7 @@ class JobCheck(wiring.Component):
     -----
     begin
         High for a cycle: check.
-    mode, beats, row_beats, channel_rows
+    mode, beats, row_beats, channel_rows, quantizer
         The job, in the terms of :class:`cdu.words.Job`.
     payload_bytes
         Length of the payload, 0 when it is not known; only when decompressing.
@@ -45,13 +50,14 @@ class JobCheck(wiring.Component):
     done
         High for a cycle, in which the following hold.
     bad_job
-        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with ZVC) or strips of 8 matrix
-        rows (jpeg-act).
+        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8 matrix
+        rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together, or
+        step_log2 is 0 in division with the channel's range.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
-    ``done`` comes 3 cycles after ``begin``, in mode jpeg-act 30 cycles after it: a serial division finds whether the strips are
-    whole.
+    ``done`` comes 3 cycles after ``begin``, in modes with tiles 30 cycles after it: a serial division finds whether the strips
+    are whole.
     """
 
     begin: Signal
@@ -59,6 +65,7 @@ class JobCheck(wiring.Component):
     beats: Signal
     row_beats: Signal
     channel_rows: Signal
+    quantizer: Any
     payload_bytes: Signal
     running: Signal
     done: Signal
@@ -73,6 +80,7 @@ class JobCheck(wiring.Component):
             "beats": In(BEATS_BITS),
             "row_beats": In(BEATS_BITS),
             "channel_rows": In(BEATS_BITS),
+            "quantizer": In(Quantizer()),
             "running": Out(1),
             "done": Out(1),
             "bad_job": Out(1),
@@ -88,7 +96,7 @@ class JobCheck(wiring.Component):
         built = sum(1 << mode for mode in self.config.built_modes)
         zvc = sum(1 << mode for mode in Mode if mode.has_zvc)
         tiled = Signal()
-        m.d.comb += tiled.eq(self.mode == Mode.JPEG_ACT)
+        m.d.comb += tiled.eq(is_one_of(self.mode, [mode for mode in self.config.built_modes if mode.in_tiles]))
 
         left = Signal(range(_LONG + 1))
         m.d.comb += [self.running.eq(left != 0), self.done.eq(left == 1)]
@@ -104,7 +112,8 @@ class JobCheck(wiring.Component):
             partial.eq(_bit(zvc, mode) & block_bits.any()),
         ]
         remainder = self._remainder(m, blocks)
-        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()))
+        unfit = self._unfit(m) if self.config.has_affine else Const(0)
+        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit)
 
         if self.channel is Channel.DECOMPRESS:
             self._check_length(m)
@@ -112,24 +121,62 @@ class JobCheck(wiring.Component):
 
     def _check_length(self, m: Module) -> None:
         """``bad_length``, two cycles after the inputs."""
-        # A block of b rows has b mask bytes and at most 8 * b others
         most = Signal(range(MAX_BLOCK_BYTES * (1 << _BLOCK_COUNT_BITS)))
-        m.d.sync += most.eq((self.beats << _BLOCK_SHIFT) + self.beats)
+        m.d.sync += most.eq(self._rows() + self._besides())
         possible, known = Signal(), Signal()
         row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
+        exactly = [mode for mode in _affine(self.config) if not mode.has_zvc]
         with m.Switch(self.mode):
             for exact, size in row_bytes.items():
                 with m.Case(exact):
                     m.d.sync += possible.eq(self.payload_bytes == Cat(Const(0, (size - 1).bit_length()), self.beats))
+            if exactly:
+                with m.Case(*exactly):
+                    m.d.sync += possible.eq(self.payload_bytes == most)
             with m.Default():
                 m.d.sync += possible.eq((self.payload_bytes >= self.beats) & (self.payload_bytes <= most))
         m.d.sync += known.eq(self.payload_bytes.any())
         m.d.comb += self.bad_length.eq(known & ~possible)
 
+    def _rows(self) -> Value:
+        """Most bytes of the values of all rows; a value has a byte, in affine modes as many bits as a code."""
+        rows = self.beats << (LANES - 1).bit_length()
+        if not self.config.has_affine:
+            return rows
+        return Mux(is_one_of(self.mode, _affine(self.config)), self.beats << self.quantizer["bits_log2"], rows)
+
+    def _besides(self) -> Value:
+        """Bytes of all masks, which have a bit per value, or of all ranges."""
+        masks = self.beats
+        if not self.config.has_affine:
+            return masks
+        blocks, division = self.beats[_BLOCK_SHIFT:], self.mode == Mode.DIVISION
+        heads = Mux(self.quantizer["block_range"], blocks * RANGE_BYTES, blocks * LOW_BYTES)
+        # One range for 4 blocks
+        groups = blocks[(TILE_BLOCKS - 1).bit_length() :] * RANGE_BYTES
+        unmasked = is_one_of(self.mode, (Mode.BLPA, Mode.AUTOQUANT))
+        return Mux(division, heads, Mux(self.mode == Mode.ACTNN, groups, Mux(unmasked, 0, masks)))
+
+    def _unfit(self, m: Module) -> Signal:
+        """Whether an affine mode cannot be done with the quantiser or the rows that it is given, a cycle after the inputs."""
+        step, bits_log2 = self.quantizer["step_log2"], self.quantizer["bits_log2"]
+        beyond, unfit = Signal(), Signal()
+        with m.Switch(bits_log2):
+            for number, bits in enumerate(CODE_BITS):
+                with m.Case(number):
+                    m.d.comb += beyond.eq(step > BASE_BITS - bits)
+        halved = (self.mode == Mode.DIVISION) & ~self.quantizer["block_range"]
+        m.d.sync += unfit.eq(
+            (is_one_of(self.mode, _affine(self.config)) & beyond)
+            | (halved & (step == 0))
+            | ((self.mode == Mode.ACTNN) & (self.row_beats != TILE_BLOCKS))
+        )
+        return unfit
+
     def _remainder(self, m: Module, dividend: Value) -> Signal:
-        """``dividend`` modulo ``row_beats`` at ``done`` in mode jpeg-act; restoring division, one bit per cycle."""
+        """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""
         remainder = Signal(_BLOCK_COUNT_BITS)
-        if Mode.JPEG_ACT not in self.config.built_modes:
+        if not self.config.has_tiles:
             return remainder
         rest = Signal(_BLOCK_COUNT_BITS)
         trial = Cat(rest[-1], remainder)
@@ -142,6 +189,11 @@ class JobCheck(wiring.Component):
             # What is left after a subtraction is below the divisor and no greater than the dividend so far
             m.d.sync += [rest.eq(rest << 1), remainder.eq(Mux(fits, difference, trial)[:_BLOCK_COUNT_BITS])]
         return remainder
+
+
+def _affine(config: CduConfig) -> list[Mode]:
+    """The affine modes that are built in."""
+    return [mode for mode in config.built_modes if mode.is_affine]
 
 
 def _bit(mask: int, number: Value) -> Value:

@@ -7,15 +7,13 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Const, Value
-from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, STEP_BYTES, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 
 #: Modes whose blocks, or some of them, begin with a range.
 RANGED_MODES = (Mode.DIVISION, Mode.ACTNN)
-#: Bytes of a range whose step is known, and of one with its step.
-MEAN_BYTES = BASE_BITS // 8
-RANGE_BYTES = MEAN_BYTES + 2
+#: Bytes of a range with its step.
+RANGE_BYTES = LOW_BYTES + STEP_BYTES
 
 _LENGTHS = {
     Mode.SFPR: BLOCK_VALUES,

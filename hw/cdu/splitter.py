@@ -9,13 +9,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 
 from cdu.barrel import shift_left, shift_right
 from cdu.code_lengths import code_bytes
-from cdu.modes import MEAN_BYTES, RANGE_BYTES, has_ranges, is_one_of
+from cdu.modes import RANGE_BYTES, has_ranges, is_one_of
 from cdu.streams import BEATS_BITS
 from cdu.turns import round_robin
 from cdu.words import Job, JobEvents, PackedWord, Quantizer, Slice
@@ -52,8 +52,8 @@ class Splitter(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank``, ``beats`` and ``quantizer`` are used. One is taken in the cycle in which the
-        last bytes of the one before are used up.
+        Stream of :class:`~cdu.words.Job`: ``mode``, ``bank``, ``beats`` and ``quantizer`` are used. One is taken in the cycle
+        in which the last bytes of the one before are used up.
     i
         Stream of :class:`~cdu.words.PackedWord` of any count. The first word of a job is the one after a ``last``. Words may
         come before their job.
@@ -226,7 +226,7 @@ class Splitter(wiring.Component):
             m.d.sync += number.eq(number + 1)
         heads, division = Signal(), mode == Mode.DIVISION
         m.d.comb += heads.eq(division | ((mode == Mode.ACTNN) & (number == 0)))
-        size = Mux(division & ~quantizer["block_range"], MEAN_BYTES, RANGE_BYTES)
+        size = Mux(division & ~quantizer["block_range"], LOW_BYTES, RANGE_BYTES)
         return heads, Mux(heads, size, 0)
 
     def _length(self, m: Module, mode: Value, quantizer: Any, head_bytes: Value, window: Value, rows: Value) -> Value:
