@@ -67,7 +67,9 @@ class Job:
                 f"{memoryview(self.scales).nbytes} bytes of scales do not fit this job: it has {groups} of {SCALE_BYTES} bytes"
             )
         if self.mode.is_affine != (self.settings is not None):
-            raise UserError(f"mode {self.mode.label} takes {'' if self.mode.is_affine else 'no '}settings of the affine quantiser")
+            raise UserError(
+                f"mode {self.mode.label} takes {'' if self.mode.is_affine else 'no '}settings of the affine quantiser"
+            )
         offsets = groups * OFFSET_BYTES if self.mode.has_offsets else 0
         if memoryview(self.offsets).nbytes != offsets:
             raise UserError(f"{memoryview(self.offsets).nbytes} bytes of offsets do not fit this job: it has {offsets}")

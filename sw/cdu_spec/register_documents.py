@@ -32,9 +32,9 @@ Verilog, and the driver (`cdu_driver`).
 
 Registers have 32 bits and are read and written whole, through the AXI4-Lite port `s_axil_*`. The address space has
 {4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in
-one direction only, or in units with certain modes. An access to an address without a register, a write to a read-only register, and a write that leaves out
-bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access. Bits outside the fields read 0; what is
-written to them is ignored.
+one direction only, or in units with certain modes. An access to an address without a register, a write to a read-only
+register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access.
+Bits outside the fields read 0; what is written to them is ignored.
 
 | access | meaning |
 |---|---|

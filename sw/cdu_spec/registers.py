@@ -158,7 +158,10 @@ ERROR_FLAGS = (
     ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
     ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
     ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values"),
-    ("bad_job", "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER impossible"),
+    (
+        "bad_job",
+        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER impossible",
+    ),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
     ("busy_write", "a write to a shift table was ignored: a job that has not ended uses it"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import astuple
+from struct import pack
 from typing import Any, TypeVar
 
 import cocotb
@@ -20,6 +21,7 @@ from cdu_verif import cover_points
 from cdu_verif.axi_device import AxiDevice
 from cdu_verif.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.bench import CLOCK_NS, Bench
+from cdu_verif.cases.sfpr import bit_patterns
 from cdu_verif.driver_jobs import driver_job, scale_bytes
 from cdu_verif.patterns import PATTERNS
 from cdu_verif.tensors import Exchange
@@ -119,6 +121,10 @@ class ArrayBench(Bench):
         await self.write("BEATS", channel, value=job.beats)
         await self.write("ROW_BEATS", channel, value=job.row_beats)
         await self.write("CHANNEL_ROWS", channel, value=job.channel_rows)
+        if job.settings:
+            await self.bus.write(registers.address("QUANTIZER", channel), registers.pack_quantizer(job.settings))
+            if channel is Channel.COMPRESS:
+                await self.write("SEED", channel, value=job.settings.seed)
         if channel is Channel.DECOMPRESS:
             await self.write("PAYLOAD_BYTES_LOW", channel, value=payload_bytes)
             await self.write("PAYLOAD_BYTES_HIGH", channel, value=0)
@@ -133,8 +139,16 @@ class ArrayBench(Bench):
         """Queue scales and data of a job at the ports; ``raw`` in place of the right data."""
         job = job_of(channel, item)
         if job.mode.has_scales:
-            self.scales[channel].send(scale_bytes(job))
+            self.scales[channel].send(self.scale_packet(job))
         self.i[channel].send(input_of(channel, item) if raw is None else raw)
+
+    def scale_packet(self, job: Job) -> bytes:
+        """The scales of a job as the scale port takes them."""
+        if not self.config.has_offsets:
+            return scale_bytes(job)
+        offsets = job.offsets if job.mode.has_offsets else job.scales.new_zeros(len(job.scales)).short()
+        pairs = zip(bit_patterns(job.scales).tolist(), offsets.tolist(), strict=True)
+        return b"".join(pack("<Ihxx", scale, offset) for scale, offset in pairs)
 
     async def run_job(self, channel: Channel, item: Exchange) -> None:
         """One good job from its table to its result, without the driver."""

@@ -14,11 +14,17 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         scales=scale_bytes(job) if job.mode.has_scales else b"",
         shifts=job.shifts,
         settings=job.settings,
-        offsets=job.offsets.numpy().astype("<i2").tobytes() if job.mode.has_offsets else b"",
+        offsets=offset_bytes(job),
     )
 
 
 def scale_bytes(job: Job) -> bytes:
     """The scales of a job, little-endian float32."""
     raw: bytes = job.scales.numpy().astype("<f4").tobytes()
+    return raw
+
+
+def offset_bytes(job: Job) -> bytes:
+    """The offsets of a job, little-endian int16; none in modes without them."""
+    raw: bytes = job.offsets.numpy().astype("<i2").tobytes() if job.mode.has_offsets else b""
     return raw

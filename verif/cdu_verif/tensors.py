@@ -13,10 +13,11 @@ from actcodec.golden import dct, zvc
 from actcodec.golden.blocks import by_channel, to_payload_order, untiled
 from actcodec.golden.sfpr import scales
 from cdu_spec import dqt
+from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, SEED_BITS, AffineSettings
 from cdu_spec.bitstream import Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
-from cdu_spec.sfpr import DEFAULT_S, VALUE_MAX, VALUE_MIN
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.sfpr import DEFAULT_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
 from cdu_verif.cases.case import generator
@@ -98,16 +99,42 @@ def of_tensor(
         k = r = torch.zeros(0)
     else:
         k, r = scales(by_channel(x, view), rng.choice((DEFAULT_S, 1.0, 4.0)), config.scale_bits)
-    precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.in_tiles else (0, 0)
-    shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.in_tiles else ()
-    rounding = config.rounding_mode if mode.in_tiles else None
+    precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.has_dct else (0, 0)
+    shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.has_dct else ()
+    rounding = config.rounding_mode if mode.has_dct else None
+    settings, offsets = None, torch.zeros(0, dtype=torch.int16)
+    if mode.is_affine:
+        settings = affine_settings(rng, mode)
+        k, r = _wide_scales(k)
+    if mode.has_offsets:
+        reach = rng.choice((100, 1 << (BASE_BITS - 1)))
+        offsets = torch.randint(-reach, reach, (view.channels,), generator=generator(rng)).to(torch.int16)
     beats = beats_in(x, view)
-    job = compression_job(view, form, k, shifts, *precision, rounding)
+    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets)
     golden = TorchBackend()
     payload = golden.compress(job, beats)
     header = Header(mode, form, shape, payload.numel(), *precision)
-    back = decompression_job(header, shifts, r)
+    if settings:
+        header = Header.of_settings(mode, form, shape, payload.numel(), settings)
+    back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
+
+
+def affine_settings(rng: Random, mode: Mode) -> AffineSettings:
+    """Any settings that a mode takes."""
+    bits = rng.choice(CODE_BITS)
+    block_range = mode is Mode.DIVISION and rng.random() < 0.5
+    found = mode is Mode.ACTNN or block_range
+    least = 1 if mode is Mode.DIVISION else 0
+    step = 0 if found else rng.randint(least, BASE_BITS - bits)
+    return AffineSettings(bits, step, rng.random() < 0.7, block_range, rng.getrandbits(SEED_BITS))
+
+
+def _wide_scales(k: Tensor) -> tuple[Tensor, Tensor]:
+    """Multipliers to int8 made ones to int16, and their reciprocals."""
+    least = 2.0**-RECIPROCAL_EXPONENT_LIMIT
+    wide = (k.to(torch.float64) * (1 << (BASE_BITS - VALUE_BITS))).clamp(least, 2.0**SCALE_EXPONENT_LIMIT)
+    return wide.to(torch.float32), (1 / wide).to(torch.float32)
 
 
 def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:

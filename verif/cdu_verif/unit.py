@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from actcodec.codecs.job import DTYPES, Job
 from cdu.manifest import pack
+from cdu_spec.affine import CODE_BITS, AffineSettings
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from torch import Tensor
 
@@ -27,6 +28,20 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
+        "quantizer": quantizer(job.settings),
+        "seed": job.settings.seed if job.settings else 0,
+    }
+
+
+def quantizer(settings: AffineSettings | None) -> dict[str, int]:
+    """Settings as a :class:`cdu.words.Quantizer`."""
+    if settings is None:
+        return dict.fromkeys(("bits_log2", "step_log2", "stochastic", "block_range"), 0)
+    return {
+        "bits_log2": CODE_BITS.index(settings.bits),
+        "step_log2": settings.step_log2,
+        "stochastic": int(settings.stochastic),
+        "block_range": int(settings.block_range),
     }
 
 
@@ -53,10 +68,14 @@ def counted_words(port: Mapping[str, Any], raw: bytes, unit_bytes: int = 1) -> l
     return words
 
 
-def scale_words(port: Mapping[str, Any], scales: Tensor) -> list[int]:
-    """Scales as the payloads of a stream of :class:`cdu.words.Scale`."""
-    patterns = bit_patterns(scales).tolist()
-    return [pack(dict(port), {"value": bits, "last": index == len(patterns) - 1}) for index, bits in enumerate(patterns)]
+def scale_words(port: Mapping[str, Any], job: Job) -> list[int]:
+    """The scales of a job, and its offsets if it has any, as the payloads of a stream of :class:`cdu.words.Scale`."""
+    patterns = bit_patterns(job.scales).tolist()
+    offsets = job.offsets.tolist() if job.mode.has_offsets else [0] * len(patterns)
+    return [
+        pack(dict(port), {"value": bits, "offset": offset, "last": index == len(patterns) - 1})
+        for index, (bits, offset) in enumerate(zip(patterns, offsets, strict=True))
+    ]
 
 
 class _Half:
@@ -74,7 +93,7 @@ class _Half:
 
     def _describe(self, job: Job) -> None:
         bank = 0
-        if job.mode.in_tiles:
+        if job.mode.has_dct:
             if job.shifts not in self._tables:
                 self._tables.append(job.shifts)
                 assert len(self._tables) <= BANKS, "jobs under way at the same time have at most two shift tables"
@@ -83,7 +102,7 @@ class _Half:
             bank = self._tables.index(job.shifts)
         self._job.send([pack(self.bench.ports["job__payload"], descriptor(job, bank))])
         if job.mode.has_scales:
-            self._scales.send(scale_words(self.bench.ports["scales__payload"], job.scales))
+            self._scales.send(scale_words(self.bench.ports["scales__payload"], job))
         self._jobs.append(job)
 
     async def _packets(self, patience: int, unit_bytes: int) -> list[bytes]:

@@ -93,7 +93,7 @@ def _transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange
     packed_port, value_port = ("o", "i") if compresses else ("i", "o")
     return {
         "job": [pack(dict(ports["job__payload"]), descriptor(job, bank))],
-        "scales": scale_words(ports["scales__payload"], job.scales) if job.mode.has_scales else [],
+        "scales": scale_words(ports["scales__payload"], job) if job.mode.has_scales else [],
         packed_port: counted_words(ports[f"{packed_port}__payload"], item.payload),
         value_port: counted_words(ports[f"{value_port}__payload"], float_bytes(values), beat_bytes),
     }

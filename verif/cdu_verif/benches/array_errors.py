@@ -13,7 +13,8 @@ from actcodec.codecs.torch_backend import TorchBackend
 from cdu_driver import Device, JobLostError
 from cdu_spec import registers
 from cdu_spec.bitstream import Mode
-from cdu_spec.ports import PORTS
+from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from cdu_verif import cover_points
 from cdu_verif.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.axi_ports import SLVERR, words_of
 from cdu_verif.bench import simulated_config
-from cdu_verif.driver_jobs import driver_job, scale_bytes
+from cdu_verif.driver_jobs import driver_job
 from cdu_verif.tensors import TABLES, Exchange, exchange
 from cdu_verif.unit import float_beats, float_bytes
 
@@ -122,7 +123,7 @@ async def bad_keep(dut: Any, direction: str) -> None:
         job = job_of(channel, item)
         await _prepare(bench, channel, job)
         if mode.has_scales:
-            bench.scales[channel].send(scale_bytes(job))
+            bench.scales[channel].send(bench.scale_packet(job))
         words = words_of(input_of(channel, item), bench.i[channel].size)
         place = bench.rng.randrange(len(words))
         data, keep = words[place]
@@ -146,9 +147,12 @@ async def wrong_scales(dut: Any, direction: str) -> None:
     for mode in _SCALED:
         item = exchange(bench.config, bench.rng, (2, 3, 8, 24), mode, "normal", TABLES[:1])
         job = job_of(channel, item)
-        count = len(job.scales)
-        kept = bench.rng.randint(1, count - 1)
-        for scales, flag in ((scale_bytes(job)[: 4 * kept], "scale_missing"), (scale_bytes(job) + bytes(12), "scale_surplus")):
+        count, packet, size = len(job.scales), bench.scale_packet(job), scale_port_bytes(bench.config.has_offsets)
+        kept = bench.rng.randint(1, max(count - 1, 1))
+        spoiled = {"scale_surplus": packet + bytes(3 * size)}
+        if count > 1:
+            spoiled["scale_missing"] = packet[: size * kept]
+        for flag, scales in spoiled.items():
             await _prepare(bench, channel, job)
             bench.scales[channel].send(scales)
             bench.i[channel].send(input_of(channel, item))
@@ -156,7 +160,10 @@ async def wrong_scales(dut: Any, direction: str) -> None:
             if flag == "scale_surplus":
                 bench.check(channel, item, result)
             else:
-                filled = replace(job, scales=torch.cat((job.scales[:kept], torch.ones(count - kept))))
+                offsets = (
+                    torch.cat((job.offsets[:kept], job.offsets.new_zeros(count - kept))) if mode.has_offsets else job.offsets
+                )
+                filled = replace(job, scales=torch.cat((job.scales[:kept], torch.ones(count - kept))), offsets=offsets)
                 _check_rescaled(channel, item, filled, result)
             await bench.idle(60)
             await _expect(bench, channel, flag)
@@ -230,7 +237,8 @@ async def impossible_jobs(dut: Any, direction: str) -> None:
 def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
     """Mode, beats, row_beats, channel_rows of jobs that there cannot be."""
     built = int(_MODES[0])
-    jobs = [(0, beats, beats, 1), (6, beats, beats, 1), (7, beats, beats, 1), (built, 0, 1, 1), (built, beats, 0, 1)]
+    unknown = [number for number in range(16) if number not in list(Mode)]
+    jobs = [*((number, beats, beats, 1) for number in unknown), (built, 0, 1, 1), (built, beats, 0, 1)]
     jobs += [(built, beats, beats, 0)]
     jobs += [(int(mode), beats, beats, 1) for mode in Mode if mode not in _MODES]
     if Mode.SFPR_ZVC in _MODES:
@@ -243,10 +251,14 @@ def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
 def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
     """Least and greatest length of a payload, by docs/bitstream.md."""
     job = item.decompression
+    bits = job.settings.bits if job.settings else VALUE_BITS
     if job.mode.has_zvc:
-        return job.beats, 9 * job.beats
-    size = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[job.mode] * job.beats
-    return size, size
+        return job.beats, (1 + bits) * job.beats
+    if job.settings:
+        least = len(item.payload)
+    else:
+        least = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[job.mode] * job.beats
+    return least, least
 
 
 @cocotb.test
@@ -345,7 +357,7 @@ async def watchdog(dut: Any, direction: str) -> None:
         if missing == "sink":
             bench.o[channel].stall(repeat(False))
         if missing != "scales" and job.mode.has_scales:
-            bench.scales[channel].send(scale_bytes(job))
+            bench.scales[channel].send(bench.scale_packet(job))
         if missing in ("scales", "sink"):
             bench.i[channel].send(input_of(channel, item))
         elif missing == "rest":

@@ -16,7 +16,6 @@ from cdu_spec.registers import Channel
 from cdu_verif.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.bench import simulated_config
 from cdu_verif.cases.case import generator
-from cdu_verif.driver_jobs import scale_bytes
 from cdu_verif.rates import least_cycles, rows_per_cycle
 from cdu_verif.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
@@ -38,7 +37,7 @@ def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
     shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * _BLOCKS_PER_CDU * bench.config.cdus)
     if not mode.has_zvc:
         return [("any", exchange(bench.config, bench.rng, shape, mode, "normal"))]
-    if mode.in_tiles:
+    if mode.has_dct:
         items = [("no coefficient is zero", incompressible(bench.config, bench.rng, shape))]
         return items + [
             (kind, exchange(bench.config, bench.rng, shape, mode, kind, TABLES[:1])) for kind in ("normal", "smooth", "zeros")
@@ -72,7 +71,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
     await bench.run_job(channel, item)
     i, o = (bench.watches.of[port].transfers for port in (PORTS[channel].input, PORTS[channel].output))
     cycles = max(i[-1] - i[0], o[-1] - o[0]) + 1
-    ideal = least_cycles(config, job.mode, job.beats, item.payload)
+    ideal = least_cycles(config, job, item.payload)
     counters = {name: await bench.number(name, channel) for name in ("CYCLES", "VALUES", "BYTES")}
     stalls = {name: await bench.number(name, channel) for name in ("INPUT_STALL", "INPUT_IDLE", "OUTPUT_STALL")}
     assert counters["VALUES"] == job.beats * LANES, f"VALUES is {counters['VALUES']} after {job.beats * LANES} values"
@@ -144,7 +143,7 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
     values.clear()
     for item, job in zip(items, jobs, strict=True):
         if job.mode.has_scales:
-            bench.scales[channel].send(scale_bytes(job))
+            bench.scales[channel].send(bench.scale_packet(job))
         bench.i[channel].send(input_of(channel, item))
     while started < len(jobs):
         while not (await bench.read("STATUS", channel))["queue_space"]:

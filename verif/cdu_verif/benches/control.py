@@ -12,7 +12,7 @@ from typing import Any
 import cocotb
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
 from cdu_spec.registers import (
     BLOCK_BYTES,
     CHANNEL,
@@ -32,6 +32,8 @@ from cdu_spec.registers import (
 from cdu_verif.bench import simulated_config
 from cdu_verif.control_bench import ControlBench, DataPath
 from cdu_verif.patterns import PATTERNS, always, coin
+from cdu_verif.tensors import affine_settings
+from cdu_verif.unit import quantizer
 
 _BUS_PATTERNS = ["full_rate", "coins", "stalls"]
 _OKAY, _SLVERR = 0, 2
@@ -169,16 +171,19 @@ async def _write_all(bench: ControlBench, place: int, values: list[int]) -> None
         assert await bench.raw_write(place, value) == _OKAY
 
 
-def _job(bench: ControlBench, mode: Mode | None = None) -> dict[str, int]:
+def _job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
     """The registers of a random good job."""
     rng = bench.rng
     mode = mode or rng.choice(bench.config.built_modes)
     shape = (rng.randint(1, 3), rng.randint(1, 7), rng.randint(1, 40), rng.choice([1, 7, 8, 9, 33, 250, 100_003]))
     view = MatrixView.of(shape, mode)
-    least, most = view.payload_bounds(bench.config.dtype)
+    settings = affine_settings(rng, mode) if mode.is_affine else None
+    least, most = view.payload_bounds(bench.config.dtype, settings)
     return {
         "mode": int(mode),
-        "bank": rng.randint(0, 1) if mode.in_tiles else 0,
+        "bank": rng.randint(0, 1) if mode.has_dct else 0,
+        "quantizer": quantizer(settings),
+        "seed": settings.seed if settings else 0,
         "beats": view.beats,
         "row_beats": view.row_beats,
         "channel_rows": view.channel_rows,
@@ -200,11 +205,18 @@ def _aborted(path: DataPath) -> Callable[[], bool]:
     return lambda: bool(path.abort_cycles)
 
 
-async def _start(bench: ControlBench, channel: Channel, job: dict[str, int]) -> set[str]:
+async def _start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
     """Program and start a job; the errors that this set."""
     await bench.write("MODE", channel, mode=job["mode"], bank=job["bank"])
     for name in ("beats", "row_beats", "channel_rows"):
         await bench.write(name.upper(), channel, value=job[name])
+    if bench.config.has_affine:
+        fields = dict(job["quantizer"])
+        await bench.write("QUANTIZER", channel, range=fields.pop("block_range"), **fields)
+        if channel is Channel.COMPRESS:
+            await bench.write("SEED", channel, value=job["seed"])
+        else:
+            job["seed"] = 0
     if channel is Channel.DECOMPRESS:
         await bench.write("PAYLOAD_BYTES_LOW", channel, value=job["payload"] & _ALL_ONES)
         await bench.write("PAYLOAD_BYTES_HIGH", channel, value=job["payload"] >> REGISTER_BITS)
@@ -212,11 +224,11 @@ async def _start(bench: ControlBench, channel: Channel, job: dict[str, int]) -> 
     return await bench.take_errors(channel)
 
 
-def _descriptor(job: dict[str, int]) -> dict[str, int]:
-    return {name: job[name] for name in ("mode", "bank", "beats", "row_beats", "channel_rows")}
+def _descriptor(job: dict[str, Any]) -> dict[str, Any]:
+    return {name: job[name] for name in ("mode", "bank", "beats", "row_beats", "channel_rows", "quantizer", "seed")}
 
 
-def _spoil(bench: ControlBench, channel: Channel, job: dict[str, int]) -> set[str]:
+def _spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
     """Make a job impossible in one way; the errors that say so."""
     rng, mode = bench.rng, Mode(job["mode"])
     ways = ["mode", "zero"]
@@ -224,13 +236,17 @@ def _spoil(bench: ControlBench, channel: Channel, job: dict[str, int]) -> set[st
         ways.append("part")
     if mode.in_tiles:
         ways.append("strip")
+    if mode.is_affine:
+        ways.append("step")
     if channel is Channel.DECOMPRESS:
         ways += ["short", "long", "wide"]
     way = rng.choice(ways)
     if way == "mode":
-        job["mode"] = rng.choice([number for number in range(8) if number not in [int(m) for m in bench.config.built_modes]])
+        job["mode"] = rng.choice([number for number in range(16) if number not in [int(m) for m in bench.config.built_modes]])
     elif way == "zero":
         job[rng.choice(["beats", "row_beats", "channel_rows"])] = 0
+    elif way == "step":
+        job["quantizer"] |= {"bits_log2": 3, "step_log2": rng.randint(9, 15)}
     elif way == "part":
         job["beats"] += rng.randint(1, 7)
     elif way == "strip":
@@ -282,21 +298,22 @@ async def largest_numbers(dut: Any) -> None:
     most = _ALL_ONES
     cases = []
     for mode in bench.config.built_modes:
-        beats = most // 8 * 8 if mode.has_zvc else most
-        one_strip = {"beats": beats, "row_beats": beats // 8, "channel_rows": most}
-        if mode.has_zvc:
-            lengths = [(beats, True), (9 * beats, True), (beats - 1, False), (9 * beats + 1, False)]
-        else:
-            size = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[mode] * beats
-            lengths = [(size, True), (size - 1, False), (size + 1, False), (size + (1 << 63), False)]
-        cases += [({**one_strip, "payload": length}, mode, set() if good else {"bad_length"}) for length, good in lengths]
-        if mode.in_tiles:
+        settings = affine_settings(bench.rng, mode) if mode.is_affine else None
+        row = TILE_BLOCKS if mode is Mode.ACTNN else 1
+        beats = most // (8 * row) * (8 * row) if mode.has_zvc or mode.in_tiles else most
+        shape: dict[str, Any] = {"beats": beats, "row_beats": row if mode is Mode.ACTNN else beats // 8, "channel_rows": most}
+        shape |= {"quantizer": quantizer(settings), "seed": 0}
+        view = MatrixView(beats // row, LANES * row, 1, most, mode)
+        least, longest = view.payload_bounds(bench.config.dtype, settings)
+        lengths = [(least, True), (longest, True), (least - 1, False), (longest + 1, False), (longest + (1 << 63), False)]
+        cases += [({**shape, "payload": length}, mode, set() if good else {"bad_length"}) for length, good in lengths]
+        if mode.in_tiles and mode is not Mode.ACTNN:
             cases += [
-                ({**one_strip, "row_beats": 1, "payload": 0}, mode, set()),
-                ({**one_strip, "row_beats": most, "payload": 0}, mode, {"bad_job"}),
-                ({**one_strip, "row_beats": beats // 8 - 1, "payload": 0}, mode, {"bad_job"}),
-                ({**one_strip, "beats": 8, "row_beats": 1, "payload": 0}, mode, set()),
-                ({**one_strip, "beats": 8, "row_beats": 2, "payload": 0}, mode, {"bad_job"}),
+                ({**shape, "row_beats": 1, "payload": 0}, mode, set()),
+                ({**shape, "row_beats": most, "payload": 0}, mode, {"bad_job"}),
+                ({**shape, "row_beats": beats // 8 - 1, "payload": 0}, mode, {"bad_job"}),
+                ({**shape, "beats": 8, "row_beats": 1, "payload": 0}, mode, set()),
+                ({**shape, "beats": 8, "row_beats": 2, "payload": 0}, mode, {"bad_job"}),
             ]
     for numbers, mode, expected in cases:
         found = await _start(bench, channel, {**numbers, "mode": int(mode), "bank": 0})
