@@ -21,7 +21,6 @@ from cdu.stream_fifo import StreamFifo
 from cdu.words import SCALE_BITS, Scale
 
 
-
 class CduArray(wiring.Component):
     """The whole unit: what stands beside a DMA engine.
 
