@@ -384,7 +384,7 @@ async def shift_tables(dut: Any) -> None:
                 mode = Mode.JPEG_ACT if bench.rng.random() < 0.6 else bench.rng.choice(bench.config.built_modes)
                 job = _job(bench, mode)
                 assert not await _start(bench, channel, job)
-                under_way.append(job["bank"] if mode.in_tiles else None)
+                under_way.append(job["bank"] if mode.has_dct else None)
             elif under_way and bench.rng.random() < 0.7:
                 path.pulse(job_done=1)
                 under_way.pop(0)
