@@ -50,9 +50,9 @@ class JobCheck(wiring.Component):
     done
         High for a cycle, in which the following hold.
     bad_job
-        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8 matrix
-        rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together, or
-        step_log2 is 0 in division with the channel's range.
+        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8
+        matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
+        or step_log2 is 0 in division with the channel's range.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 

@@ -44,7 +44,7 @@ class _Part:
 
     def random(self, blocks: int) -> PartCase:
         """Random jobs that begin with the lane whose turn it is."""
-        return self.made("random", _cases.random(self.bench.rng, blocks))
+        return self.made("random", _cases.random(self.config, self.bench.rng, blocks))
 
     def made(self, name: str, jobs: Any) -> PartCase:
         """A case that begins with the lane whose turn it is."""
@@ -152,7 +152,7 @@ async def corners(dut: Any, pattern: str) -> None:
     """All directed cases."""
     part = await _started(dut, f"corners/pattern={pattern}")
     part.behave(pattern)
-    await _play_all(part, (part.made(name, jobs) for name, jobs in _cases.corners(part.bench.rng).items()))
+    await _play_all(part, (part.made(name, jobs) for name, jobs in _cases.corners(part.config, part.bench.rng).items()))
     part.bench.report()
 
 
@@ -188,7 +188,7 @@ async def rate(dut: Any) -> None:
     """Without stalls the lanes together pass what their number promises, across jobs."""
     part = await _started(dut, "rate")
     part.behave("full_rate")
-    for name, jobs in _cases.steady(part.bench.rng, _RATE_BLOCKS).items():
+    for name, jobs in _cases.steady(part.config, part.bench.rng, _RATE_BLOCKS).items():
         case = part.made(name, jobs)
         await part.play(case)
         part.bench.figures[name] = f"{case.blocks} blocks in {part.span()} cycles"

@@ -14,6 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu_verif.cases.block_streams import (
     Block,
+    block_modes,
     block_rows,
     block_words,
     dealt,
@@ -28,6 +29,7 @@ from cdu_verif.cases.block_streams import (
     whole_job,
 )
 from cdu_verif.cases.case import Ports
+from cdu_verif.unit import quantizer
 
 #: Cycles that a part may take in the beginning until its lanes have found their turns.
 _START = 12
@@ -75,31 +77,40 @@ class PartCases:
         """The configuration that the part of a name is built for."""
         return config
 
-    def corners(self, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
+    def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
         """Jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
-        return {
-            **{f"{blocks}_blocks": [random_job(rng, blocks)] for blocks in range(1, 10)},
-            "jobs_of_one_block": [random_job(rng, 1) for _ in range(40)],
-            "incompressible": [dense_job(rng, 5), dense_job(rng, 1), dense_job(rng, 11)],
-            "all_zero": [empty_job(5), empty_job(1), empty_job(11)],
+        modes = block_modes(config)
+        found = {
+            **{f"{blocks}_blocks": [random_job(rng, blocks, modes)] for blocks in range(1, 10)},
+            "jobs_of_one_block": [random_job(rng, 1, modes) for _ in range(40)],
         }
+        for mode in modes:
+            if mode.has_zvc:
+                found[f"incompressible_{mode.label}"] = [dense_job(rng, blocks, mode) for blocks in (5, 1, 11)]
+                found[f"all_zero_{mode.label}"] = [empty_job(blocks, mode) for blocks in (5, 1, 11)]
+            if mode.is_affine:
+                found[mode.label] = [random_job(rng, blocks, [mode]) for blocks in (*range(1, 6), 9, 1, 4)]
+        return found
 
-    def random(self, rng: Random, blocks: int) -> Sequence[list[Block]]:
+    def random(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[list[Block]]:
         """Jobs of random modes and content."""
         jobs: list[list[Block]] = []
         while blocks > 0:
-            jobs.append(random_job(rng, rng.randint(1, blocks)))
+            jobs.append(random_job(rng, rng.randint(1, blocks), block_modes(config)))
             blocks -= len(jobs[-1])
         return jobs
 
-    def steady(self, rng: Random, blocks: int) -> Mapping[str, Sequence[list[Block]]]:
-        """Blocks of mixed lengths, the longest, the shortest; three jobs each."""
-        third = blocks // 3
-        return {
-            "mixed": [whole_job(rng, third) for _ in range(3)],
-            "incompressible": [dense_job(rng, third) for _ in range(3)],
-            "all_zero": [empty_job(third) for _ in range(3)],
-        }
+    def steady(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[list[Block]]]:
+        """Blocks of mixed lengths, the longest, the shortest, those of every affine mode; three jobs each."""
+        third, modes = blocks // 3, block_modes(config)
+        found = {"mixed": [whole_job(rng, third, modes) for _ in range(3)]}
+        for mode in modes:
+            if mode.has_zvc:
+                found[f"incompressible_{mode.label}"] = [dense_job(rng, third, mode) for _ in range(3)]
+                found[f"all_zero_{mode.label}"] = [empty_job(third, mode) for _ in range(3)]
+            elif mode.is_affine:
+                found[mode.label] = [whole_job(rng, third, [mode]) for _ in range(3)]
+        return found
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random, first: int) -> list[PartCase]:
         """Cases in which something is wrong with a job, one after the other; none by default."""
@@ -172,7 +183,7 @@ class _Splitter(PartCases):
         """Payloads that end too early (zeros take the place of what is missing) or too late, with good ones in between."""
         cases = []
         for number in range(24):
-            blocks = random_job(rng, rng.choice((1, 2, 9)))
+            blocks = random_job(rng, rng.choice((1, 2, 9)), block_modes(config))
             whole = payload(blocks)
             if number % 2:
                 sent, seen = whole + rng.randbytes(rng.choice((1, config.packed_bytes, 3 * config.packed_bytes))), blocks
@@ -185,7 +196,7 @@ class _Splitter(PartCases):
             case = self._streams(config, ports, f"{event}_{number}", blocks, seen, words, first, 0)
             cases.append(replace(case, events={event: 1}))
             first = (first + len(blocks)) % config.cdus
-            good = random_job(rng, rng.choice((1, 4)))
+            good = random_job(rng, rng.choice((1, 4)), block_modes(config))
             cases.append(self.case(config, ports, rng, "random", [good], first))
             first = (first + len(good)) % config.cdus
         return cases
@@ -207,8 +218,9 @@ class _Splitter(PartCases):
             beats += len(block.rows)
             if block.tag.last:
                 counts = {"beats": beats, "row_beats": 1, "channel_rows": 1}
-                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts}
-                jobs.append(pack(dict(ports["job__payload"]), fields))
+                settings = block.tag.settings
+                fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "quantizer": quantizer(settings)}
+                jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": settings.seed if settings else 0}))
                 beats = 0
         lanes = enumerate(dealt(seen, config.cdus, first))
         expected = {f"o__{lane}": slices(ports, f"o__{lane}", part) for lane, part in lanes}

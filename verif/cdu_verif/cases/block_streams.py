@@ -8,16 +8,19 @@ from random import Random
 from typing import Any
 
 import torch
-from actcodec.golden import brc, zvc
+from actcodec.golden import autoquant, brc, zvc
+from actcodec.golden.affine import Ranges
+from actcodec.golden.codes import pack_codes
+from actcodec.golden.heads import pack_low, pack_ranges
 from cdu.manifest import pack
+from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
 from cdu_spec.bitstream import MASK_BYTES, Mode
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 from torch import Tensor
 
 from cdu_verif.cases.case import Ports, integers, mixed_blocks, words
-
-#: Modes whose payload a block encoder makes of its input directly.
-DIRECT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.BRC)
+from cdu_verif.unit import quantizer
 
 
 @dataclass(frozen=True)
@@ -27,24 +30,51 @@ class Tag:
     mode: Mode
     bank: int
     last: int
+    settings: AffineSettings | None = None
+    heads: int = 0
 
     @property
-    def fields(self) -> dict[str, int]:
+    def fields(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"mode": int(self.mode), "bank": self.bank, "last": self.last}
+        own = {"mode": int(self.mode), "bank": self.bank, "last": self.last, "heads": self.heads}
+        return {**own, "quantizer": quantizer(self.settings)}
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a job: rows (1..8, 8) of int8, and its golden bytes."""
+    """One block of a job: rows (1..8, 8) of int8 or of codes (in the bits of an int8), and its golden bytes."""
 
     tag: Tag
     rows: Tensor
     packed: bytes
 
+    @property
+    def range(self) -> dict[str, int]:
+        """Fields of :class:`cdu.words.Range` with which the block begins, if it begins with one."""
+        low, step = int.from_bytes(self.packed[:2], "little", signed=True), self.packed[2:4].ljust(2, b"\0")
+        return {"low": low, "mantissa": step[0], "exponent": step[1] % 16}
 
-def packed_block(rows: Tensor, mode: Mode) -> bytes:
-    """The golden bytes of one block."""
+
+def block_modes(config: CduConfig) -> list[Mode]:
+    """Modes whose payload is made of blocks."""
+    return [mode for mode in config.built_modes if mode is not Mode.BYPASS]
+
+
+def random_settings(rng: Random, mode: Mode) -> AffineSettings | None:
+    """Settings of the affine quantiser where a mode has them."""
+    if not mode.is_affine:
+        return None
+    bits = rng.choice(CODE_BITS)
+    block_range = mode is Mode.DIVISION and rng.random() < 0.5
+    found = mode is Mode.ACTNN or block_range
+    step_log2 = 0 if found else rng.randint(int(mode is Mode.DIVISION), BASE_BITS - bits)
+    return AffineSettings(bits, step_log2, rng.random() < 0.5, block_range, rng.getrandbits(32))
+
+
+def packed_block(rows: Tensor, mode: Mode, settings: AffineSettings | None = None, head: bytes = b"") -> bytes:
+    """The golden bytes of one block; ``head`` is what stands before the codes."""
+    if settings is not None:
+        return head + bytes(_packed_codes(rows.view(torch.uint8), mode, settings).flatten().tolist())
     if mode is Mode.BRC:
         return bytes(brc.encode(rows.reshape(-1).float()).tolist())
     if mode.has_zvc:
@@ -52,45 +82,85 @@ def packed_block(rows: Tensor, mode: Mode) -> bytes:
     return bytes(rows.reshape(-1).view(torch.uint8).tolist())
 
 
-def job(rows: Tensor, mode: Mode, bank: int = 0) -> list[Block]:
-    """The blocks of a job of rows (n, 8): quantised values, in modes with ZVC whole blocks."""
-    rows = rows.reshape(-1, LANES).to(torch.int8).contiguous()
-    ends = range(0, len(rows), BLOCK_SIDE)
-    return [
-        Block(Tag(mode, bank, int(start == ends[-1])), part, packed_block(part, mode))
-        for start, part in ((start, rows[start : start + BLOCK_SIDE].contiguous()) for start in ends)
-    ]
+def _packed_codes(codes: Tensor, mode: Mode, settings: AffineSettings) -> Tensor:
+    if mode is not Mode.AUTOQUANT_Z:
+        return pack_codes(codes, settings.bits)
+    # Integers that have these codes
+    signed = codes.to(torch.int32) - (1 << (settings.bits - 1))
+    exact = AffineSettings(settings.bits, settings.step_log2, stochastic=False)
+    return autoquant.encode_masked((signed << settings.step_log2).to(torch.int16), exact)
 
 
-def random_rows(rng: Random, mode: Mode, blocks: int) -> Tensor:
+def job(
+    rows: Tensor, mode: Mode, bank: int = 0, settings: AffineSettings | None = None, rng: Random | None = None
+) -> list[Block]:
+    """The blocks of a job of rows (n, 8): quantised values or codes, in modes with masks or in tiles whole blocks.
+
+    ``rng`` draws the ranges with which blocks begin.
+    """
+    rows = rows.reshape(-1, LANES).to(torch.uint8 if mode.is_affine else torch.int8).view(torch.int8).contiguous()
+    starts = range(0, len(rows), BLOCK_SIDE)
+    result = []
+    for number, start in enumerate(starts):
+        part = rows[start : start + BLOCK_SIDE].contiguous()
+        head = b""
+        if (
+            settings is not None
+            and rng is not None
+            and (mode is Mode.DIVISION or (mode is Mode.ACTNN and number % TILE_BLOCKS == 0))
+        ):
+            head = _random_head(rng, settings.block_range or mode is Mode.ACTNN)
+        tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""))
+        result.append(Block(tag, part, packed_block(part, mode, settings, head)))
+    return result
+
+
+def _random_head(rng: Random, found: bool) -> bytes:
+    low = integers(rng, -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1, 1)
+    step = integers(rng, 1, (1 << MANTISSA_BITS) - 1, 1), integers(rng, 0, MAX_EXPONENT, 1)
+    return bytes((pack_ranges(Ranges(low, *step)) if found else pack_low(low)).flatten().tolist())
+
+
+def random_rows(rng: Random, mode: Mode, blocks: int, settings: AffineSettings | None = None) -> Tensor:
     """Rows of a random job of ``blocks`` blocks, the last of them partial where the mode allows it."""
-    short = 0 if mode.has_zvc else rng.randrange(BLOCK_SIDE)
+    short = 0 if mode.has_zvc or mode.in_tiles else rng.randrange(BLOCK_SIDE)
+    if settings is not None:
+        codes = mixed_blocks(rng, 0, settings.levels, blocks).reshape(-1, LANES)
+        if mode is Mode.AUTOQUANT_Z:  # zeros are in the middle
+            codes = codes ^ (1 << (settings.bits - 1))
+        return codes[: len(codes) - short]
     if mode is Mode.BRC:
         return integers(rng, 0, 1, BLOCK_SIDE * blocks - short, LANES)
     rows = mixed_blocks(rng, -128, 127, blocks).reshape(-1, LANES)
     return rows[: len(rows) - short]
 
 
-def random_job(rng: Random, blocks: int, modes: Sequence[Mode] = DIRECT_MODES) -> list[Block]:
+def random_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
     """A job of one of ``modes``."""
     mode = rng.choice(modes)
-    return job(random_rows(rng, mode, blocks), mode, rng.randint(0, 1))
+    settings = random_settings(rng, mode)
+    return job(random_rows(rng, mode, blocks, settings), mode, rng.randint(0, 1), settings, rng)
 
 
-def whole_job(rng: Random, blocks: int) -> list[Block]:
-    """A job of a random mode and content whose blocks all have 8 rows."""
-    mode = rng.choice(DIRECT_MODES)
-    return job(random_rows(rng, mode, blocks + 1)[: BLOCK_SIDE * blocks], mode, rng.randint(0, 1))
+def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
+    """A job of one of ``modes`` with random content whose blocks all have 8 rows."""
+    mode = rng.choice(modes)
+    settings = random_settings(rng, mode)
+    rows = random_rows(rng, mode, blocks + 1, settings)[: BLOCK_SIDE * blocks]
+    return job(rows, mode, rng.randint(0, 1), settings, rng)
 
 
-def dense_job(rng: Random, blocks: int) -> list[Block]:
-    """A job whose blocks have the greatest length."""
-    return job(integers(rng, 1, 127, BLOCK_SIDE * blocks, LANES), Mode.SFPR_ZVC)
+def dense_job(rng: Random, blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
+    """A job whose blocks have the greatest length that they can have in a mode with masks."""
+    settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
+    return job(integers(rng, 1, 127, BLOCK_SIDE * blocks, LANES), mode, 0, settings, rng)
 
 
-def empty_job(blocks: int) -> list[Block]:
+def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
     """A job whose blocks have the least length that a block with a mask can have."""
-    return job(torch.zeros(BLOCK_SIDE * blocks, LANES), Mode.SFPR_ZVC)
+    settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
+    zero = 1 << (VALUE_BITS - 1) if mode.is_affine else 0
+    return job(torch.full((BLOCK_SIDE * blocks, LANES), zero), mode, 0, settings)
 
 
 def payload(blocks: Iterable[Block]) -> bytes:
@@ -100,12 +170,18 @@ def payload(blocks: Iterable[Block]) -> bytes:
 
 def block_rows(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
     """Payloads of a stream of :class:`cdu.words.BlockRow`."""
-    port = ports[f"{stream}__payload"]
+    port = dict(ports[f"{stream}__payload"])
     return [
-        pack(dict(port), {"values": row, "ends": int(number == len(block.rows) - 1), "tag": block.tag.fields})
+        pack(port, {"values": row, "ends": int(number == len(block.rows) - 1), **_beside(port, block)})
         for block in blocks
         for number, row in enumerate(block.rows.tolist())
     ]
+
+
+def _beside(port: Mapping[str, Any], block: Block) -> dict[str, Any]:
+    """What goes with all rows or words of a block: the tag, and its range where the stream has ranges."""
+    ranged = any(entry["name"] == "range" for entry in port["fields"])
+    return {"tag": block.tag.fields, **({"range": block.range} if ranged else {})}
 
 
 def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random | None = None) -> list[int]:
@@ -120,7 +196,7 @@ def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random 
             filled = [value for row in part for value in row]
             behind = LANES * per_word - len(filled)
             filled += [rng.randint(-128, 127) if rng else 0 for _ in range(behind)]
-            fields = {"count": len(part), "ends": int(start + per_word >= len(rows)), "tag": block.tag.fields}
+            fields = {"count": len(part), "ends": int(start + per_word >= len(rows)), **_beside(port, block)}
             result.append(pack(port, {"values": filled, **fields}))
     return result
 
@@ -179,7 +255,9 @@ def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
     for block in blocks:
         length = len(block.packed)
         if block.tag.mode.has_zvc:
-            length = MASK_BYTES + int.from_bytes(endless[start : start + MASK_BYTES], "little").bit_count()
+            bits = block.tag.settings.bits if block.tag.settings else VALUE_BITS
+            mask = endless[start : start + MASK_BYTES]
+            length = MASK_BYTES + sum(-(-row.bit_count() * bits // VALUE_BITS) for row in mask)
         found.append(endless[start : start + length])
         start += length
     return found
