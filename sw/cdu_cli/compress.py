@@ -15,13 +15,14 @@ from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 from rich.console import Console
 
-from cdu_cli.options import BackendOption, CheckOption, JsonOption, codec_backend, write_json
+from cdu_cli.options import BackendOption, BitsOption, CheckOption, JsonOption, RangeOption, codec_backend, write_json
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_FILE_CODECS = ", ".join(mode.label for mode in Mode)
+_MODES = tuple(mode.label for mode in Mode)
+_FILE_CODECS = ", ".join(_MODES)
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +37,13 @@ def compress(
     codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
     dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act: {DQT_HELP}.")] = None,
     scale_s: Annotated[float | None, typer.Option("--scale-S", help="S of SFPR, positive (default 1.125).")] = None,
+    bits: BitsOption = None,
+    range_of: RangeOption = None,
+    rounding: Annotated[
+        str | None,
+        typer.Option(help="jpeg-act: trunc (default) or half_away; affine codecs: stochastic (default) or nearest."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).")] = None,
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
     backend: BackendOption = "torch",
     check: CheckOption = False,
@@ -47,10 +55,20 @@ def compress(
     """
     import actcodec
     import torch
+    from actcodec.codecs import CODEC_NAMES
 
-    if codec == "none":
-        raise UserError(f"codec 'none' has no bitstream: use {_FILE_CODECS}")
-    given = {"dqt": dqt, "S": scale_s, "nonfinite": nonfinite, "backend": codec_backend(backend, check)}
+    if codec in set(CODEC_NAMES) - set(_MODES):
+        raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
+    given = {
+        "dqt": dqt,
+        "S": scale_s,
+        "bits": bits,
+        "range": range_of,
+        "rounding": rounding,
+        "seed": seed,
+        "nonfinite": nonfinite,
+        "backend": codec_backend(backend, check),
+    }
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
     array = _load(source)
     with Console(stderr=True).status(f"compressing {source}"):

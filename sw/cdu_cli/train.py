@@ -14,9 +14,11 @@ from cdu_spec.files import write_whole
 
 from cdu_cli.options import (
     BackendOption,
+    BitsOption,
     CheckOption,
     JsonOption,
     OutputOption,
+    RangeOption,
     codec_backend,
     output_directory,
     write_json,
@@ -45,12 +47,17 @@ def train(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Use only the first so many training images.")] = None,
     codec: Annotated[
-        str, typer.Option(help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, brc. none is always run too.")
+        str,
+        typer.Option(
+            help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, division, actnn, brc. none is always run too."
+        ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
         str | None, typer.Option(help="Quantisation table of jpeg-act: optL, optH, optsL, optsH, imageQ (Q 1-100), optLH.")
     ] = None,
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
+    bits: BitsOption = None,
+    range_of: RangeOption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
@@ -97,7 +104,8 @@ def train(
         learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    options: dict[str, Any] = {key: value for key, value in {"dqt": dqt, "S": scale}.items() if value is not None}
+    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}
     policies = experiment.codec_policies(names, **options)

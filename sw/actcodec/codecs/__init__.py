@@ -4,7 +4,8 @@
 """
 
 from actcodec.codecs.backend import Backend, MismatchError
-from actcodec.codecs.codec import CODEC_NAMES, Codec, codec, codec_options
+from actcodec.codecs.catalog import CODEC_NAMES, codec, codec_options
+from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
 from actcodec.codecs.job import (
     Job,

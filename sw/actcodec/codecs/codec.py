@@ -1,4 +1,4 @@
-"""Codecs: how a tensor is compressed. ``codec(name, **options)`` makes one.
+"""Codecs: how a tensor is compressed. Here those of JPEG-ACT, and the baselines.
 
 Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has everything in it.
 """
@@ -6,10 +6,9 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite, prod
-from typing import Any
 
 import torch
 from cdu_spec import dqt as tables
@@ -52,6 +51,10 @@ class Codec(ABC):
         """Tell the codec how many epochs of training are over; only schedules care."""
         del epoch
 
+    def restart(self, seed: int) -> None:
+        """Begin again with the random numbers of a run, so that the run can be repeated; only stochastic rounding cares."""
+        del seed
+
 
 @dataclass
 class NoCodec(Codec):
@@ -91,9 +94,9 @@ class BrcCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`."""
-        form = _check_input(x)
+        form = check_input(x)
         if self.nonfinite == "raise":
-            _check_finite(x)
+            check_finite(x)
         return _without_scales(x, Mode.BRC, form, self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
@@ -120,7 +123,7 @@ class BypassCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`."""
-        return _without_scales(x, Mode.BYPASS, _check_input(x), self._backend)
+        return _without_scales(x, Mode.BYPASS, check_input(x), self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
@@ -164,12 +167,12 @@ class SfprCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`."""
-        form = _check_input(x)
+        form = check_input(x)
         self._check_shape(x.shape)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
         k, r = scales(by_channel(x, view), self.S, self.scale_bits, self.nonfinite)
-        precision = self._precision() if self.mode.in_tiles else None
+        precision = self._precision() if self.mode.has_dct else None
         bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
         shifts = self._shifts()
         job = compression_job(view, form, k, shifts, *bits, precision.rounding_mode if precision else None)
@@ -258,35 +261,6 @@ class JpegActCodec(SfprCodec):
             )
 
 
-_CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind for kind in (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec, NoCodec)
-}
-#: Names that :func:`codec` takes.
-CODEC_NAMES = tuple(_CODECS)
-
-
-def codec_options(name: str) -> dict[str, Any]:
-    """Names and default values of a codec's options; UserError for an unknown codec."""
-    if name not in _CODECS:
-        raise UserError(f"unknown codec {name!r}: use {', '.join(_CODECS)}")
-    return {field.name: field.default for field in fields(_CODECS[name])}  # type: ignore[arg-type]
-
-
-def codec(name: str, **options: Any) -> Codec:
-    """A codec by name, with options.
-
-    ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
-    (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``. UserError for unknown
-    names, options and values; the message lists the allowed ones.
-    """
-    allowed = codec_options(name)
-    for option in options:
-        if option not in allowed:
-            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
-            raise UserError(f"codec {name!r} has no option {option!r}: {choice}")
-    return _CODECS[name](**options)
-
-
 def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Compressed:
     """A tensor in a mode that has neither scales nor a shift table."""
     view = MatrixView.of(x.shape, mode)
@@ -295,7 +269,7 @@ def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Com
     return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), none, payload)
 
 
-def _check_input(x: Tensor) -> Dtype:
+def check_input(x: Tensor) -> Dtype:
     """The number format of a tensor that can be compressed; UserError for any other."""
     if not isinstance(x, Tensor):
         raise UserError(f"cannot compress a {type(x).__name__}: use a torch tensor")
@@ -309,7 +283,7 @@ def _check_input(x: Tensor) -> Dtype:
     return _FORMATS[x.dtype]
 
 
-def _check_finite(x: Tensor) -> None:
+def check_finite(x: Tensor) -> None:
     """NonFiniteError when there is NaN or infinity."""
     channels = x.detach().reshape(x.shape[0], x.shape[1], -1) if x.ndim > 1 else x.detach().reshape(1, 1, -1)
     channel_maxima(channels, "raise")

@@ -83,15 +83,43 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
     """
     if not (isfinite(S) and S > 0):
         raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
-    if scale_bits not in SCALE_BITS:
-        raise UserError(f"scale_bits = {scale_bits!r} is not allowed: use {', '.join(map(str, SCALE_BITS))}")
+    check_scale_bits(scale_bits)
     largest = channel_maxima(channels, nonfinite)
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
-    limit = 2.0**SCALE_EXPONENT_LIMIT
-    mantissa, exponent = torch.frexp(exact.clamp(1 / limit, limit))
-    rounded = torch.ldexp(torch.round(mantissa * 2.0**scale_bits), exponent - scale_bits)
-    k = rounded.clamp(1 / limit, limit)
-    return k.to(torch.float32), (1 / k).to(torch.float32)
+    k = rounded_scales(exact, scale_bits)
+    return k, reciprocals(k)
+
+
+def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
+    """Multipliers as the hardware takes them, float32.
+
+    Parameters
+    ----------
+    exact
+        float64, positive.
+    scale_bits
+        Significand bits, hidden bit included.
+    down
+        Round toward zero instead of half to even.
+    exponent_limit
+        The result lies between 2 to the power of minus so many and 2**120.
+    """
+    least, most = 2.0**-exponent_limit, 2.0**SCALE_EXPONENT_LIMIT
+    mantissa, exponent = torch.frexp(exact.clamp(least, most))
+    scaled = mantissa * 2.0**scale_bits
+    rounded = torch.ldexp(scaled.floor() if down else scaled.round(), exponent - scale_bits)
+    return rounded.clamp(least, most).to(torch.float32)
+
+
+def reciprocals(k: Tensor) -> Tensor:
+    """1 / k rounded once to float32, of float32 multipliers."""
+    return (1 / k.to(torch.float64)).to(torch.float32)
+
+
+def check_scale_bits(scale_bits: int) -> None:
+    """Raise UserError for a width that the hardware cannot be built for."""
+    if scale_bits not in SCALE_BITS:
+        raise UserError(f"scale_bits = {scale_bits!r} is not allowed: use {', '.join(map(str, SCALE_BITS))}")
 
 
 def sfpr(values: Tensor, k: Tensor) -> Tensor:

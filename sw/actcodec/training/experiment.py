@@ -150,6 +150,7 @@ def train(
     batches = steps_per_epoch(recipe, dataset)
     total = total_steps(recipe, dataset)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
+    codec_policy.restart(seed)
     run = Run(codec, seed, "accuracy" if dataset.classes else "psnr")
     times: list[float] = []
     measured = Statistics()

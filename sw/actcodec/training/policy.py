@@ -1,15 +1,15 @@
 """Policies: which saved tensor gets which codec. A policy is data, an ordered list of rules.
 
-The ready-made ones follow the table "which activation gets what" of JPEG-ACT:
+The ready-made ones follow the table "which activation gets what" of JPEG-ACT, and what DIVISION and ActNN say of it:
 
-======================================  ===========  ========  ===============
-activation                              jpeg_act     sfpr      sfpr_zvc
-======================================  ===========  ========  ===============
-dense: conv, sum, the network's input   jpeg-act     sfpr      sfpr+zvc
-ReLU into anything that needs no value  brc          brc       brc
-ReLU, pool, dropout into other layers   sfpr+zvc     sfpr      sfpr+zvc
-shapes that do not fit (W < 8 ...)      sfpr         sfpr      sfpr+zvc
-======================================  ===========  ========  ===============
+======================================  ===========  ========  ===============  ========  =======
+activation                              jpeg_act     sfpr      sfpr_zvc         division  actnn
+======================================  ===========  ========  ===============  ========  =======
+dense: conv, sum, the network's input   jpeg-act     sfpr      sfpr+zvc         division  actnn
+ReLU into anything that needs no value  brc          brc       brc              brc       brc
+ReLU, pool, dropout into other layers   sfpr+zvc     sfpr      sfpr+zvc         division  actnn
+shapes that do not fit (W < 8 ...)      sfpr         sfpr      sfpr+zvc         actnn     actnn
+======================================  ===========  ========  ===============  ========  =======
 
 A ReLU saves its own result and wants only its sign; a convolution after it saves the same tensor and wants its values.
 Whichever comes first, the tensor is kept once, in the form that serves both. Softmax results and whatever a loss function
@@ -150,6 +150,11 @@ class Policy:
         for codec in self._codecs.values():
             codec.set_epoch(epoch)
 
+    def restart(self, seed: int) -> None:
+        """Let every codec begin again with the random numbers of a run."""
+        for codec in self._codecs.values():
+            codec.restart(seed)
+
 
 def signs_only(codec: Codec) -> bool:
     """Whether a codec keeps nothing but signs."""
@@ -197,6 +202,19 @@ def sfpr_zvc_policy(codec_factory: CodecFactory | None = None, **options: Any) -
     return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory)
 
 
+def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """DIVISION: its codec for every activation of 8x8 blocks, ActNN's for other shapes, BRC for ReLU.
+
+    Options as for codec ``division``.
+    """
+    return _table("division", "division", "actnn", options, codec_factory)
+
+
+def actnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """ActNN: its codec for every activation, BRC for ReLU. Options as for codec ``actnn``."""
+    return _table("actnn", "actnn", "actnn", options, codec_factory)
+
+
 def brc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """BRC for what only a ReLU saves, everything else exact: no gradient changes. Options as for codec ``brc``."""
     spec = CodecSpec("brc", options)
@@ -220,6 +238,8 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "jpeg-act": jpeg_act_policy,
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,
+    "division": division_policy,
+    "actnn": actnn_policy,
     "brc": brc_policy,
     "none": exact_policy,
 }

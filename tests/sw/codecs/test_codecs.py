@@ -6,12 +6,17 @@ import torch
 from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec import UserError, dqt
+from cdu_spec.bitstream import AFFINE_MODES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
 CODED = [name for name in CODEC_NAMES if name != "none"]
+FLOAT_FORMS = ["division-float", "actnn-float"]
+AFFINE = [mode.label for mode in AFFINE_MODES]
+STREAMS = [name for name in CODED if name not in FLOAT_FORMS]
 LOSSY = [name for name in CODED if name != "bypass"]
+OTHER = {"jpeg-act": "use sfpr", "division": "use actnn", "division-float": "use actnn-float"}
 shapes = st.one_of(
     st.just((1, 1, 1, 1)),
     st.lists(st.integers(1, 6), min_size=1, max_size=5).map(tuple),
@@ -53,8 +58,7 @@ def test_conformance(name, shape, dtype, kind, seed):
     codec = actcodec.codec(name)
     x = values_of(kind, shape, dtype, seed)
     if not codec.fits(shape):
-        assert name == "jpeg-act"
-        with pytest.raises(UserError, match="use sfpr"):
+        with pytest.raises(UserError, match=OTHER[name]):
             codec.compress(x)
         return
     before = x.clone()
@@ -62,7 +66,10 @@ def test_conformance(name, shape, dtype, kind, seed):
     y = codec.decompress(packed)
     assert torch.equal(x.view(torch.uint8), before.view(torch.uint8))
     assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
-    assert y.isfinite().all()
+    # Codes reach a little beyond the greatest value, which here is the greatest number that float16 has.
+    assert not y.isnan().any() if kind == "max" and name in (*AFFINE, *FLOAT_FORMS) else y.isfinite().all()
+    if name in FLOAT_FORMS:
+        return
     if name == "none":
         assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
         assert packed.nbytes == x.numel() * x.element_size()
@@ -83,31 +90,38 @@ def test_conformance(name, shape, dtype, kind, seed):
         assert (error <= largest / 144 * 0.505 + rounding)[inside].all()
         assert (error <= largest * 0.13 + rounding).all()
     if kind in ("zero", "negative zero"):
-        assert not y.any()
+        # blpa has no code for zero: the middle of the smallest step there is takes its place.
+        assert y.abs().max() < 2.0**-100 if name == "blpa" else not y.any()
 
 
-@pytest.mark.parametrize("name", CODED)
+@pytest.mark.parametrize("name", STREAMS)
 def test_layouts_and_gradients_do_not_matter(name):
     codec = actcodec.codec(name)
     x = torch.randn(2, 8, 9, 11, generator=torch.Generator().manual_seed(3))
     stream = codec.compress(x).to_bytes()
-    assert codec.compress(x.to(memory_format=torch.channels_last)).to_bytes() == stream
-    assert codec.compress(x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)).to_bytes() == stream
-    assert codec.compress(x.clone().requires_grad_()).to_bytes() == stream
+    same = (
+        x.to(memory_format=torch.channels_last),
+        x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+        x.clone().requires_grad_(),
+    )
+    for other in same:
+        codec.restart(0)
+        assert codec.compress(other).to_bytes() == stream
     wide = torch.randn(2, 8, 9, 1).expand(2, 8, 9, 11)
     assert codec.decompress(codec.compress(wide)).shape == wide.shape
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", CODED)
+@pytest.mark.parametrize("name", STREAMS)
 def test_cuda_gives_the_same_bytes(name, dtype):
     x = torch.randn(5, 16, 17, 19, generator=torch.Generator().manual_seed(3)).relu().to(dtype)
     codec = actcodec.codec(name)
     there = codec.compress(x.cuda())
+    codec.restart(0)
     assert there.payload.is_cuda
     assert there.to_bytes() == codec.compress(x).to_bytes()
-    assert torch.equal(codec.decompress(there).cpu(), codec.decompress(codec.compress(x)))
+    assert torch.equal(codec.decompress(there).cpu(), actcodec.decompress(actcodec.from_bytes(there.to_bytes())))
 
 
 @pytest.mark.parametrize("name", CODED)
@@ -159,6 +173,8 @@ def test_nonfinite(name, bad):
     x[1, 2, 3, 4] = bad
     with pytest.raises(NonFiniteError, match=r"1 of 384 values are NaN or infinite \(channel 2 has 1\)"):
         actcodec.codec(name).compress(x)
+    if name in FLOAT_FORMS:
+        return
     y = actcodec.codec(name, nonfinite="saturate").compress(x).decompress()
     assert y.isfinite().all()
     if name.startswith("sfpr"):
@@ -190,7 +206,7 @@ def test_codec_takes_each_of_its_options(name):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: actcodec.codec("jpg"), "unknown codec 'jpg': use jpeg-act, sfpr, sfpr\\+zvc, brc, bypass, none"),
+        (lambda: actcodec.codec("jpg"), "unknown codec 'jpg': use jpeg-act, sfpr, sfpr\\+zvc, brc, bypass, division, .*, none"),
         (lambda: actcodec.codec("sfpr", dqt="optL"), "codec 'sfpr' has no option 'dqt': use S, scale_bits"),
         (lambda: actcodec.codec("none", S=1.0), "codec 'none' has no option 'S': it has none"),
         (lambda: actcodec.codec("jpeg-act", dqt="optX"), "unknown quantisation table 'optX': use optLH, optL"),

@@ -1,0 +1,316 @@
+"""Codecs of DIVISION, ActNN, BLPA and AC-GC on the integers that SFPR delivers: 1, 2, 4 or 8 bits per value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind
+from cdu_spec.bitstream import Header, MatrixView, Mode, check_settings
+from cdu_spec.config import CduConfig
+from cdu_spec.errors import UserError
+from torch import Tensor
+
+from actcodec.codecs.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
+from actcodec.codecs.backend import Backend, backend
+from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.job import compression_job
+from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.blocks import by_channel
+from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+
+#: Names of the rounding rules.
+STOCHASTIC, NEAREST = "stochastic", "nearest"
+#: Least width of maps, and least number of rows, that codec ``division`` takes: the smallest maps of the paper.
+_LEAST_SIDE = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a tensor is quantised: multipliers, float32 (channels,); settings but for the seed; offsets, int16 (channels,)."""
+
+    k: Tensor
+    settings: AffineSettings
+    offsets: Tensor
+
+
+class AffineCodec(Codec):
+    """What the codecs of the affine modes have in common; each is a dataclass with these options and its own."""
+
+    bits: int
+    scale_bits: int
+    nonfinite: str
+    backend: str | Backend
+    mode: Mode
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
+            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        check_scale_bits(self.scale_bits)
+        check_nonfinite_policy(self.nonfinite)
+        rounding = getattr(self, "rounding", STOCHASTIC)
+        if rounding not in (STOCHASTIC, NEAREST):
+            raise UserError(f"rounding = {rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
+        self._stochastic = rounding == STOCHASTIC
+        self._seeds = TensorSeeds(getattr(self, "seed", 0), self.mode)
+        self._backend = backend(self.backend)
+        check_settings(self.mode, self._settings())
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Codec`."""
+        self._seeds.restart(seed)
+
+    def compress(self, x: Tensor) -> Compressed:
+        """See :class:`Codec`. Every call draws other random numbers."""
+        form = check_input(x)
+        if not self.fits(x.shape):
+            raise UserError(self._misfit(x.shape))
+        if self.nonfinite == "raise":
+            check_finite(x)
+        x = x.detach().contiguous()
+        view = MatrixView.of(x.shape, self.mode)
+        channels = by_channel(x, view)
+        largest = channel_maxima(channels, self.nonfinite)
+        finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
+        plan = self._plan(finite, view, largest)
+        found = plan.settings
+        seed = self._seeds.next()
+        settings = AffineSettings(found.bits, found.step_log2, self._stochastic, found.block_range, seed)
+        job = compression_job(view, form, plan.k, settings=settings, offsets=plan.offsets)
+        payload = self._backend.compress_tensor(x, view, job)
+        header = Header.of_settings(self.mode, form, tuple(x.shape), payload.numel(), settings)
+        return Compressed(header, (), reciprocals(plan.k), payload, plan.offsets)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+    @abstractmethod
+    def _settings(self) -> AffineSettings:
+        """Bits, step and range as the options give them."""
+
+    @abstractmethod
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        """Scales of a finite tensor; ``largest`` magnitude of each channel, float64."""
+
+    def _misfit(self, shape: Sequence[int]) -> str:
+        return f"{self.mode.label} does not take a tensor of shape {tuple(shape)}"
+
+    def _down(self, exact: Tensor) -> Tensor:
+        """Multipliers no greater than those given."""
+        return rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+
+
+def _none(x: Tensor) -> Tensor:
+    """No offsets, on the device of a tensor."""
+    return torch.zeros(0, dtype=torch.int16, device=x.device)
+
+
+@dataclass
+class DivisionCodec(AffineCodec):
+    """``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). (N, C, H, W), W >= 7, N*C*H >= 7.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: Q).
+    range
+        ``channel``: all blocks of a channel share a step, around their means; ``block``: least value and step of each block
+        take the place of its mean.
+    rounding
+        ``stochastic`` or ``nearest``.
+    seed
+        Of the random numbers, 0 to 2**32 - 1.
+    step_log2
+        With the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine enough
+        for means and coarse enough for values far beyond a residual. Default 12 - bits.
+    scale_bits, nonfinite, backend
+        As for :class:`~actcodec.codecs.codec.SfprCodec`.
+    """
+
+    bits: int = 2
+    range: str = RangeKind.CHANNEL.value
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    step_log2: int | None = None
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.DIVISION.label
+    mode = Mode.DIVISION
+
+    def __post_init__(self) -> None:
+        kinds = [kind.value for kind in RangeKind]
+        if self.range not in kinds:
+            raise UserError(f"range = {self.range!r} is not allowed: use {' or '.join(kinds)}")
+        super().__post_init__()
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W) with W >= 7 and N * C * H >= 7."""
+        return len(shape) == 4 and prod(shape) > 0 and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
+
+    def _misfit(self, shape: Sequence[int]) -> str:
+        needs = f"(N, C, H, W) with W >= {_LEAST_SIDE} and N*C*H >= {_LEAST_SIDE}"
+        return f"division does not take a tensor of shape {tuple(shape)}: use actnn, or {needs}"
+
+    def _settings(self) -> AffineSettings:
+        if self.range == RangeKind.BLOCK.value:
+            return AffineSettings(self.bits, self.step_log2 or 0, block_range=True)
+        return AffineSettings(self.bits, 12 - self.bits if self.step_log2 is None else self.step_log2)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        settings = self._settings()
+        exact = full_scales(largest) if settings.block_range else division_scales(x, view, largest, settings)
+        return Plan(self._down(exact), settings, _none(x))
+
+
+@dataclass
+class ActnnCodec(AffineCodec):
+    """``actnn``: least value and step of every 256 consecutive values, and codes (ActNN). Any shape.
+
+    Parameters as for :class:`DivisionCodec`.
+    """
+
+    bits: int = 2
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.ACTNN.label
+    mode = Mode.ACTNN
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        return Plan(self._down(full_scales(largest)), self._settings(), _none(x))
+
+
+@dataclass
+class BlpaCodec(AffineCodec):
+    """``blpa``: fixed-point copy with a range of six standard deviations per channel, signs kept (BLPA).
+
+    A value keeps its sign where ``|beta| < 3 gamma``, and in any case where it lies within the range.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: K).
+    gamma, beta
+        Standard deviation (not negative) and mean of the channels, for instance the parameters of the batch normalisation
+        before: numbers, or tensors (channels,). Default: those of the tensor.
+    step_log2
+        Binary logarithm of the step in units of SFPR's 16-bit result, 0 to 16 - bits; the middle of a step is an integer from
+        1 on.
+    scale_bits, nonfinite, backend
+        As for :class:`~actcodec.codecs.codec.SfprCodec`.
+    """
+
+    bits: int = 4
+    gamma: Tensor | float | None = None
+    beta: Tensor | float | None = None
+    step_log2: int = 1
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.BLPA.label
+    mode = Mode.BLPA
+
+    def __post_init__(self) -> None:
+        for name in ("gamma", "beta"):
+            value = getattr(self, name)
+            numbers = torch.as_tensor(0.0 if value is None else value, dtype=torch.float64)
+            if not bool(numbers.isfinite().all()) or (name == "gamma" and bool((numbers < 0).any())):
+                sign = " and not negative" if name == "gamma" else ""
+                raise UserError(f"{name} = {value!r} is not allowed: use finite numbers{sign}")
+        super().__post_init__()
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits, self.step_log2, stochastic=False)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        settings = self._settings()
+        per_channel = by_channel(x, view).to(torch.float64).transpose(0, 1).flatten(1)
+        gamma = _per_channel("gamma", self.gamma, per_channel.std(1, correction=0))
+        beta = _per_channel("beta", self.beta, per_channel.mean(1))
+        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
+        return Plan(k, settings, offsets)
+
+
+@dataclass
+class AutoquantCodec(AffineCodec):
+    """``autoquant``: signed codes with one scale per channel, unbiased (AC-GC, AutoQuant).
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8. One bit has codes for -1 and 0 only.
+    error_bound
+        Largest error wanted, half a step: a positive number, or a tensor (channels,). The fewest bits that allow it, and no
+        more than ``bits``, are then used for a tensor. Default: as fine as ``bits`` allow.
+    rounding, seed, step_log2, scale_bits, nonfinite, backend
+        As for :class:`DivisionCodec`; ``step_log2`` is 16 - bits unless given, and not to be given with ``error_bound``.
+    """
+
+    bits: int = 8
+    error_bound: Tensor | float | None = None
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    step_log2: int | None = None
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.AUTOQUANT.label
+    mode = Mode.AUTOQUANT
+
+    def __post_init__(self) -> None:
+        if self.error_bound is not None:
+            bound = torch.as_tensor(self.error_bound, dtype=torch.float64)
+            if not bool((bound.isfinite() & (bound > 0)).all()):
+                raise UserError(f"error_bound = {self.error_bound!r} is not allowed: use positive finite numbers")
+            if self.step_log2 is not None:
+                raise UserError("step_log2 and error_bound exclude each other: give one of them")
+        super().__post_init__()
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits, BASE_BITS - self.bits if self.step_log2 is None else self.step_log2)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        channels = by_channel(x, view)
+        if self.error_bound is None:
+            settings = self._settings()
+            exact = signed_scales(channels, settings)
+        else:
+            bound = _per_channel("error_bound", self.error_bound, largest)
+            exact, settings = bound_scales(channels, bound, self.bits)
+        return Plan(self._down(exact), settings, _none(x))
+
+
+@dataclass
+class AutoquantZCodec(AutoquantCodec):
+    """``autoquantz``: autoquant in which a zero costs one bit (AC-GC, AutoQuantZ).
+
+    Parameters as for :class:`AutoquantCodec`.
+    """
+
+    name = Mode.AUTOQUANT_Z.label
+    mode = Mode.AUTOQUANT_Z
+
+
+def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Tensor:
+    """An option that is a number, or one per channel, as float64 like ``default``; UserError for another count."""
+    if given is None:
+        return default
+    numbers = torch.as_tensor(given, dtype=torch.float64, device=default.device).detach().flatten()
+    if numbers.numel() not in (1, default.numel()):
+        raise UserError(f"{name} has {numbers.numel()} numbers: use one, or one for each of {default.numel()} channels")
+    return numbers.expand(default.shape)

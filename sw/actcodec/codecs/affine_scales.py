@@ -1,0 +1,99 @@
+"""Scales and offsets of the affine modes: how an encoder places the values of a channel in 16 bits.
+
+A decoder does not need these rules. All take float tensors and return float64 multipliers (channels,) that are still to be
+rounded; :func:`blpa_scales` rounds them itself, for its offsets depend on the result.
+"""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
+from cdu_spec.bitstream import MatrixView
+from cdu_spec.geometry import BLOCK_SIDE, LANES
+from torch import Tensor
+
+from actcodec.golden import blocks
+from actcodec.golden.sfpr import rounded_scales
+
+#: Greatest integer of SFPR in the affine modes.
+MOST = (1 << (BASE_BITS - 1)) - 1
+#: Half the width of BLPA's range, in standard deviations.
+BLPA_REACH = 3
+#: Times that scales of channels that share blocks are corrected.
+_CORRECTIONS = 4
+#: What rounding may make of a residual that is exactly as large as allowed.
+_TOLERANCE = 1 + 2.0**-10
+
+
+def full_scales(largest: Tensor) -> Tensor:
+    """``32767 / max|x|``, 1 for channels of zeros, of the largest magnitudes."""
+    return torch.where(largest > 0, MOST / largest, 1.0)
+
+
+def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
+    """The largest multipliers with which all codes of autoquant suffice: from ``-2**(bits-1)`` to ``2**(bits-1) - 1`` steps.
+
+    One bit has no code for what is positive; its scale follows from the largest magnitude.
+    """
+    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
+    below = -channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    half = 1 << (settings.bits - 1)
+    if half == 1:
+        return full_scales(torch.maximum(above, below))
+    up, down = (half - 1) << settings.step_log2, min(half << settings.step_log2, MOST)
+    limits = torch.minimum(up / above, down / below)
+    return torch.where(limits.isfinite(), limits, 1.0)
+
+
+def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
+    """Multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
+
+    A step is twice the bound: AC-GC's ``-log2(bound) - log2(1 / max|x|)`` bits, sign included, with one code kept back for the
+    positive end, and restricted to 1, 2, 4, 8. Where ``most_bits`` are too few the step is as small as they allow.
+    """
+    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
+    below = -channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    steps = torch.maximum(above / (2 * bound) + 1, below / (2 * bound))
+    allowed = [bits for bits in CODE_BITS if bits <= most_bits]
+    bits = next((bits for bits in allowed if bool((steps <= 1 << (bits - 1)).all())), most_bits)
+    settings = AffineSettings(bits, BASE_BITS - bits)
+    return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(channels, settings)), settings
+
+
+def division_scales(x: Tensor, view: MatrixView, largest: Tensor, settings: AffineSettings) -> Tensor:
+    """Multipliers of division with the channel's range: residuals of at most half the codes' range.
+
+    Blocks that hold rows of several channels have one mean, so that a channel's residuals depend on other scales too;
+    there the result is approached in a few steps, and what is left saturates.
+    """
+    limit = settings.levels << settings.step_log2 >> 1
+    matrix = blocks.padded(x.to(torch.float32), view)
+    rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
+    channel = rows // view.channel_rows % view.channels
+    k = full_scales(largest)
+    for _ in range(_CORRECTIONS if view.channel_rows % BLOCK_SIDE else 1):
+        scaled = matrix * k.to(torch.float32)[channel][:, None]
+        grid = scaled.view(-1, BLOCK_SIDE, view.row_beats, LANES)
+        by_row = (grid - grid.mean((1, 3), keepdim=True)).abs_().amax((2, 3)).flatten()[: view.rows]
+        by_channel = by_row.view(-1, view.channels, view.channel_rows).amax((0, 2)).to(torch.float64)
+        excess = (by_channel / limit).clamp_min_(1.0)
+        k = k / excess
+        if bool((excess <= _TOLERANCE).all()):
+            break
+    return k
+
+
+def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int) -> tuple[Tensor, Tensor]:
+    """Multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
+
+    Takes float64 (channels,). A gamma with which the offset would not fit 16 bits is raised. The offset follows from the
+    multiplier as it is after rounding.
+    """
+    whole = 1 << (settings.bits + settings.step_log2)
+    least = beta.abs() * whole / (2 * BLPA_REACH * (MOST - (1 << settings.step_log2)))
+    width = 2 * BLPA_REACH * torch.maximum(gamma, least)
+    exact = whole / width  # infinite, then limited, for channels of zeros
+    k = rounded_scales(exact, scale_bits, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+    steps = (beta * k.to(torch.float64) / (1 << settings.step_log2)).floor()
+    offsets = (steps * (1 << settings.step_log2)).clamp(-MOST - 1, MOST)
+    return k, offsets.to(torch.int16)

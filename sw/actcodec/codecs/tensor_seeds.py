@@ -1,0 +1,47 @@
+"""Seeds of the tensors that a codec compresses: different for each call, the same when a run is repeated."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from cdu_spec.affine import SEED_BITS
+from cdu_spec.errors import UserError
+
+_MASK = (1 << SEED_BITS) - 1
+#: 2**32 divided by the golden ratio: consecutive multiples are spread over all seeds.
+_GOLDEN = 0x9E3779B9
+
+
+class TensorSeeds:
+    """A sequence of seeds, 0 to 2**32 - 1, without repetition before 2**32 of them.
+
+    Parameters
+    ----------
+    seed
+        Of the sequence, 0 to 2**32 - 1; UserError otherwise.
+    salt
+        Tells sequences of one seed apart (of several codecs in one policy).
+    """
+
+    def __init__(self, seed: int, salt: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _MASK:
+            raise UserError(f"seed = {seed!r} is not allowed: use 0 to {_MASK}")
+        self._seed, self._salt = seed, salt
+        self.restart(0)
+
+    def restart(self, run: int) -> None:
+        """Begin again, with the sequence of a run."""
+        self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & _MASK)
+        self._numbers = count()
+
+    def next(self) -> int:
+        """The seed of the next tensor."""
+        return _mix(self._base + next(self._numbers) * _GOLDEN)
+
+
+def _mix(value: int) -> int:
+    """A permutation of 32-bit numbers in which every bit depends on every other (the finaliser of MurmurHash3, Appleby)."""
+    value &= _MASK
+    value = (value ^ value >> 16) * 0x85EBCA6B & _MASK
+    value = (value ^ value >> 13) * 0xC2B2AE35 & _MASK
+    return value ^ value >> 16
