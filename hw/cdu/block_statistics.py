@@ -263,6 +263,10 @@ class BlockStatistics(wiring.Component):
             one, other = together(lane, 2 * step), together(lane + step, 2 * step)
             return self._both(m, one, other, f"lanes{lane}_{step}")
 
+        # All of them outside of any condition
+        of_width = {
+            blocks: [together(lane, blocks) for lane in range(min(blocks, self.beats))] for blocks in range(1, TILE_BLOCKS + 1)
+        }
         width = Mux(self._grouped(word.tag.mode), 1, word.blocks)
         shares: list[Any] = [Signal(Statistics(self.config), name=f"share{block}") for block in range(TILE_BLOCKS)]
         touched = [Signal(name=f"touched{block}") for block in range(TILE_BLOCKS)]
@@ -270,14 +274,14 @@ class BlockStatistics(wiring.Component):
             with m.Switch(width):
                 if block == 0:
                     with m.Case(1):
-                        m.d.comb += [share.eq(together(0, 1)), touches.eq(1)]
+                        m.d.comb += [share.eq(of_width[1][0]), touches.eq(1)]
                 for blocks in range(max(block + 1, 2), TILE_BLOCKS + 1):
                     with m.Case(blocks), m.Switch(number):
                         for place in range(BLOCK_SIDE * blocks // self.beats):
                             lane = (block - place * self.beats) % blocks
                             if lane < self.beats:
                                 with m.Case(place):
-                                    m.d.comb += [share.eq(together(lane, blocks)), touches.eq(1)]
+                                    m.d.comb += [share.eq(of_width[blocks][lane]), touches.eq(1)]
         return (
             [
                 data.View(Statistics(self.config), registered(m, advance, Value.cast(share), f"share{block}_register"))
