@@ -89,11 +89,11 @@ def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bit
     Takes float64 (channels,). A gamma with which the offset would not fit 16 bits is raised. The offset follows from the
     multiplier as it is after rounding.
     """
-    whole = 1 << (settings.bits + settings.step_log2)
-    least = beta.abs() * whole / (2 * BLPA_REACH * (MOST - (1 << settings.step_log2)))
+    step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
+    most = MOST // step
+    least = beta.abs() * whole / (2 * BLPA_REACH * most * step) * (1 + 2.0**-scale_bits)
     width = 2 * BLPA_REACH * torch.maximum(gamma, least)
     exact = whole / width  # infinite, then limited, for channels of zeros
     k = rounded_scales(exact, scale_bits, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
-    steps = (beta * k.to(torch.float64) / (1 << settings.step_log2)).floor()
-    offsets = (steps * (1 << settings.step_log2)).clamp(-MOST - 1, MOST)
-    return k, offsets.to(torch.int16)
+    steps = (beta * k.to(torch.float64) / step).floor().clamp(-most, most)
+    return k, (steps * step).to(torch.int16)
