@@ -46,7 +46,7 @@ def affine(config: CduConfig) -> CduConfig:
     return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
 
 
-#: Block by name. The coders are built for their one mode.
+#: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
@@ -65,6 +65,7 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
     "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
     "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
+    "affine_decoder": lambda config: BlockDecoder(affine(config)),
     "distributor": lambda config: Distributor(several(config)),
     "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,

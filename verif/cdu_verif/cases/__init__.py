@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from cdu_verif.cases.affine_dequantizer import AFFINE_DEQUANTIZER
 from cdu_verif.cases.alignment_buffer import ALIGNMENT, INVERSE_ALIGNMENT
 from cdu_verif.cases.case import Case, Cases
 from cdu_verif.cases.dct import DCT, IDCT, TWO_WAY_DCT
-from cdu_verif.cases.payload import BRC_DECODER, BRC_ENCODER, ZVC_DECODER, ZVC_ENCODER
+from cdu_verif.cases.payload import AFFINE_DECODER, BRC_DECODER, BRC_ENCODER, ZVC_DECODER, ZVC_ENCODER
 from cdu_verif.cases.sfpr import INVERSE_SFPR, SFPR
 from cdu_verif.cases.shift_quantizer import INVERSE_SHIFT_QUANTIZER, SHIFT_QUANTIZER
 
@@ -17,6 +18,8 @@ CASES: Mapping[str, Cases] = {
     "inverse_sfpr": INVERSE_SFPR,
     "alignment_buffer": ALIGNMENT,
     "inverse_alignment_buffer": INVERSE_ALIGNMENT,
+    "affine_dequantizer": AFFINE_DEQUANTIZER,
+    "affine_decoder": AFFINE_DECODER,
     "dct": DCT,
     "idct": IDCT,
     "two_way_dct": TWO_WAY_DCT,

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import torch
+from cdu.blocks import affine
+from cdu_spec.affine import CODE_BITS, AffineSettings
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
-from cdu_verif.cases.block_streams import Block, block_rows, dense_job, empty_job, job, payload_words, random_rows, slices
+from cdu_verif.cases.block_streams import (
+    Block,
+    block_modes,
+    block_rows,
+    dense_job,
+    empty_job,
+    job,
+    payload_words,
+    random_job,
+    random_rows,
+    random_settings,
+    slices,
+    whole_job,
+)
 from cdu_verif.cases.case import Case, Ports, corner_blocks, integers
 
-__all__ = ["BRC_DECODER", "BRC_ENCODER", "ZVC_DECODER", "ZVC_ENCODER", "payload_words", "populations"]
+__all__ = ["AFFINE_DECODER", "BRC_DECODER", "BRC_ENCODER", "ZVC_DECODER", "ZVC_ENCODER", "payload_words", "populations"]
 
 
 def populations(rng: Random) -> Tensor:
@@ -72,5 +88,47 @@ class _Coder:
         return cases
 
 
+class _AffineDecoder:
+    """Cases of a decoder of all modes, most of them affine."""
+
+    def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
+        """Blocks of one job or several; there may be fewer slices than cycles."""
+        return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
+
+    def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """Every mode with every number of bits; every population of a mask; blocks of every number of rows."""
+        cases = []
+        for mode in affine(config).built_modes:
+            if not mode.is_affine:
+                continue
+            for bits in CODE_BITS:
+                settings = replace(random_settings(rng, mode) or AffineSettings(), bits=bits, step_log2=0)
+                if mode is Mode.AUTOQUANT_Z:
+                    codes = torch.where(populations(rng) != 0, integers(rng, 1, settings.levels, BLOCK_VALUES), 0)
+                    content = [codes ^ (1 << (bits - 1))]
+                else:
+                    content = [random_rows(rng, mode, size, settings) for size in (5, 1, 9)]
+                jobs = [job(rows, mode, rng.randint(0, 1), settings, rng) for rows in content]
+                cases.append(self.case(ports, f"{mode.label}_{bits}_bits", [block for part in jobs for block in part]))
+                if not (mode.has_zvc or mode.in_tiles):
+                    rows = random_rows(rng, mode, 2, settings)[:BLOCK_SIDE]
+                    single = [block for count in range(1, len(rows) + 1) for block in job(rows[:count], mode, 0, settings)]
+                    cases.append(self.case(ports, f"{mode.label}_{bits}_bits_rows", single))
+        return cases
+
+    def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
+        """Random content in jobs of all modes."""
+        found: list[Block] = []
+        while len(found) < blocks:
+            found += random_job(rng, rng.randint(1, blocks - len(found)), block_modes(affine(config)))
+        return self.case(ports, "random", found)
+
+    def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
+        """Random content, in every affine mode by itself."""
+        modes = [mode for mode in affine(config).built_modes if mode.is_affine]
+        return [self.case(ports, mode.label, whole_job(rng, blocks, [mode])) for mode in modes]
+
+
+AFFINE_DECODER = _AffineDecoder()
 ZVC_ENCODER, ZVC_DECODER = _Coder(Mode.SFPR_ZVC, decoder=False), _Coder(Mode.SFPR_ZVC, decoder=True)
 BRC_ENCODER, BRC_DECODER = _Coder(Mode.BRC, decoder=False), _Coder(Mode.BRC, decoder=True)

@@ -8,6 +8,8 @@ from random import Random
 import torch
 from actcodec.codecs.job import DTYPES
 from actcodec.golden import sfpr as golden
+from cdu.inverse_sfpr import integer_bits
+from cdu_spec.affine import DECODED_BITS, RECIPROCAL_EXPONENT_LIMIT
 from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
@@ -105,34 +107,55 @@ class _Sfpr:
 
 class _InverseSfpr:
     def case(self, config: CduConfig, ports: Ports, name: str, q: Tensor, r: Tensor) -> Case:
-        """Beats int8 (B, 8) and reciprocals (B,)."""
-        values = golden.inverse_sfpr(q.to(torch.int8), r[:, None]).to(DTYPES[config.dtype])
+        """Beats of integers (B, 8) and reciprocals (B,)."""
+        values = golden.inverse_sfpr(q.to(torch.int32), r[:, None]).to(DTYPES[config.dtype])
         inputs = words(ports, "i", values=q, scale=bit_patterns(r))
         # q = 0 gives the zero that float32 multiplication gives; its sign is positive because r is.
         return Case(name, inputs, words(ports, "o", values=bit_patterns(values)))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """All 256 values with reciprocals of every kind, in the ranges where narrower formats overflow or get subnormal."""
+        """All 256 values with reciprocals of every kind, in the ranges where narrower formats overflow or get subnormal; wide
+        integers around every power of two, and the extreme ones.
+        """
         every = torch.arange(-128, 128).reshape(-1, 8)
-        spans = {"usual": (-12, 0), "all": (-120, 119), "fp16_overflow": (6, 17), "fp16_subnormal": (-34, -12)}
+        highest = self._highest_exponent(config)
+        spans = {"usual": (-12, 0), "all": (-120, highest - 1), "fp16_overflow": (6, 17), "fp16_subnormal": (-34, -12)}
         cases = []
         for name, (low, high) in spans.items():
             rows = every.repeat(8, 1)[torch.randperm(256, generator=generator(rng))]
             cases.append(self.case(config, ports, name, rows, random_scales(rng, 24, len(rows), low, high)))
-        edges = torch.tensor([2.0**-120, 2.0**120]).repeat_interleave(32)
+        edges = torch.tensor([2.0**-120, 2.0**highest]).repeat_interleave(32)
         powers = torch.ldexp(torch.ones(64), torch.arange(64) - 40)
         cases.append(self.case(config, ports, "edges", every.repeat(2, 1), edges))
         cases.append(self.case(config, ports, "powers", every.repeat(2, 1), powers))
+        if config.has_affine:
+            powers_of_two = 1 << torch.arange(DECODED_BITS)
+            near = (powers_of_two[:, None] + torch.arange(-4, 4)).clamp_(max=_greatest(config))
+            wide = torch.cat((near, -near)).repeat(4, 1)
+            for name, (low, high) in spans.items():
+                cases.append(self.case(config, ports, f"wide_{name}", wide, random_scales(rng, 24, len(wide), low, high)))
+            ends = torch.tensor([2.0**-120, 2.0**highest, 1.0, 3.4e-4]).repeat_interleave(len(wide) // 4)
+            cases.append(self.case(config, ports, "wide_edges", wide, ends))
         return cases
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
-        """Random values and reciprocals."""
-        q = integers(rng, -128, 127, 8 * blocks, 8)
-        return self.case(config, ports, "random", q, random_scales(rng, 24, len(q), -30, 18))
+        """Random integers and reciprocals."""
+        q = integers(rng, -_greatest(config) - int(not config.has_affine), _greatest(config), 8 * blocks, 8)
+        small = integers(rng, 0, integer_bits(config) - 1, 8 * blocks, 8)
+        return self.case(config, ports, "random", q >> small, random_scales(rng, 24, len(q), -30, 18))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
         """The rate does not depend on the content."""
         return [self.random(config, ports, rng, blocks)]
+
+    @staticmethod
+    def _highest_exponent(config: CduConfig) -> int:
+        return RECIPROCAL_EXPONENT_LIMIT if config.has_affine else SCALE_EXPONENT_LIMIT
+
+
+def _greatest(config: CduConfig) -> int:
+    """The greatest integer that becomes a value."""
+    return (1 << (integer_bits(config) - 1)) - 1
 
 
 SFPR, INVERSE_SFPR = _Sfpr(), _InverseSfpr()
