@@ -1,0 +1,106 @@
+"""Cases of the affine dequantiser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import torch
+from actcodec.golden.affine import Ranges, dequantize, found_step
+from cdu.blocks import affine
+from cdu.manifest import pack
+from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES
+from torch import Tensor
+
+from cdu_verif.cases.block_streams import block_modes, random_settings
+from cdu_verif.cases.case import Case, Ports, integers, words
+from cdu_verif.unit import quantizer
+
+_LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
+
+
+class _Beat:
+    """One beat in some mode, with the integers that the golden model makes of it."""
+
+    def __init__(self, rng: Random, mode: Mode, settings: AffineSettings | None, codes: Tensor | None = None) -> None:
+        self.mode, self.settings = mode, settings
+        low, high = rng.choice(((_LEAST, _MOST), (_MOST, _LEAST), (rng.randint(_LEAST, _MOST), rng.randint(_LEAST, _MOST))))
+        self.low, self.offset, self.scale = min(low, high), rng.choice((_LEAST, _MOST, low)), rng.getrandbits(31)
+        bits = settings.bits if settings else rng.choice(CODE_BITS)
+        mantissa, exponent = found_step(torch.tensor([abs(high - low)]), bits)
+        self.mantissa, self.exponent = int(mantissa), int(exponent)
+        if settings is None:
+            self.values = integers(rng, -128, 127, LANES).to(torch.int8)
+            self.integers = self.values.to(torch.int32)
+            return
+        self.codes = integers(rng, 0, settings.levels, LANES).to(torch.uint8) if codes is None else codes
+        self.values = self.codes.view(torch.int8)
+        self.integers = self._golden(settings)
+
+    def _golden(self, settings: AffineSettings) -> Tensor:
+        half = (1 << settings.step_log2) >> 1
+        if self.mode is Mode.ACTNN or settings.block_range:
+            ranges = Ranges(*(torch.tensor([value], dtype=torch.int32) for value in (self.low, self.mantissa, self.exponent)))
+            return dequantize(self.codes, ranges)
+        low = settings.fixed_low
+        if self.mode is Mode.DIVISION:
+            low = self.low - (settings.levels << settings.step_log2 >> 1)
+        if self.mode is Mode.BLPA:
+            low += self.offset + half
+        return dequantize(self.codes, Ranges.fixed(torch.tensor([low], dtype=torch.int32), settings.step_log2))
+
+    def payload(self, ports: Ports) -> int:
+        """The beat at the input."""
+        port = dict(ports["i__payload"])
+        named = {
+            "values": self.values.tolist(),
+            "mode": int(self.mode),
+            "quantizer": quantizer(self.settings),
+            "range": {"low": self.low, "mantissa": self.mantissa, "exponent": self.exponent},
+            "offset": self.offset,
+            "scale": self.scale,
+        }
+        return pack(port, {entry["name"]: named[entry["name"]] for entry in port["fields"]})
+
+
+class _Dequantizer:
+    def case(self, ports: Ports, name: str, beats: Iterable[_Beat]) -> Case:
+        """Beats one after the other."""
+        sent = list(beats)
+        integers = torch.stack([beat.integers for beat in sent])
+        scales = torch.tensor([beat.scale for beat in sent])
+        inputs = [beat.payload(ports) for beat in sent]
+        return Case(name, inputs, words(ports, "o", values=integers, scale=scales))
+
+    def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """Every mode with every number of bits and every step; every code of 8 bits."""
+        cases = []
+        for mode in block_modes(affine(config)):
+            if not mode.is_affine:
+                cases.append(self.case(ports, mode.label, [_Beat(rng, mode, None) for _ in range(32)]))
+                continue
+            beats = []
+            for bits in CODE_BITS:
+                steps = range(int(mode is Mode.DIVISION), BASE_BITS - bits + 1) if mode is not Mode.ACTNN else [0] * 8
+                beats += [_Beat(rng, mode, AffineSettings(bits, step)) for step in steps for _ in range(3)]
+                if mode is Mode.DIVISION:
+                    beats += [_Beat(rng, mode, AffineSettings(bits, block_range=True)) for _ in range(24)]
+            every = torch.arange(256, dtype=torch.uint8).reshape(-1, LANES)
+            settings = AffineSettings(8, 1 if mode is Mode.DIVISION else 0)
+            cases.append(self.case(ports, mode.label, [*beats, *(_Beat(rng, mode, settings, row) for row in every)]))
+        return cases
+
+    def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
+        """Beats of all modes in any order."""
+        modes = [rng.choice(block_modes(affine(config))) for _ in range(8 * blocks)]
+        return self.case(ports, "random", (_Beat(rng, mode, random_settings(rng, mode)) for mode in modes))
+
+    def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
+        """The rate does not depend on the content."""
+        return [self.random(config, ports, rng, blocks)]
+
+
+AFFINE_DEQUANTIZER = _Dequantizer()
