@@ -19,7 +19,7 @@ from cdu_verif.simulators import BuildError, Simulation
 
 #: Test modules of what is no simple block.
 _MODULES = {
-    **{name: ["array_parts"] for name in ("distributor", "gatherer", "collector", "splitter")},
+    **{name: ["array_parts"] for name in ("distributor", "gatherer", "collector", "splitter", "range_store")},
     **{name: ["value_side"] for name in ("value_front", "value_back")},
     "compressor": ["units"],
     "decompressor": ["units"],

@@ -11,9 +11,9 @@ import cocotb
 from cdu.manifest import unpack
 
 from cdu_verif.bench import Bench
-from cdu_verif.cases.array_parts import PARTS, PartCase
+from cdu_verif.cases.array_parts import PartCase
+from cdu_verif.cases.parts import PARTS
 from cdu_verif.patterns import PATTERNS
-from cdu_verif.ports import unpack_rows
 
 #: Cycles that a transfer may take before the part counts as hanging, whatever the stream ends do.
 _PATIENCE = 40
@@ -84,7 +84,9 @@ class _Part:
         """AssertionError that names the first difference."""
         for name, sink in self.bench.sinks.items():
             wanted = case.expected.get(name, [])
-            for index, (got, golden) in enumerate(zip(self._defined(name, sink.received), wanted, strict=False)):
+            for index, (got, golden) in enumerate(
+                zip(_cases.defined(name, self.bench.ports[f"{name}__payload"], sink.received), wanted, strict=False)
+            ):
                 assert got == golden, f"{case.name}: {name} transfer {index} is {got:#x}, the golden model says {golden:#x}"
             assert len(sink.received) == len(wanted), (
                 f"{case.name}: {len(sink.received)} transfers of {name}, not {len(wanted)}"
@@ -104,20 +106,6 @@ class _Part:
         came = {name: f"{len(self.bench.sinks[name].received)} of {len(words)}" for name, words in case.expected.items()}
         left = {name: len(source.queue) for name, source in self.bench.sources.items() if source.queue}
         return f"received {came}, not sent {left}"
-
-    def _defined(self, name: str, received: list[int]) -> list[int]:
-        """Received payloads with zeros for rows behind ``count``, which are undefined."""
-        port = self.bench.ports[f"{name}__payload"]
-        if _block != "gatherer" or not received:
-            return received
-        offset, width = next((entry["offset"], entry["width"]) for entry in port["fields"] if entry["name"] == "values")
-        per_word = next(entry["count"] for entry in port["fields"] if entry["name"] == "values")
-        counts = unpack_rows(port, received)["count"][:, 0]
-        defined = []
-        for word, count in zip(received, counts.tolist(), strict=True):
-            behind = ((1 << (width * per_word)) - 1) ^ ((1 << (width * 8 * count)) - 1)
-            defined.append(word & ~(behind << offset))
-        return defined
 
 
 async def _started(dut: Any, test: str) -> _Part:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from cdu.blocks import several
 from cdu.manifest import pack
 from cdu_spec.bitstream import MAX_BLOCK_BYTES
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.geometry import BLOCK_SIDE, LANES
 
 from cdu_verif.cases.block_streams import (
     Block,
@@ -29,6 +30,7 @@ from cdu_verif.cases.block_streams import (
     whole_job,
 )
 from cdu_verif.cases.case import Ports
+from cdu_verif.ports import unpack_rows
 from cdu_verif.unit import quantizer
 
 #: Cycles that a part may take in the beginning until its lanes have found their turns.
@@ -112,6 +114,10 @@ class PartCases:
                 found[mode.label] = [whole_job(rng, third, [mode]) for _ in range(3)]
         return found
 
+    def defined(self, name: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
+        """Payloads that the stream ``name`` gave, with zeros for all that is undefined; nothing is by default."""
+        return received
+
     def broken(self, config: CduConfig, ports: Ports, rng: Random, first: int) -> list[PartCase]:
         """Cases in which something is wrong with a job, one after the other; none by default."""
         return []
@@ -154,6 +160,19 @@ class _Gatherer(_Rows):
         inputs = {f"i__{lane}": block_rows(ports, f"i__{lane}", part) for lane, part in lanes}
         cycles = _row_cycles(config, len(blocks))
         return PartCase(name, inputs, {"o": block_words(ports, "o", blocks)}, len(blocks), cycles)
+
+    def defined(self, name: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
+        """Zeros for the rows behind ``count``."""
+        if not received:
+            return received
+        field = next(entry for entry in port["fields"] if entry["name"] == "values")
+        offset, width, values = field["offset"], field["width"], field["count"]
+        counts = unpack_rows(port, received)["count"][:, 0]
+        result = []
+        for word, count in zip(received, counts.tolist(), strict=True):
+            behind = ((1 << (width * values)) - 1) ^ ((1 << (width * LANES * count)) - 1)
+            result.append(word & ~(behind << offset))
+        return result
 
 
 class _Collector(PartCases):
@@ -228,11 +247,3 @@ class _Splitter(PartCases):
 
 
 DISTRIBUTOR, GATHERER, COLLECTOR, SPLITTER = _Distributor(), _Gatherer(), _Collector(), _Splitter()
-
-#: Cases by block name.
-PARTS: Mapping[str, PartCases] = {
-    "distributor": DISTRIBUTOR,
-    "gatherer": GATHERER,
-    "collector": COLLECTOR,
-    "splitter": SPLITTER,
-}

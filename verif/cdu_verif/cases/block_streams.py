@@ -14,7 +14,7 @@ from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
 from cdu.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
-from cdu_spec.bitstream import MASK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 from torch import Tensor
@@ -50,9 +50,14 @@ class Block:
 
     @property
     def range(self) -> dict[str, int]:
-        """Fields of :class:`cdu.words.Range` with which the block begins, if it begins with one."""
-        low, step = int.from_bytes(self.packed[:2], "little", signed=True), self.packed[2:4].ljust(2, b"\0")
-        return {"low": low, "mantissa": step[0], "exponent": step[1] % 16}
+        """Fields of :class:`cdu.words.Range` with which the block begins; where it has none, what stands there instead."""
+        head = self.packed.ljust(LOW_BYTES + STEP_BYTES, b"\0")
+        mantissa, exponent = head[LOW_BYTES : LOW_BYTES + STEP_BYTES]
+        return {
+            "low": int.from_bytes(head[:LOW_BYTES], "little", signed=True),
+            "mantissa": mantissa,
+            "exponent": exponent % (1 << MAX_EXPONENT.bit_length()),
+        }
 
 
 def block_modes(config: CduConfig) -> list[Mode]:
