@@ -1,21 +1,24 @@
-"""Rows of quantised values to packed blocks: ZVC, BRC or plain bytes (JPEG-ACT, "ZVC" and "BRC")."""
+"""Rows of quantised values to packed blocks: ZVC, BRC, plain bytes or codes (JPEG-ACT, "ZVC" and "BRC")."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import MASK_BYTES, Mode
+from cdu_spec.affine import CODE_BITS
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
 from cdu.barrel import rotate_left, wrapped
 from cdu.brc import encode_row
-from cdu.modes import is_one_of, longest_block
+from cdu.code_lengths import code_bytes
+from cdu.code_packing import pack_codes
+from cdu.modes import has_ranges, is_one_of, longest_block
 from cdu.streams import registered
-from cdu.words import BlockRow, BlockTag, Slice
+from cdu.words import BlockRow, BlockTag, Range, Slice
 from cdu.zvc import compact, popcount
 
 
@@ -23,7 +26,8 @@ class BlockEncoder(wiring.Component):
     """Packs the bytes of one block after the other, a row per cycle.
 
     Two registers of 72 bytes: rows are appended in the one, the finished block before leaves from the other in slices. The
-    mask stands in front of the values and is complete with them.
+    mask stands in front of the values and is complete with them; so does the range of a block that ``heads``. Codes of the
+    affine modes stand side by side in the bytes of a row.
 
     Parameters
     ----------
@@ -33,7 +37,8 @@ class BlockEncoder(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockRow`. Blocks have 8 rows, in modes without ZVC 1 to 8.
+        Stream of :class:`~cdu.words.BlockRow`, with ranges where a mode has them; that of the first row counts. Blocks have 8
+        rows, in modes without masks and tiles 1 to 8.
     o
         Stream of :class:`~cdu.words.Slice`.
 
@@ -48,7 +53,9 @@ class BlockEncoder(wiring.Component):
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
         self.block_bytes = longest_block(self.modes)
-        super().__init__({"i": In(stream.Signature(BlockRow())), "o": Out(stream.Signature(Slice(config)))})
+        self.ranged = has_ranges(self.modes)
+        row = BlockRow(ranged=self.ranged)
+        super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(Slice(config)))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -67,6 +74,7 @@ class BlockEncoder(wiring.Component):
         tag: Any = Signal(BlockTag())
         with m.If(advance):
             m.d.sync += tag.eq(row["tag"])
+        head, head_bytes = self._head(m, advance, row, tag)
         zvc = Signal()
         m.d.comb += zvc.eq(is_one_of(tag["mode"], [mode for mode in self.modes if mode.has_zvc]))
 
@@ -74,7 +82,7 @@ class BlockEncoder(wiring.Component):
         number, end = Signal(range(BLOCK_SIDE)), Signal(range(self.block_bytes + 1))
         place, after = Signal.like(end), Signal.like(end)
         m.d.comb += [
-            place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, 0), end)),
+            place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, head_bytes), end)),
             after.eq(place + length),
         ]
         # Groups of 8 bytes, the first one the mask in modes with ZVC
@@ -92,6 +100,9 @@ class BlockEncoder(wiring.Component):
                     m.d.sync += block[index][lane].eq(rotated.word_select(lane, VALUE_BITS))
             with m.If(moves & zvc & (number == lane)):
                 m.d.sync += block[0][lane].eq(mask)
+        for index, byte_of_head in enumerate(head):
+            with m.If(moves & (number == 0) & (head_bytes > index)):
+                m.d.sync += block[0][index].eq(byte_of_head)
         full = Signal()
         with m.If(advance):
             m.d.sync += full.eq(valid & ends)
@@ -122,6 +133,18 @@ class BlockEncoder(wiring.Component):
         ]
         return m
 
+    def _head(self, m: Module, advance: Value, row: Any, tag: Any) -> tuple[list[Value], Value]:
+        """Bytes that may stand in front of the block of the row that has been taken, and how many of them do."""
+        if not self.ranged:
+            return [], Const(0, 1)
+        found: Any = data.View(Range(), registered(m, advance, Value.cast(row["range"]), "range"))
+        by_mean = Const(0, 1)
+        if Mode.DIVISION in self.modes:
+            by_mean = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
+        size = Mux(tag["heads"], Mux(by_mean, LOW_BYTES, LOW_BYTES + STEP_BYTES), 0)
+        low = [found.low.as_unsigned().word_select(place, VALUE_BITS) for place in range(LOW_BYTES)]
+        return [*low, found.mantissa, found.exponent], size
+
     def _kept(self, m: Module, row: Any) -> tuple[Value, Value, Value]:
         """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
         values, mode = row["values"], row["tag"]["mode"]
@@ -139,6 +162,11 @@ class BlockEncoder(wiring.Component):
                     m.d.comb += [kept.eq(compact(m, values.as_value(), chosen)), count.eq(popcount(chosen))]
                 else:
                     m.d.comb += [kept.eq(values), count.eq(LANES)]
+        affine_modes = [mode for mode in self.modes if mode.is_affine]
+        if affine_modes:
+            # Whole bytes in the other modes are codes of 8 bits.
+            bits_log2 = Mux(is_one_of(mode, affine_modes), row["tag"]["quantizer"]["bits_log2"], len(CODE_BITS) - 1)
+            return mask, pack_codes(m, kept, bits_log2, "packed"), code_bytes(m, count, bits_log2, "packed_bytes")
         return mask, kept, count
 
 

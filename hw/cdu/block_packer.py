@@ -7,15 +7,17 @@ from typing import Any
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import SEED_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.collector import Collector
 from cdu.compress_lane import CompressLane
 from cdu.distributor import Distributor
+from cdu.lane_words import draws, packer_word
 from cdu.shift_quantizer import ShiftBanks
 from cdu.streams import Beat, lanes
-from cdu.words import BlockWord, PackedWord
+from cdu.words import PackedWord
 
 
 class BlockPacker(wiring.Component):
@@ -29,7 +31,9 @@ class BlockPacker(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockWord`.
+        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.lane_words.packer_word`).
+    seeds
+        Stream of seeds, one per job, see :class:`~cdu.distributor.Distributor` (only with modes that round at random).
     o
         Stream of :class:`~cdu.words.PackedWord`, the same for every N and P.
     to_transform, from_transform
@@ -41,6 +45,7 @@ class BlockPacker(wiring.Component):
     """
 
     i: stream.Interface
+    seeds: stream.Interface
     o: stream.Interface
     to_transform: list[stream.Interface]
     from_transform: list[stream.Interface]
@@ -49,7 +54,8 @@ class BlockPacker(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         members = {
-            "i": In(stream.Signature(BlockWord(config))),
+            "i": In(stream.Signature(packer_word(config))),
+            **({"seeds": In(stream.Signature(SEED_BITS))} if draws(config) else {}),
             "o": Out(stream.Signature(PackedWord(config))),
             "shifts": In(ShiftBanks),
         }
@@ -65,6 +71,8 @@ class BlockPacker(wiring.Component):
         m.submodules.distributor = distributor = Distributor(self.config)
         m.submodules.collector = collector = Collector(self.config)
         connect(m, flipped(self.i), distributor.i)
+        if draws(self.config):
+            connect(m, flipped(self.seeds), distributor.seeds)
         connect(m, collector.o, flipped(self.o))
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = CompressLane(self.config)

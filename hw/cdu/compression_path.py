@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import SEED_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
@@ -14,7 +15,11 @@ from cdu.block_packer import BlockPacker
 from cdu.bypass import BypassPacker
 from cdu.direction_ports import DirectionPorts
 from cdu.job_count import JobCount
-from cdu.join import join_in_order
+from cdu.join import hand_out, join_in_order
+from cdu.lane_words import draws
+from cdu.modes import has_ranges
+from cdu.range_finder import RangeFinder
+from cdu.range_join import RangeJoin
 from cdu.stream_fifo import StreamFifo
 from cdu.streams import Beat, lanes
 from cdu.value_front import ValueFront
@@ -41,7 +46,7 @@ class CompressionPath(wiring.Component):
     job, scales, i, o, shifts, events, idle
         As in :class:`cdu.compressor.Compressor`.
     to_alignment, from_alignment
-        Streams to and from the alignment buffer (only with mode jpeg-act).
+        Streams to and from the alignment buffer (only with modes in tiles), of ``config.value_bits``.
     to_transform, from_transform
         N streams each, to and from the forward DCTs: rows of 8 samples, columns of 8 coefficients (only with jpeg-act).
     """
@@ -61,10 +66,13 @@ class CompressionPath(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         members = dict(CompressorPorts(config).members)
+        if config.has_tiles:
+            members |= {
+                "to_alignment": Out(stream.Signature(TileWord(config, config.value_bits))),
+                "from_alignment": In(stream.Signature(BlockWord(config, config.value_bits))),
+            }
         if Mode.JPEG_ACT in config.built_modes:
             members |= {
-                "to_alignment": Out(stream.Signature(TileWord(config))),
-                "from_alignment": In(stream.Signature(BlockWord(config))),
                 "to_transform": Out(stream.Signature(Beat)).array(config.cdus),
                 "from_transform": In(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
             }
@@ -82,15 +90,33 @@ class CompressionPath(wiring.Component):
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
         if Mode.JPEG_ACT in self.config.built_modes:
             m.d.comb += packer.shifts.eq(self.shifts)
-            connect(m, front.to_alignment, flipped(self.to_alignment))
-            connect(m, flipped(self.from_alignment), packer.i)
             for lane in range(self.config.cdus):
                 connect(m, packer.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), packer.from_transform[lane])
+        if has_ranges(self.config.built_modes):
+            m.submodules.finder = finder = RangeFinder(self.config)
+            m.submodules.join = join = RangeJoin(self.config)
+            connect(m, front.to_alignment, finder.i)
+            connect(m, finder.o, flipped(self.to_alignment))
+            connect(m, finder.ranges, join.ranges)
+            connect(m, flipped(self.from_alignment), join.i)
+            connect(m, join.o, packer.i)
+        elif self.config.has_tiles:
+            connect(m, front.to_alignment, flipped(self.to_alignment))
+            connect(m, flipped(self.from_alignment), packer.i)
         else:
             connect(m, front.to_alignment, packer.i)
+
+        # Seeds wait for the last block of their jobs, all others of a job go to the front end.
+        bypassed = jobs.o.payload.mode == Mode.BYPASS if Mode.BYPASS in self.config.built_modes else Const(0, 1)
+        takers = [(front.job, Const(1, 1))]
+        if draws(self.config):
+            m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
+            m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)
+            connect(m, seeds.o, packer.seeds)
+            takers.append((seeds.i, ~bypassed))
         if Mode.BYPASS not in self.config.built_modes:
-            connect(m, jobs.o, front.job)
+            hand_out(m, jobs.o, takers)
             connect(m, packer.o, flipped(self.o))
             return m
 
@@ -98,13 +124,7 @@ class CompressionPath(wiring.Component):
         m.submodules.bypass = bypass = BypassPacker(self.config)
         m.submodules.order = order = StreamFifo(1, jobs.depth)
         connect(m, front.raw, bypass.i)
-        m.d.comb += [
-            front.job.payload.eq(jobs.o.payload),
-            front.job.valid.eq(jobs.o.valid & order.i.ready),
-            jobs.o.ready.eq(front.job.ready & order.i.ready),
-            order.i.valid.eq(jobs.o.valid & front.job.ready),
-            order.i.payload.eq(jobs.o.payload.mode == Mode.BYPASS),
-            order.o.ready.eq(jobs.done),
-        ]
+        hand_out(m, jobs.o, [*takers, (order.i, Const(1, 1))])
+        m.d.comb += [order.i.payload.eq(bypassed), order.o.ready.eq(jobs.done)]
         join_in_order(m, order.o, (packer.o, bypass.o), self.o)
         return m

@@ -17,7 +17,7 @@ from cdu.join import join_ports
 
 
 class Compressor(wiring.Component):
-    """SFPR, alignment buffer, N lanes of DCT, shift quantiser and coder, collector: values in, payload out.
+    """SFPR, alignment buffer, N lanes of DCT, quantisers and coder, collector: values in, payload out.
 
     Parameters
     ----------
@@ -62,10 +62,11 @@ class Compressor(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.path = path = CompressionPath(self.config)
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_tiles:
             m.submodules.alignment = alignment = AlignmentBuffer(self.config, Direction.TO_BLOCKS)
             connect(m, path.to_alignment, alignment.i)
             connect(m, alignment.o, path.from_alignment)
+        if Mode.JPEG_ACT in self.config.built_modes:
             for lane in range(self.config.cdus):
                 m.submodules[f"dct{lane}"] = dct = Dct(self.config)
                 connect(m, path.to_transform[lane], dct.i)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import SEED_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
+from cdu.lane_words import draws, lane_row, packer_word
 from cdu.turns import round_robin
-from cdu.words import BlockRow, BlockWord
+
+
+def lane_word(config: CduConfig) -> data.StructLayout:
+    """A word of a block (:func:`~cdu.lane_words.packer_word`) with what its rows have besides."""
+    row, word = ({name: field.shape for name, field in layout} for layout in (lane_row(config), packer_word(config)))
+    return data.StructLayout(word | {name: shape for name, shape in row.items() if name not in word})
 
 
 class RowSerializer(wiring.Component):
@@ -27,9 +34,9 @@ class RowSerializer(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockWord`.
+        Stream of words of the layout that :func:`lane_word` gives.
     o
-        Stream of :class:`~cdu.words.BlockRow`.
+        Stream of rows (:func:`~cdu.lane_words.lane_row`).
 
     Latency 1 cycle, a row per cycle. A word may come in the cycle in which the last row of the word in its place leaves.
     """
@@ -41,7 +48,9 @@ class RowSerializer(wiring.Component):
 
     def __init__(self, config: CduConfig, words: int) -> None:
         self.words, self.beats = words, config.port_beats
-        super().__init__({"i": In(stream.Signature(BlockWord(config))), "o": Out(stream.Signature(BlockRow()))})
+        row = lane_row(config)
+        self.common = [name for name, _ in row if name not in ("values", "ends")]  # to all rows of a word
+        super().__init__({"i": In(stream.Signature(lane_word(config))), "o": Out(stream.Signature(row))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -59,7 +68,7 @@ class RowSerializer(wiring.Component):
             self.o.valid.eq(held.bit_select(leaving, 1)),
             self.o.payload["values"].eq(word["values"][row]),
             self.o.payload["ends"].eq(word["ends"] & final),
-            self.o.payload["tag"].eq(word["tag"]),
+            *(self.o.payload[name].eq(word[name]) for name in self.common),
             done.eq(self.o.valid & self.o.ready & final),
             self.i.ready.eq(~held.bit_select(entering, 1) | (done & (entering == leaving))),
             takes.eq(self.i.valid & self.i.ready),
@@ -87,46 +96,60 @@ class Distributor(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockWord`.
+        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.lane_words.packer_word`).
+    seeds
+        Stream of seeds, one per job: a job takes its own with its last block and does not begin without it (only with modes
+        that round at random).
     o
-        N streams of :class:`~cdu.words.BlockRow`.
+        N streams of :class:`~cdu.words.BlockRow` (:func:`~cdu.lane_words.lane_row`).
 
     Latency 1 cycle, none with P = 1. A word per cycle as long as its lane has room.
     """
 
     i: stream.Interface
+    seeds: stream.Interface
     o: list[stream.Interface]
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
+        self.draws = draws(config)
         super().__init__(
             {
-                "i": In(stream.Signature(BlockWord(config))),
-                "o": Out(stream.Signature(BlockRow())).array(config.cdus),
+                "i": In(stream.Signature(packer_word(config))),
+                **({"seeds": In(stream.Signature(SEED_BITS))} if self.draws else {}),
+                "o": Out(stream.Signature(lane_row(config))).array(config.cdus),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count, beats = self.config.cdus, self.config.port_beats
-        turn = round_robin(m, count, self.i.valid & self.i.ready & self.i.payload["ends"], "turn")
+        offered: Any = Signal(lane_word(self.config))
+        m.d.comb += [offered[name].eq(self.i.payload[name]) for name, _ in self.i.payload.shape()]
+        block_done = self.i.valid & self.i.ready & self.i.payload["ends"]
+        turn = round_robin(m, count, block_done, "turn")
+        there, taken = Const(1, 1), Signal()
+        if self.draws:
+            there = self.seeds.valid
+            number = Signal.like(offered["number"])
+            job_done = block_done & self.i.payload["tag"]["last"]
+            with m.If(block_done):
+                m.d.sync += number.eq(Mux(job_done, 0, number + 1))
+            m.d.comb += [offered["seed"].eq(self.seeds.payload), offered["number"].eq(number), self.seeds.ready.eq(job_done)]
+        m.d.comb += self.i.ready.eq(taken & there)
         for lane in range(count):
             mine = turn == lane
             if beats == 1:
-                word, row = self.i, self.o[lane]
-                m.d.comb += [
-                    row.payload["values"].eq(word.payload["values"][0]),
-                    row.payload["ends"].eq(word.payload["ends"]),
-                    row.payload["tag"].eq(word.payload["tag"]),
-                ]
-                target = row
+                target = self.o[lane]
+                for name, _ in target.payload.shape():
+                    m.d.comb += target.payload[name].eq(offered["values"][0] if name == "values" else offered[name])
             else:
                 serializer = RowSerializer(self.config, 1 if count == 1 else BLOCK_SIDE // beats)
                 m.submodules[f"lane{lane}"] = serializer
                 connect(m, serializer.o, flipped(self.o[lane]))
-                m.d.comb += serializer.i.payload.eq(self.i.payload)
+                m.d.comb += serializer.i.payload.eq(offered)
                 target = serializer.i
-            m.d.comb += target.valid.eq(self.i.valid & mine)
+            m.d.comb += target.valid.eq(self.i.valid & there & mine)
             with m.If(mine):
-                m.d.comb += self.i.ready.eq(target.ready)
+                m.d.comb += taken.eq(target.ready)
         return m
