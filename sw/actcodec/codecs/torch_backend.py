@@ -123,7 +123,7 @@ def _affine_payload(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
     if job.settings is None:
         raise ValueError(f"a job of mode {job.mode.label} needs settings")
     if job.mode is Mode.DIVISION:
-        return division.encode(blocks.tiles(matrix).view(-1, BLOCK_VALUES), job.settings)
+        return division.encode(blocks.tiles(matrix).reshape(-1, BLOCK_VALUES), job.settings)
     if job.mode is Mode.ACTNN:
         return actnn.encode(matrix.reshape(-1, GROUP_VALUES), job.settings)
     if job.mode is Mode.AUTOQUANT_Z:
