@@ -7,11 +7,11 @@ import zlib
 import actcodec
 import pytest
 import torch
-from cdu_spec import BitstreamError
+from cdu_spec import BitstreamError, Mode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-NAMES = ["jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass"]
+NAMES = [mode.label for mode in Mode]
 
 
 def stream_of(name):
