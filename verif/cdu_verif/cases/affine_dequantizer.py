@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 
 import torch
-from actcodec.golden.affine import Ranges, dequantize, found_step
+from actcodec.golden.affine import Ranges, dequantize
 from cdu.blocks import affine
 from cdu.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
@@ -22,35 +22,47 @@ from cdu_verif.unit import quantizer
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 
 
+def random_ranges(rng: Random, bits: int, count: int) -> Ranges:
+    """Ranges that an encoder may find, narrow and wide ones, (count, 1)."""
+    ends = integers(rng, _LEAST, _MOST, count, 2)
+    ends = torch.where(integers(rng, 0, 3, count, 2) == 0, torch.tensor([_LEAST, _MOST]), ends)
+    narrow = integers(rng, 0, 1, count, 1) * integers(rng, 0, BASE_BITS - 1, count, 1)
+    low, high = ends.min(1, keepdim=True).values >> narrow, ends.max(1, keepdim=True).values >> narrow
+    return Ranges.found(low.to(torch.int32), high.to(torch.int32), bits)
+
+
+def decoded(mode: Mode, settings: AffineSettings, codes: Tensor, ranges: Ranges, offsets: Tensor) -> Tensor:
+    """Integers, int32 (n, 8), of codes, uint8 (n, 8); ``ranges`` of their blocks and ``offsets`` of their channels, (n, 1)."""
+    if mode is Mode.ACTNN or settings.block_range:
+        return dequantize(codes, ranges)
+    low = torch.full_like(ranges.low, settings.fixed_low)
+    if mode is Mode.DIVISION:
+        low = ranges.low - (settings.levels << settings.step_log2 >> 1)
+    if mode is Mode.BLPA:
+        low += offsets.to(torch.int32) + ((1 << settings.step_log2) >> 1)
+    return dequantize(codes, Ranges.fixed(low, settings.step_log2))
+
+
+def range_fields(ranges: Ranges) -> list[dict[str, int]]:
+    """Fields of :class:`cdu.words.Range`, of (n, 1) ranges."""
+    parts = (part.flatten().tolist() for part in (ranges.low, ranges.mantissa, ranges.exponent))
+    return [{"low": low, "mantissa": mantissa, "exponent": exponent} for low, mantissa, exponent in zip(*parts, strict=True)]
+
+
 class _Beat:
     """One beat in some mode, with the integers that the golden model makes of it."""
 
     def __init__(self, rng: Random, mode: Mode, settings: AffineSettings | None, codes: Tensor | None = None) -> None:
-        self.mode, self.settings = mode, settings
-        low, high = rng.choice(((_LEAST, _MOST), (_MOST, _LEAST), (rng.randint(_LEAST, _MOST), rng.randint(_LEAST, _MOST))))
-        self.low, self.offset, self.scale = min(low, high), rng.choice((_LEAST, _MOST, low)), rng.getrandbits(31)
-        bits = settings.bits if settings else rng.choice(CODE_BITS)
-        mantissa, exponent = found_step(torch.tensor([abs(high - low)]), bits)
-        self.mantissa, self.exponent = int(mantissa), int(exponent)
+        self.mode, self.settings, self.scale = mode, settings, rng.getrandbits(31)
+        self.offset = rng.choice((_LEAST, _MOST, rng.randint(_LEAST, _MOST)))
+        self.range = random_ranges(rng, settings.bits if settings else rng.choice(CODE_BITS), 1)
         if settings is None:
             self.values = integers(rng, -128, 127, LANES).to(torch.int8)
             self.integers = self.values.to(torch.int32)
             return
-        self.codes = integers(rng, 0, settings.levels, LANES).to(torch.uint8) if codes is None else codes
-        self.values = self.codes.view(torch.int8)
-        self.integers = self._golden(settings)
-
-    def _golden(self, settings: AffineSettings) -> Tensor:
-        half = (1 << settings.step_log2) >> 1
-        if self.mode is Mode.ACTNN or settings.block_range:
-            ranges = Ranges(*(torch.tensor([value], dtype=torch.int32) for value in (self.low, self.mantissa, self.exponent)))
-            return dequantize(self.codes, ranges)
-        low = settings.fixed_low
-        if self.mode is Mode.DIVISION:
-            low = self.low - (settings.levels << settings.step_log2 >> 1)
-        if self.mode is Mode.BLPA:
-            low += self.offset + half
-        return dequantize(self.codes, Ranges.fixed(torch.tensor([low], dtype=torch.int32), settings.step_log2))
+        found = integers(rng, 0, settings.levels, LANES).to(torch.uint8) if codes is None else codes
+        self.values = found.view(torch.int8)
+        self.integers = decoded(mode, settings, found[None], self.range, torch.tensor([[self.offset]]))[0]
 
     def payload(self, ports: Ports) -> int:
         """The beat at the input."""
@@ -59,7 +71,7 @@ class _Beat:
             "values": self.values.tolist(),
             "mode": int(self.mode),
             "quantizer": quantizer(self.settings),
-            "range": {"low": self.low, "mantissa": self.mantissa, "exponent": self.exponent},
+            "range": range_fields(self.range)[0],
             "offset": self.offset,
             "scale": self.scale,
         }

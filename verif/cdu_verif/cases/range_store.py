@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import torch
-from actcodec.golden import blocks as arrangement
 from cdu.manifest import pack, unpack
 from cdu.modes import RANGED_MODES
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
@@ -20,6 +19,7 @@ from torch import Tensor
 from cdu_verif.cases.array_parts import PartCase, PartCases
 from cdu_verif.cases.block_streams import Tag
 from cdu_verif.cases.case import Ports, integers
+from cdu_verif.cases.value_side import blocks_of_beats
 
 #: Cycles from the first word in to the first word out, and from the last one.
 _LATENCY = 8
@@ -48,9 +48,8 @@ class _Job:
         tiles = [1] * count
         by_blocks = by_rows = numbers.repeat_interleave(BLOCK_SIDE)[: view.beats]
         if view.mode.in_tiles:
+            by_rows = blocks_of_beats(view)
             strips = view.padded_rows // BLOCK_SIDE
-            matrix = numbers.view(strips, 1, view.row_beats, 1).expand(-1, BLOCK_SIDE, -1, LANES)
-            by_rows = arrangement.to_beats(matrix.reshape(view.padded_rows, -1).contiguous(), view)[:, 0]
             widths = [min(TILE_BLOCKS, view.row_beats - left) for left in range(0, view.row_beats, TILE_BLOCKS)]
             tiles = widths * strips
         shared = numbers // TILE_BLOCKS * TILE_BLOCKS if view.mode is Mode.ACTNN else numbers

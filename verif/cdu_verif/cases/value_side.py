@@ -11,15 +11,20 @@ from typing import Any
 import torch
 from actcodec.codecs.job import DTYPES
 from actcodec.golden import blocks as arrangement
-from actcodec.golden.sfpr import inverse_sfpr, sfpr
+from actcodec.golden.affine import Ranges
+from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 from cdu.manifest import pack
+from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
 from torch import Tensor
 
+from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
+from cdu_verif.cases.block_streams import Tag, random_settings
 from cdu_verif.cases.case import Ports, generator, integers
 from cdu_verif.cases.sfpr import bit_patterns, random_scales
+from cdu_verif.unit import quantizer
 
 #: What may be wrong with the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
@@ -47,23 +52,31 @@ class _Word:
 
 @dataclass(frozen=True)
 class ValueJob:
-    """A job and its data: ``values`` (beats, 8), int8 for the back end, and ``scales`` (scale_groups,)."""
+    """A job and its data: ``values`` (beats, 8), int8 or codes for the back end, and ``scales`` (scale_groups,).
+
+    Of affine modes ``settings``; ``offsets`` that go with the scales, int16 (scale_groups,); ``ranges`` of the blocks in the
+    order of the payload, (blocks, 1), for the back end.
+    """
 
     view: MatrixView
     bank: int
     values: Tensor
     scales: Tensor
+    settings: AffineSettings | None
+    offsets: Tensor
+    ranges: Ranges | None = None
 
     @property
-    def descriptor(self) -> dict[str, int]:
+    def descriptor(self) -> dict[str, Any]:
         """Fields of :class:`cdu.words.Job`."""
         view = self.view
         counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
-        return {"mode": int(view.mode), "bank": self.bank, **counts}
+        seed = self.settings.seed if self.settings else 0
+        return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": quantizer(self.settings), "seed": seed}
 
-    def tag(self, last: bool) -> dict[str, int]:
+    def tag(self, last: bool) -> dict[str, Any]:
         """Fields of :class:`cdu.words.BlockTag`."""
-        return {"mode": int(self.view.mode), "bank": self.bank, "last": int(last)}
+        return Tag(self.view.mode, self.bank, int(last), self.settings).fields
 
     @property
     def tiles(self) -> list[tuple[int, int]]:
@@ -78,6 +91,8 @@ class ValueJob:
 def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
     """The view of a random tensor of about ``size`` beats at most, with few or many channels."""
     mode = rng.choice(modes)
+    if mode is Mode.ACTNN:
+        return MatrixView.of((rng.randint(1, LANES * size),), mode)
     if mode.in_tiles:
         height, width = rng.randint(1, 20), rng.randint(1, 70)
         channels = rng.choice((1, 2, 3, 5, 13))
@@ -119,11 +134,13 @@ class _ValueSide:
         """Every width from 1 to 70, one row to 17; channels of every height; rows and jobs of every length."""
         modes = self.modes(config)
         views: dict[str, list[MatrixView]] = {}
-        if Mode.JPEG_ACT in modes:
-            views["widths"] = [MatrixView.of((1, 1, 1, width), Mode.JPEG_ACT) for width in range(1, 71)]
-            views["heights"] = [MatrixView.of((1, 2, height, 9), Mode.JPEG_ACT) for height in range(1, 18)]
-            views["channels"] = [MatrixView.of((2, 7, height, 3), Mode.JPEG_ACT) for height in (1, 2, 3, 5, 8, 11)]
         for mode in modes:
+            if mode in (Mode.JPEG_ACT, Mode.DIVISION):
+                views[f"{mode.label}_widths"] = [MatrixView.of((1, 1, 1, width), mode) for width in range(1, 71)]
+                views[f"{mode.label}_heights"] = [MatrixView.of((1, 2, height, 9), mode) for height in range(1, 18)]
+                views[f"{mode.label}_channels"] = [MatrixView.of((2, 7, height, 3), mode) for height in (1, 2, 3, 5, 8, 11)]
+            if mode is Mode.ACTNN:
+                views["actnn"] = [MatrixView.of((GROUP_VALUES * groups,), mode) for groups in (1, 2, 1, 5)]
             if not mode.in_tiles:
                 views[mode.label] = [MatrixView.of((LANES * beats,), mode) for beats in range(1, 2 * BLOCK_SIDE + 2)]
                 if mode.has_scales:
@@ -139,6 +156,12 @@ class _ValueSide:
             ("jpeg-act", "every_row"): (1, size // BLOCK_SIDE, 1, LANES * BLOCK_SIDE),
             ("sfpr", "words"): (1, size // 8, 8 * LANES),
             ("sfpr+zvc", "odd_rows"): (1, size // 11, 11 * LANES),
+            ("division", "3_blocks"): (1, 2, 8 * (size // 8 // 3 + 1), 8 * 3),
+            ("division", "5_blocks"): (1, 2, 8 * (size // 8 // 5 + 1), 8 * 5),
+            ("actnn", "groups"): (LANES * size,),
+            ("blpa", "words"): (1, size // 8, 8 * LANES),
+            ("autoquant", "words"): (1, size // 8, 8 * LANES),
+            ("autoquantz", "odd_rows"): (1, size // 11, 11 * LANES),
             ("brc", "sequence"): (LANES * size,),
             ("bypass", "sequence"): (LANES * size,),
         }
@@ -157,6 +180,20 @@ def _beat_scales(job: ValueJob, scales: Tensor) -> Tensor:
         matrix = rows[:, None].expand(-1, view.row_beats * LANES).contiguous()
         return arrangement.to_beats(matrix, view)[:, :1]
     return scales[torch.arange(view.beats) // (view.row_beats * view.channel_rows), None]
+
+
+def _beat_offsets(job: ValueJob, offsets: Tensor) -> Tensor:
+    """The offset of every beat, (beats, 1); only in modes without tiles."""
+    return offsets[torch.arange(job.view.beats) // (job.view.row_beats * job.view.channel_rows), None]
+
+
+def blocks_of_beats(view: MatrixView) -> Tensor:
+    """The number of the block that each beat belongs to, in the order in which beats go through the rows of tiles."""
+    numbers = torch.arange(-(-view.beats // BLOCK_SIDE))
+    if not view.mode.in_tiles:
+        return numbers.repeat_interleave(BLOCK_SIDE)[: view.beats]
+    matrix = numbers.view(-1, 1, view.row_beats, 1).expand(-1, BLOCK_SIDE, -1, LANES)
+    return arrangement.to_beats(matrix.reshape(view.padded_rows, -1).contiguous(), view)[:, 0]
 
 
 def _blockwise(job: ValueJob, beats: Tensor) -> Tensor:
@@ -184,6 +221,8 @@ def _int_words(ports: Ports, stream: str, job: ValueJob, beats: Tensor, rowwise:
                 "ends": int(start + per_word >= begin + size),
                 "tag": job.tag(number == len(units) - 1),
             }
+            if "range" in sizes and job.ranges is not None:
+                fields["range"] = range_fields(job.ranges)[number]
             result.append(pack(port, fields | ({"blocks": blocks} if "blocks" in sizes else {})))
         begin += size
     return result
@@ -223,25 +262,34 @@ class _Streams:
     def expect(self, stream: str, words: list[int]) -> None:
         self.expected.setdefault(stream, []).extend(words)
 
-    def begin(self, rng: Random, job: ValueJob, faults: float) -> Tensor:
-        """Send the descriptor and the scales of a job; returns the scales that count."""
+    def begin(self, rng: Random, job: ValueJob, faults: float) -> tuple[Tensor, Tensor]:
+        """Send the descriptor and the scales of a job; returns the scales and the offsets that count."""
         self.send("job", [pack(dict(self.ports["job__payload"]), job.descriptor)])
         if not job.view.mode.has_scales:
-            return torch.ones_like(job.scales)
-        given, scales = len(job.scales), job.scales
+            return torch.ones_like(job.scales), job.offsets
+        given, scales, offsets = len(job.scales), job.scales, job.offsets
+        sent_offsets = offsets.tolist()
         fault = rng.choice(SCALE_FAULTS) if rng.random() < faults else ""
         sent = bit_patterns(scales).tolist()
         if fault == "missing" and given > 1:
             kept = rng.randrange(1, given)
             scales = torch.where(torch.arange(given) < kept, scales, torch.ones_like(scales))
+            offsets = torch.where(torch.arange(given) < kept, offsets, torch.zeros_like(offsets))
             sent = sent[:kept]
             self.events["scale_missing"] += given - kept
         elif fault == "surplus":
             sent += [rng.getrandbits(31) for _ in range(rng.randint(1, 5))]
             self.events["scale_surplus"] += 1
         port = dict(self.ports["scales__payload"])
-        self.send("scales", [pack(port, {"value": value, "last": int(n == len(sent) - 1)}) for n, value in enumerate(sent)])
-        return scales
+        sent_offsets += [0] * (len(sent) - given)
+        self.send(
+            "scales",
+            [
+                pack(port, {"value": value, "offset": offset, "last": int(number == len(sent) - 1)})
+                for number, (value, offset) in enumerate(zip(sent, sent_offsets, strict=False))
+            ],
+        )
+        return scales, offsets
 
     def case(self, name: str) -> ValueCase:
         return ValueCase(name, self.inputs, self.expected, {event: count for event, count in self.events.items() if count})
@@ -262,8 +310,8 @@ class _Front(_ValueSide):
                 (float("inf"), float("-inf"), float("nan"))
             )
         beats = arrangement.to_beats(arrangement.padded(values.to(DTYPES[config.dtype]), view), view)
-        scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 8)
-        return ValueJob(view, rng.randint(0, 1), beats, scales)
+        scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 16 if view.mode.is_affine else 8)
+        return ValueJob(view, rng.randint(0, 1), beats, scales, random_settings(rng, view.mode), _random_offsets(rng, view))
 
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
@@ -271,7 +319,7 @@ class _Front(_ValueSide):
         """Values in, words for the alignment buffer out."""
         streams = _Streams(ports)
         for job in jobs:
-            scales = streams.begin(rng, job, faults)
+            scales, offsets = streams.begin(rng, job, faults)
             words = _cut(bit_patterns(job.values).tolist(), config.port_beats)
             if rng.random() < faults:
                 words = _spoilt(rng, words, config.port_beats)
@@ -282,7 +330,11 @@ class _Front(_ValueSide):
                 continue
             values = _from_patterns(patterns, config)
             binary = job.view.mode is Mode.BRC
-            quantized = (values > 0).to(torch.int8) if binary else sfpr(values, _beat_scales(job, scales))
+            if job.view.mode.is_affine:
+                subtracted = _beat_offsets(job, offsets) if job.view.mode.has_offsets else None
+                quantized = sfpr16(values, _beat_scales(job, scales), subtracted)
+            else:
+                quantized = (values > 0).to(torch.int8) if binary else sfpr(values, _beat_scales(job, scales))
             streams.expect("to_alignment", _int_words(ports, "to_alignment", job, quantized, rowwise=True))
             odd = (~values.float().isfinite()).any(1).tolist()
             starts = range(0, len(odd), config.port_beats)
@@ -338,6 +390,22 @@ def _as_received(words: Sequence[_Word], beats: int, per_word: int, events: Coun
     return rows
 
 
+def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
+    """What a job's int8 or codes stand for with these offsets of the channels, (beats, 8)."""
+    if job.settings is None or job.ranges is None:
+        return job.values
+    blocks = blocks_of_beats(job.view)
+    if job.view.mode is Mode.ACTNN:
+        blocks = blocks // TILE_BLOCKS * TILE_BLOCKS
+    ranges = Ranges(*(part[blocks] for part in (job.ranges.low, job.ranges.mantissa, job.ranges.exponent)))
+    added = _beat_offsets(job, offsets) if job.view.mode.has_offsets else torch.zeros_like(ranges.low)
+    return decoded(job.view.mode, job.settings, job.values.view(torch.uint8), ranges, added)
+
+
+def _random_offsets(rng: Random, view: MatrixView) -> Tensor:
+    return integers(rng, -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1, view.scale_groups).to(torch.int16)
+
+
 class _Back(_ValueSide):
     steady_streams = ("from_alignment", "o")
 
@@ -347,9 +415,18 @@ class _Back(_ValueSide):
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
         """Any values, and reciprocals."""
-        low, high = (0, 1) if view.mode is Mode.BRC else (-128, 127)
-        values = integers(rng, low, high, view.beats, LANES).to(torch.int8)
-        return ValueJob(view, rng.randint(0, 1), values, random_scales(rng, 24, view.scale_groups, -9, -2))
+        settings = random_settings(rng, view.mode)
+        low, high = (0, 1) if view.mode is Mode.BRC else (0, settings.levels) if settings else (-128, 127)
+        values = integers(rng, low, high, view.beats, LANES).to(torch.uint8).view(torch.int8)
+        return ValueJob(
+            view,
+            rng.randint(0, 1),
+            values,
+            random_scales(rng, 24, view.scale_groups, -9, -2),
+            settings,
+            _random_offsets(rng, view),
+            random_ranges(rng, settings.bits if settings else VALUE_BITS, -(-view.beats // BLOCK_SIDE)),
+        )
 
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
@@ -357,7 +434,7 @@ class _Back(_ValueSide):
         """Blocks in, to the alignment buffer and from it to values."""
         streams = _Streams(ports)
         for job in jobs:
-            scales = streams.begin(rng, job, faults)
+            scales, offsets = streams.begin(rng, job, faults)
             blocks = _blockwise(job, job.values)
             streams.send("i", _int_words(ports, "i", job, blocks, rowwise=False))
             if "to_alignment__payload" in ports:
@@ -365,7 +442,8 @@ class _Back(_ValueSide):
                 streams.send("from_alignment", _int_words(ports, "from_alignment", job, job.values, rowwise=True))
             dtype = DTYPES[config.dtype]
             binary = job.view.mode is Mode.BRC
-            values = job.values.to(dtype) if binary else inverse_sfpr(job.values, _beat_scales(job, scales)).to(dtype)
+            integers = _integers(job, offsets)
+            values = integers.to(dtype) if binary else inverse_sfpr(integers, _beat_scales(job, scales)).to(dtype)
             streams.expect("o", _float_words(ports, "o", _cut(bit_patterns(values).tolist(), config.port_beats)))
         return streams.case(name)
 
