@@ -152,9 +152,9 @@ class BlockDecoder(wiring.Component):
         # Without a sign again: plus half of the codes, which turns the highest bit round
         highest = Signal(VALUE_BITS)
         with m.If(mode == Mode.AUTOQUANT_Z), m.Switch(tag["quantizer"]["bits_log2"]):
-            for number, bits in enumerate(CODE_BITS):
+            for number, width in enumerate(CODE_BITS):
                 with m.Case(number):
-                    m.d.comb += highest.eq(1 << (bits - 1))
+                    m.d.comb += highest.eq(1 << (width - 1))
         return values ^ highest.replicate(LANES), count
 
     def _bits_log2(self, tag: Any) -> Value:

@@ -106,7 +106,7 @@ class _RangeStore(PartCases):
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
         """Ranged blocks in and on to the buffer, raster words from the buffer and on with their ranges."""
         made = [_Job.of(rng, view) for view in jobs]
-        inputs = {"i": [], "from_alignment": []}
+        inputs: dict[str, list[int]] = {"i": [], "from_alignment": []}
         expected: dict[str, list[int]] = {"to_alignment": [], "o": []}
         for job in made:
             inputs["i"] += job.words(ports, "i", rowwise=False)
