@@ -197,7 +197,7 @@ class ActnnCodec(AffineCodec):
 class BlpaCodec(AffineCodec):
     """``blpa``: fixed-point copy with a range of six standard deviations per channel, signs kept (BLPA).
 
-    A value keeps its sign where ``|beta| < 3 gamma``, and in any case where it lies within the range.
+    A value keeps its sign where zero, with a step on either side, lies within the range; else where the value itself does.
 
     Parameters
     ----------

@@ -35,8 +35,7 @@ def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
 
     One bit has no code for what is positive; its scale follows from the largest magnitude.
     """
-    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
-    below = -channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    above, below = _reach(channels)
     half = 1 << (settings.bits - 1)
     if half == 1:
         return full_scales(torch.maximum(above, below))
@@ -45,14 +44,20 @@ def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
     return torch.where(limits.isfinite(), limits, 1.0)
 
 
+def _reach(channels: Tensor) -> tuple[Tensor, Tensor]:
+    """How far each channel reaches above and below zero, float64 (channels,), 0.0 where it does not."""
+    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
+    below = channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    return above.abs(), below.abs()  # no negative zeros, which divide to minus infinity
+
+
 def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
     """Multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
 
     A step is twice the bound: AC-GC's ``-log2(bound) - log2(1 / max|x|)`` bits, sign included, with one code kept back for the
     positive end, and restricted to 1, 2, 4, 8. Where ``most_bits`` are too few the step is as small as they allow.
     """
-    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
-    below = -channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    above, below = _reach(channels)
     steps = torch.maximum(above / (2 * bound) + 1, below / (2 * bound))
     allowed = [bits for bits in CODE_BITS if bits <= most_bits]
     bits = next((bits for bits in allowed if bool((steps <= 1 << (bits - 1)).all())), most_bits)

@@ -6,7 +6,9 @@ import math
 import numpy as np
 import pytest
 from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
-from cdu_spec.bitstream import COEFFICIENT_ORDER, pack_shifts, unpack_shifts
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
+from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +81,12 @@ def test_shift_table_bits(shifts):
         ((2, 3, 7), Mode.SFPR, (1, 42, 1, 1, 6, 1, 6, 1)),
         ((2, 3, 9, 17), Mode.BRC, (1, 918, 1, 1, 115, 1, 115, 1)),
         ((2, 3, 9, 17), Mode.BYPASS, (1, 918, 1, 1, 115, 1, 115, 1)),
+        ((2, 3, 9, 17), Mode.DIVISION, (54, 17, 3, 9, 3, 56, 168, 7)),
+        ((2, 3, 9, 17), Mode.ACTNN, (29, 32, 1, 32, 4, 32, 128, 1)),
+        ((257,), Mode.ACTNN, (9, 32, 1, 16, 4, 16, 64, 1)),
+        ((2, 3, 9, 17), Mode.BLPA, (6, 153, 3, 1, 20, 6, 120, 6)),
+        ((2, 3, 9, 17), Mode.AUTOQUANT, (6, 153, 3, 1, 20, 6, 120, 6)),
+        ((1, 1, 1, 9), Mode.AUTOQUANT_Z, (1, 9, 1, 1, 2, 1, 8, 4)),
     ],
 )
 def test_views(shape, mode, expected):
@@ -112,6 +120,50 @@ def test_views(shape, mode, expected):
 def test_payload_bounds(mode, dtype, bounds):
     """Of the views above, worked out by hand."""
     assert MatrixView.of((2, 3, 9, 17), mode).payload_bounds(dtype) == bounds
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "bounds"),
+    [
+        (Mode.DIVISION, AffineSettings(2, 10), (378, 378)),  # 21 blocks of 2 + 16
+        (Mode.DIVISION, AffineSettings(1, 0, block_range=True), (252, 252)),  # of 4 + 8
+        (Mode.ACTNN, AffineSettings(4), (528, 528)),  # 4 groups of 4 + 128
+        (Mode.BLPA, AffineSettings(4, 1), (480, 480)),  # 120 rows of 4
+        (Mode.AUTOQUANT, AffineSettings(1, 15), (120, 120)),
+        (Mode.AUTOQUANT_Z, AffineSettings(2, 14), (120, 360)),  # 15 blocks of 8 to 24
+    ],
+)
+def test_payload_bounds_of_affine_modes(mode, settings, bounds):
+    """Of the views above, worked out by hand."""
+    assert MatrixView.of((2, 3, 9, 17), mode).payload_bounds(Dtype.FP32, settings) == bounds
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "message"),
+    [
+        (Mode.SFPR, AffineSettings(), "mode sfpr takes no settings"),
+        (Mode.ACTNN, None, "mode actnn takes settings"),
+        (Mode.ACTNN, AffineSettings(2, 1), "step_log2 = 1 is not allowed where the step is found"),
+        (Mode.BLPA, AffineSettings(2, 1, block_range=True), "not a choice of mode blpa"),
+        (Mode.DIVISION, AffineSettings(2, 0), "use 1 or more"),
+    ],
+)
+def test_settings_that_a_mode_does_not_take(mode, settings, message):
+    with pytest.raises(UserError, match=message):
+        check_settings(mode, settings)
+
+
+@given(st.sampled_from(AFFINE_MODES), st.sampled_from([1, 2, 4, 8]), st.integers(0, 8), st.booleans(), st.sampled_from(Dtype))
+def test_header_of_affine_modes(mode, bits, step_log2, block_range, dtype):
+    block_range = block_range and mode is Mode.DIVISION
+    step_log2 = 0 if mode is Mode.ACTNN or block_range else max(step_log2, 1)
+    settings = AffineSettings(bits, step_log2, block_range=block_range, seed=7)
+    size = MatrixView.of((2, 3, 9, 17), mode).payload_bounds(dtype, settings)[0]
+    header = Header.of_settings(mode, dtype, (2, 3, 9, 17), size, settings)
+    body = header.pack()
+    assert (body[10], body[11]) == (bits, step_log2 | block_range << 7)
+    assert header.stream_bytes == 20 + 16 + 4 * header.view.channels + 2 * 3 * (mode is Mode.BLPA) + size + 4
+    assert Header.unpack(body + bytes(header.stream_bytes - len(body))) == header
 
 
 @given(
