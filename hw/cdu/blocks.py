@@ -9,6 +9,7 @@ from cdu_spec.bitstream import AFFINE_MODES, Mode
 from cdu_spec.config import CduConfig
 
 from cdu.affine_dequantizer import AffineDequantizer
+from cdu.affine_quantizer import AffineQuantizer
 from cdu.alignment_buffer import AlignmentBuffer, Direction
 from cdu.array import CduArray
 from cdu.block_decoder import BlockDecoder
@@ -22,6 +23,8 @@ from cdu.distributor import Distributor
 from cdu.gatherer import Gatherer
 from cdu.idct import Idct
 from cdu.inverse_sfpr import InverseSfpr
+from cdu.modes import RANGED_MODES, has_ranges
+from cdu.range_finder import RangeFinder
 from cdu.range_store import RangeStore
 from cdu.sfpr import Sfpr
 from cdu.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
@@ -46,13 +49,22 @@ def affine(config: CduConfig) -> CduConfig:
     return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
 
 
+def ranged(config: CduConfig) -> CduConfig:
+    """The configuration with the modes whose blocks have ranges, if it has none."""
+    if has_ranges(config.built_modes):
+        return config
+    return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
+
+
 #: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
     "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
     "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
+    "range_finder": lambda config: RangeFinder(ranged(config)),
     "range_store": RangeStore,
+    "affine_quantizer": lambda config: AffineQuantizer(affine(config)),
     "affine_dequantizer": lambda config: AffineDequantizer(affine(config)),
     "value_front": ValueFront,
     "value_back": ValueBack,
@@ -65,6 +77,7 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
     "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
     "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
+    "affine_encoder": lambda config: BlockEncoder(affine(config)),
     "affine_decoder": lambda config: BlockDecoder(affine(config)),
     "distributor": lambda config: Distributor(several(config)),
     "gatherer": lambda config: Gatherer(several(config)),

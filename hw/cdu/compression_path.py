@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import SEED_BITS
@@ -109,7 +109,7 @@ class CompressionPath(wiring.Component):
 
         # Seeds wait for the last block of their jobs, all others of a job go to the front end.
         bypassed = jobs.o.payload.mode == Mode.BYPASS if Mode.BYPASS in self.config.built_modes else Const(0, 1)
-        takers = [(front.job, Const(1, 1))]
+        takers: list[tuple[stream.Interface, Value]] = [(front.job, Const(1, 1))]
         if draws(self.config):
             m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
             m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import SEED_BITS
@@ -128,7 +128,8 @@ class Distributor(wiring.Component):
         m.d.comb += [offered[name].eq(self.i.payload[name]) for name, _ in self.i.payload.shape()]
         block_done = self.i.valid & self.i.ready & self.i.payload["ends"]
         turn = round_robin(m, count, block_done, "turn")
-        there, taken = Const(1, 1), Signal()
+        there: Value = Const(1, 1)
+        taken = Signal()
         if self.draws:
             there = self.seeds.valid
             number = Signal.like(offered["number"])

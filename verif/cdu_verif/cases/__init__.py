@@ -6,7 +6,7 @@ from cdu_verif.cases.affine_dequantizer import AFFINE_DEQUANTIZER
 from cdu_verif.cases.alignment_buffer import ALIGNMENT, INVERSE_ALIGNMENT
 from cdu_verif.cases.case import Case, Cases
 from cdu_verif.cases.dct import DCT, IDCT, TWO_WAY_DCT
-from cdu_verif.cases.payload import AFFINE_DECODER, BRC_DECODER, BRC_ENCODER, ZVC_DECODER, ZVC_ENCODER
+from cdu_verif.cases.payload import AFFINE_DECODER, AFFINE_ENCODER, BRC_DECODER, BRC_ENCODER, ZVC_DECODER, ZVC_ENCODER
 from cdu_verif.cases.sfpr import INVERSE_SFPR, SFPR
 from cdu_verif.cases.shift_quantizer import INVERSE_SHIFT_QUANTIZER, SHIFT_QUANTIZER
 
@@ -19,6 +19,7 @@ CASES: Mapping[str, Cases] = {
     "alignment_buffer": ALIGNMENT,
     "inverse_alignment_buffer": INVERSE_ALIGNMENT,
     "affine_dequantizer": AFFINE_DEQUANTIZER,
+    "affine_encoder": AFFINE_ENCODER,
     "affine_decoder": AFFINE_DECODER,
     "dct": DCT,
     "idct": IDCT,

@@ -29,7 +29,16 @@ from cdu_verif.cases.block_streams import (
 )
 from cdu_verif.cases.case import Case, Ports, corner_blocks, integers
 
-__all__ = ["AFFINE_DECODER", "BRC_DECODER", "BRC_ENCODER", "ZVC_DECODER", "ZVC_ENCODER", "payload_words", "populations"]
+__all__ = [
+    "AFFINE_DECODER",
+    "AFFINE_ENCODER",
+    "BRC_DECODER",
+    "BRC_ENCODER",
+    "ZVC_DECODER",
+    "ZVC_ENCODER",
+    "payload_words",
+    "populations",
+]
 
 
 def populations(rng: Random) -> Tensor:
@@ -88,11 +97,16 @@ class _Coder:
         return cases
 
 
-class _AffineDecoder:
-    """Cases of a decoder of all modes, most of them affine."""
+class _AffineCoder:
+    """Cases of an encoder of all modes, most of them affine, or turned round of a decoder."""
+
+    def __init__(self, decoder: bool) -> None:
+        self.decoder = decoder
 
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
         """Blocks of one job or several; there may be fewer slices than cycles."""
+        if not self.decoder:
+            return Case(name, block_rows(ports, "i", blocks), slices(ports, "o", blocks), steady=("i",))
         return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
@@ -129,6 +143,6 @@ class _AffineDecoder:
         return [self.case(ports, mode.label, whole_job(rng, blocks, [mode])) for mode in modes]
 
 
-AFFINE_DECODER = _AffineDecoder()
+AFFINE_ENCODER, AFFINE_DECODER = _AffineCoder(decoder=False), _AffineCoder(decoder=True)
 ZVC_ENCODER, ZVC_DECODER = _Coder(Mode.SFPR_ZVC, decoder=False), _Coder(Mode.SFPR_ZVC, decoder=True)
 BRC_ENCODER, BRC_DECODER = _Coder(Mode.BRC, decoder=False), _Coder(Mode.BRC, decoder=True)

@@ -1,0 +1,168 @@
+"""Cases of the range finder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+from actcodec.golden import blocks as arrangement
+from actcodec.golden.affine import Ranges
+from actcodec.golden.block_statistics import block_mean, least_and_greatest
+from cdu.blocks import ranged
+from cdu.manifest import pack
+from cdu_spec.affine import BASE_BITS, CODE_BITS, GROUP_VALUES, AffineSettings
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from torch import Tensor
+
+from cdu_verif.cases.array_parts import PartCase, PartCases
+from cdu_verif.cases.block_streams import Tag, random_settings
+from cdu_verif.cases.case import Ports, integers
+
+_LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
+#: Cycles from the first word in to the first range out, and from the last one.
+_LATENCY = 12
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The padded matrix of a job (int16), in modes without tiles with one beat per row."""
+
+    view: MatrixView
+    settings: AffineSettings | None
+    matrix: Tensor
+
+    @property
+    def ranges(self) -> list[dict[str, Any]]:
+        """Golden fields of :class:`cdu.range_finder.BlockRange` of all blocks that have a range."""
+        settings = self.settings
+        if settings is None or self.view.mode not in (Mode.DIVISION, Mode.ACTNN):
+            return []
+        blocks = arrangement.tiles(self.matrix).reshape(-1, BLOCK_VALUES)
+        if self.view.mode is Mode.ACTNN:
+            groups = Ranges.found(*least_and_greatest(blocks.reshape(-1, GROUP_VALUES)), settings.bits)
+            found = Ranges(
+                *(part.repeat_interleave(TILE_BLOCKS) for part in (groups.low, groups.mantissa, groups.exponent)),
+            )
+        else:
+            found = Ranges.found(*least_and_greatest(blocks), settings.bits)
+            if not settings.block_range:
+                found = Ranges(block_mean(blocks), found.mantissa, found.exponent)
+        group = TILE_BLOCKS if self.view.mode is Mode.ACTNN else 1
+        fields = zip(found.low.tolist(), found.mantissa.tolist(), found.exponent.tolist(), strict=True)
+        return [
+            {"range": {"low": low, "mantissa": mantissa, "exponent": exponent}, "heads": int(number % group == 0)}
+            for number, (low, mantissa, exponent) in enumerate(fields)
+        ]
+
+    def words(self, port: dict[str, Any]) -> list[int]:
+        """Words that go through the rows of every tile."""
+        view = self.view
+        sizes = {entry["name"]: entry["count"] for entry in port["fields"]}
+        per_word = sizes["values"] // LANES
+        if view.mode.in_tiles:
+            beats = arrangement.to_beats(self.matrix, view)
+            widths = [min(TILE_BLOCKS, view.row_beats - left) for left in range(0, view.row_beats, TILE_BLOCKS)]
+            tiles = [(width, BLOCK_SIDE * width) for _ in range(view.padded_rows // BLOCK_SIDE) for width in widths]
+        else:
+            beats = self.matrix
+            tiles = [(1, min(BLOCK_SIDE, len(beats) - start)) for start in range(0, len(beats), BLOCK_SIDE)]
+        result, begin = [], 0
+        for number, (blocks, size) in enumerate(tiles):
+            tag = Tag(view.mode, 0, int(number == len(tiles) - 1), self.settings).fields
+            for start in range(begin, begin + size, per_word):
+                part = beats[start : min(start + per_word, begin + size)].flatten().tolist()
+                fields = {"count": len(part) // LANES, "ends": int(start + per_word >= begin + size), "blocks": blocks}
+                result.append(pack(port, {"values": part + [0] * (sizes["values"] - len(part)), "tag": tag, **fields}))
+            begin += size
+        return result
+
+
+def _content(rng: Random, rows: int, columns: int) -> Tensor:
+    """Rows of int16: whole rows of blocks with values anywhere, near each other, equal, or at the ends."""
+    spread = rng.choice((0, 1, 2, 3, 14, 15, 16, 254, 255, 256, rng.randint(257, 4000), 65534, 65535))
+    middle = rng.randint(_LEAST, _MOST)
+    near = (middle + integers(rng, 0, spread, rows, columns)).clamp(_LEAST, _MOST)
+    ends = torch.where(integers(rng, 0, 1, rows, columns) == 0, _LEAST, _MOST)
+    return rng.choice((near, near, near, ends)).to(torch.int16)
+
+
+class _RangeFinder(PartCases):
+    def built(self, config: CduConfig) -> CduConfig:
+        """With modes whose blocks have ranges."""
+        return ranged(config)
+
+    def job(self, rng: Random, view: MatrixView, settings: AffineSettings | None) -> _Job:
+        """A job of this view, each strip with a content of its own kind."""
+        if not view.mode.in_tiles:
+            return _Job(view, settings, integers(rng, -128, 127, view.beats, LANES).to(torch.int16))
+        columns = LANES * view.row_beats
+        strips = [_content(rng, BLOCK_SIDE, columns) for _ in range(view.padded_rows // BLOCK_SIDE)]
+        return _Job(view, settings, torch.cat(strips))
+
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
+        """Words in, the same words and ranges out."""
+        made = [self.job(rng, *job) for job in jobs]
+        words = [word for job in made for word in job.words(dict(ports["i__payload"]))]
+        ranges = [pack(dict(ports["ranges__payload"]), found) for job in made for found in job.ranges]
+        return PartCase(name, {"i": words}, {"o": words, "ranges": ranges}, 0, len(words) + _LATENCY)
+
+    def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Any]]:
+        """Every width of 1 to 9 blocks with every number of bits; groups; other modes in between."""
+        found: dict[str, Sequence[Any]] = {}
+        for bits in CODE_BITS:
+            by_block, by_channel = AffineSettings(bits, 0, block_range=True), AffineSettings(bits, 1)
+            if Mode.DIVISION in config.built_modes:
+                found[f"division_{bits}_bits"] = [
+                    (_strips(Mode.DIVISION, width, 2), settings)
+                    for width in range(1, 10)
+                    for settings in (by_block, by_channel)
+                ]
+            if Mode.ACTNN in config.built_modes:
+                found[f"actnn_{bits}_bits"] = [(_groups(count), AffineSettings(bits)) for count in (1, 2, 24)]
+        found["mixed"] = [job for blocks in range(1, 9) for job in self.random(config, rng, blocks)]
+        return found
+
+    def random(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[Any]:
+        """Jobs of all modes with random sizes."""
+        jobs = []
+        while blocks > 0:
+            size = rng.randint(1, blocks)
+            mode = rng.choice([mode for mode in config.built_modes if mode is not Mode.BYPASS])
+            if mode is Mode.ACTNN:
+                view = _groups(-(-size // TILE_BLOCKS))
+            elif mode.in_tiles:
+                width = rng.randint(1, 13)
+                view = _strips(mode, width, max(size // width, 1))
+            else:
+                short = 0 if mode.has_zvc else rng.randrange(BLOCK_SIDE)
+                view = MatrixView(1, LANES * (BLOCK_SIDE * size - short), 1, 1, mode)
+            jobs.append((view, random_settings(rng, mode)))
+            blocks -= size
+        return jobs
+
+    def steady(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[Any]]:
+        """Every width, and groups; three equal jobs each."""
+        third = blocks // 3
+        found: dict[str, Sequence[Any]] = {}
+        if Mode.DIVISION in config.built_modes:
+            for width in range(1, 10):
+                found[f"{width}_blocks"] = [(_strips(Mode.DIVISION, width, third // width), AffineSettings(2, 1))] * 3
+        if Mode.ACTNN in config.built_modes:
+            found["groups"] = [(_groups(third // TILE_BLOCKS), AffineSettings(2))] * 3
+        return found
+
+
+def _strips(mode: Mode, row_beats: int, strips: int) -> MatrixView:
+    return MatrixView(BLOCK_SIDE * strips, LANES * row_beats, 1, 1, mode)
+
+
+def _groups(count: int) -> MatrixView:
+    return _strips(Mode.ACTNN, TILE_BLOCKS, count)
+
+
+RANGE_FINDER = _RangeFinder()
