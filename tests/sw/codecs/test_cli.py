@@ -43,6 +43,16 @@ def array(tmp_path):
         (["--codec", "sfpr+zvc"], "sfpr+zvc", {}),
         (["--codec", "brc"], "brc", {}),
         (["--codec", "bypass"], "bypass", {}),
+        (["--codec", "division"], "division", {}),
+        (
+            ["--codec", "division", "--bits", "4", "--range", "block", "--seed", "3"],
+            "division",
+            {"bits": 4, "range": "block", "seed": 3},
+        ),
+        (["--codec", "actnn", "--rounding", "nearest"], "actnn", {"rounding": "nearest"}),
+        (["--codec", "blpa", "--bits", "8"], "blpa", {"bits": 8}),
+        (["--codec", "autoquant"], "autoquant", {}),
+        (["--codec", "autoquantz", "--bits", "4"], "autoquantz", {"bits": 4}),
     ],
 )
 def test_round_trip(run, array, tmp_path, words, name, options):
@@ -142,6 +152,9 @@ def test_bad_choices(run, array, tmp_path):
     for words, message in (
         (["--codec", "zip"], "unknown codec"),
         (["--codec", "none"], "no bitstream"),
+        (["--codec", "division-float"], "codec 'division-float' has no bitstream"),
+        (["--codec", "division", "--bits", "3"], "bits = 3"),
+        (["--codec", "sfpr", "--bits", "2"], "no option 'bits'"),
         (["--dqt", "best"], "unknown quantisation table"),
         (["--codec", "sfpr", "--dqt", "optL"], "no option 'dqt'"),
         (["--codec", "bypass", "--nonfinite", "raise"], "no option 'nonfinite': use backend"),

@@ -55,6 +55,20 @@ def test_same_seed_same_losses_and_vdsr_on_photos(tmp_path):
     assert losses[0] == losses[1]
 
 
+def test_stochastic_codecs_repeat_run_by_run(tmp_path):
+    arguments = ("--steps", 3, "--width", 8, "--limit", 256, "--codec", "division,actnn", "--bits", 4)
+    both = run(*arguments, "--seeds", 2, "-o", tmp_path / "both")
+    assert both.exit_code == 0, both.output
+    assert run(*arguments, "--seeds", 1, "--seed", 1, "-o", tmp_path / "one").exit_code == 0
+    read = [json.loads((tmp_path / name / "results.json").read_text())["runs"] for name in ("both", "one")]
+    losses = [{(r["codec"], r["seed"]): r["losses"] for r in runs} for runs in read]
+    assert len(losses[1]) == 3
+    assert all(losses[0][key] == found for key, found in losses[1].items())
+    assert losses[1][("division", 1)] != losses[1][("actnn", 1)]
+    codecs = {t["codec"] for r in read[0] if r["codec"] == "division" for t in r["tensors"]}
+    assert {"division", "actnn", "brc"} <= codecs
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -69,6 +83,8 @@ def test_same_seed_same_losses_and_vdsr_on_photos(tmp_path):
         (("--dqt", "optX"), "unknown quantisation table"),
         (("--codec", "sfpr", "--dqt", "optL"), "option dqt"),
         (("--S", "-1"), "S = -1.0"),
+        (("--codec", "division", "--bits", "5"), "bits = 5"),
+        (("--codec", "actnn", "--range", "block"), "option range"),
         (("--epochs", "2", "--steps", "2"), "exclude each other"),
         (("--batch", "100000"), "more than"),
         (("--width", "0"), "width = 0"),

@@ -42,6 +42,25 @@ def test_the_table_of_jpeg_act(tensor, want):
     assert (chosen and chosen.name) == want
 
 
+@pytest.mark.parametrize(
+    ("tensor", "by_division", "by_actnn"),
+    [
+        (saved("conv", "norm", MAP), "division", "actnn"),
+        (saved("relu", "relu", MAP), "brc", "brc"),
+        (saved("relu", "conv", MAP), "division", "actnn"),
+        (saved("pool", "conv", (4, 8, 7, 7)), "division", "actnn"),
+        (saved("conv", "norm", (4, 8, 4, 4)), "actnn", "actnn"),
+        (saved("linear", "norm", (4, 8)), "actnn", "actnn"),
+        (saved("softmax", "loss", (4, 8)), None, None),
+    ],
+)
+def test_the_tables_of_division_and_actnn(tensor, by_division, by_actnn):
+    for name, want in (("division", by_division), ("actnn", by_actnn)):
+        chosen = policy(name, bits=4).choose(tensor)
+        assert (chosen and chosen.name) == want
+        assert getattr(chosen, "bits", 4) == 4
+
+
 def test_signs_serve_only_relu():
     chosen = actcodec.Policy([actcodec.Rule("brc")], default="sfpr")
     assert chosen.choose(saved("relu", "conv", MAP)).name == "sfpr"

@@ -1,0 +1,149 @@
+"""DIVISION and ActNN in floating point: the paper's account of bytes, grids that line up, no published mistakes."""
+
+from itertools import pairwise
+
+import actcodec
+import pytest
+import torch
+from actcodec.codecs.float_forms import pooling_cells
+from actcodec.training import Policy, Rule
+from cdu_spec import UserError
+from cdu_spec.affine import CODE_BITS
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+#: The paper's ratios of a block of convolution, normalisation and ReLU for maps of N x N.
+PUBLISHED = {56: 13.04, 28: 12.90, 14: 12.36, 7: 10.35}
+
+
+def kept_by_a_block(n, dense):
+    """Bytes that autograd keeps per value of a conv-BN-ReLU block: of its input, of the convolution's result, of the mask.
+
+    Every number comes from what the plug-in holds; of the mask's stream the payload counts.
+    """
+    batch, channels = 16, 16
+    model = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU())
+    x = torch.randn(batch, channels, n, n, generator=torch.Generator().manual_seed(n), requires_grad=True)
+    policy = Policy([Rule("brc", producer=("relu",), consumer=("relu",))], default=dense)
+    with actcodec.compress_activations(model, policy) as stats:
+        loss = model(x * 1.0).sum()  # saves nothing
+    loss.backward()
+    assert x.grad.isfinite().all()
+    records = {record.op: record for record in stats.records if record.name in ("0", "1", "2")}
+    assert [records[op].codec for op in ("mul", "conv", "relu")] == [dense.name, dense.name, "brc"]
+    overhead = 20 + 4 * 4 + 4  # of the mask's stream: header, shape, checksum
+    values = x.numel()
+    return tuple(
+        (record.bytes_compressed - (overhead if record.codec == "brc" else 0)) / values
+        for record in (records["mul"], records["conv"], records["relu"])
+    )
+
+
+@pytest.mark.parametrize(("n", "published"), PUBLISHED.items())
+def test_the_papers_ratio(n, published):
+    bytes_per_value = sum(kept_by_a_block(n, actcodec.codec("division-float")))
+    closed = 4 / min(64, n * n) + 2 / 4 + 8 / n**2 + 1 / 8
+    assert bytes_per_value == pytest.approx(closed, rel=1e-12)
+    assert round(9 / bytes_per_value, 2) == published
+
+
+@pytest.mark.parametrize(("option", "head"), [("channel", 2), ("block", 4)])
+@pytest.mark.parametrize("bits", CODE_BITS)
+@pytest.mark.parametrize("n", PUBLISHED)
+def test_the_integer_forms_own_ratio(n, bits, option, head):
+    """The formula of docs/bitstream.md, by the bytes of payloads in the plug-in."""
+    codec = actcodec.codec("division", bits=bits, range=option)
+    overhead = 20 + 4 * 4 + 4 * 16 + 4  # header, shape, 16 reciprocals, checksum
+    first, second, mask = kept_by_a_block(n, codec)
+    share = overhead / (16 * 16 * n * n)
+    p = 8 * -(-n // 8) / n
+    found = first + second - 2 * share + mask
+    assert found == pytest.approx(2 * p * (bits / 8 + head / 64) + 1 / 8, rel=1e-12)
+    if bits == 2:
+        page = {("channel", True): 13.09, ("block", True): 12.00, ("channel", False): 11.72, ("block", False): 10.72}
+        assert round(9 / found, 2) == page[(option, n % 8 == 0)]
+
+
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 40))
+def test_cells_tile_every_map(batch, channels, height, width):
+    shape = (batch, channels, height, width)
+    cells = pooling_cells(shape).view(-1, height, width)
+    assert cells.flatten().unique().tolist() == list(range(int(cells.max()) + 1))
+    last = -1
+    for one in cells:
+        rows, columns = (one[:, :1] - one[0, 0]).diff(dim=0).flatten(), one[:1].diff().flatten()
+        # A grid: the number changes at the same columns in all rows, and grows.
+        assert torch.equal(one, one[:, :1] + one[:1] - one[0, 0])
+        assert (columns >= 0).all()
+        assert (rows >= 0).all()
+        assert int(one[0, 0]) == last + 1
+        last = int(one[-1, -1])
+        for extent, changes in ((height, rows), (width, columns)):
+            edges = [0, *(changes.nonzero().flatten() + 1).tolist(), extent]
+            sizes = [b - a for a, b in pairwise(edges)]
+            assert max(sizes) - min(sizes) <= 1
+            assert len(sizes) in {max(extent // 8, 1), max(-(-extent // 8), 1)}
+
+
+@pytest.mark.parametrize("side", [8, 9, 12, 14, 20, 28, 30, 56])
+def test_sixty_four_values_per_cell_on_average(side):
+    cells = pooling_cells((8, 8, side, side))
+    assert int(cells[-1]) + 1 == 64 * side * side / 64
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8, 16), (4, 4, 7, 7), (2, 8, 14, 14), (1, 5, 30, 17), (2, 2, 1, 1), (1, 1, 28, 5)])
+def test_means_are_those_of_their_cells(shape):
+    """A tensor that is constant in every cell comes back as its 16-bit means: pooling and upsampling have one grid."""
+    cells = pooling_cells(shape)
+    x = torch.randn(int(cells[-1]) + 1, generator=torch.Generator().manual_seed(1)).bfloat16().float()[cells].view(shape)
+    packed = actcodec.codec("division-float").compress(x)
+    assert torch.equal(packed.means.float()[cells].view(shape), x)
+    assert (packed.decompress() - x).abs().max() < 1e-30
+
+
+@pytest.mark.parametrize("bits", CODE_BITS)
+@pytest.mark.parametrize("half", ["bf16", "fp16"])
+@pytest.mark.parametrize("name", ["division-float", "actnn-float"])
+@pytest.mark.parametrize("shape", [(2, 3, 14, 14), (1, 4, 7, 7), (3, 1, 30, 17)])
+def test_error_is_at_most_a_step(name, half, bits, shape):
+    """With the 16-bit step that decoding uses: it reaches from the rounded least to the greatest value, which never wraps."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 3 + 1
+    packed = actcodec.codec(name, bits=bits, half=half).compress(x)
+    y = packed.decompress()
+    step = packed.step.float()
+    per_value = step.repeat_interleave(x[0, 0].numel() if name == "division-float" else 256)[: x.numel()]
+    assert ((y - x).abs().flatten() <= per_value * (1 + 1e-5) + 1e-5).all()
+    # No more than the spread divided by the codes needs, 16-bit rounding apart.
+    assert (step * (2**bits - 1)).max() <= (x.max() - x.min()) * 1.03
+
+
+def test_padding_is_in_no_range():
+    """260 values far from zero: the second group has four of them."""
+    x = 1000 + torch.rand(260, generator=torch.Generator().manual_seed(3))
+    packed = actcodec.codec("actnn-float", half="fp16").compress(x)
+    assert packed.low.numel() == 2
+    assert packed.step.max() < 1
+    assert packed.codes.numel() == 65
+    assert packed.nbytes == 65 + 2 * 2 * 2
+
+
+@pytest.mark.parametrize("name", ["division-float", "actnn-float"])
+@pytest.mark.parametrize("value", [0.0, -0.0, 1e-30, -3.0, 6e4])
+def test_constant_tensors(name, value):
+    x = torch.full((1, 2, 9, 9), value)
+    y = actcodec.codec(name).compress(x).decompress()
+    assert (y - x).abs().max() <= abs(value) * 2.0**-8 + 1e-37
+
+
+def test_values_that_float16_does_not_hold():
+    x = torch.full((1, 1, 8, 8), 1e6)
+    with pytest.raises(UserError, match="do not fit fp16: use half=bf16"):
+        actcodec.codec("division-float", half="fp16").compress(x)
+    assert actcodec.codec("division-float").compress(x).decompress().isfinite().all()
+
+
+def test_no_stream():
+    packed = actcodec.codec("actnn-float").compress(torch.ones(9))
+    with pytest.raises(UserError, match="no bitstream: use division or actnn"):
+        packed.to_bytes()
