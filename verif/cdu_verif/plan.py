@@ -40,7 +40,7 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "inverse_sfpr": _FORMATS,
     "alignment_buffer": _PORT_WIDTHS,
     "inverse_alignment_buffer": _PORT_WIDTHS,
-    "range_store": _PORT_WIDTHS,
+    **dict.fromkeys(("range_store", "range_finder"), _PORT_WIDTHS),
     "value_front": _VALUE_SIDE,
     "value_back": _VALUE_SIDE,
     "dct": _SAMPLES,

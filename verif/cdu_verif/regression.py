@@ -19,7 +19,10 @@ from cdu_verif.simulators import BuildError, Simulation
 
 #: Test modules of what is no simple block.
 _MODULES = {
-    **{name: ["array_parts"] for name in ("distributor", "gatherer", "collector", "splitter", "range_store")},
+    **{
+        name: ["array_parts"]
+        for name in ("distributor", "gatherer", "collector", "splitter", "range_store", "range_finder", "affine_quantizer")
+    },
     **{name: ["value_side"] for name in ("value_front", "value_back")},
     "compressor": ["units"],
     "decompressor": ["units"],
