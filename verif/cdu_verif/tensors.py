@@ -113,9 +113,10 @@ def of_tensor(
     job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets)
     golden = TorchBackend()
     payload = golden.compress(job, beats)
-    header = Header(mode, form, shape, payload.numel(), *precision)
     if settings:
         header = Header.of_settings(mode, form, shape, payload.numel(), settings)
+    else:
+        header = Header(mode, form, shape, payload.numel(), *precision)
     back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
 

@@ -496,7 +496,8 @@ async def driver_recovery(dut: Any, direction: str) -> None:
     channel = Channel(direction)
     faults = [(PORTS[channel].input, bench.config.beat_bits // 8, "early_last"), (PORTS[channel].input, None, "timeout")]
     if _SCALED:
-        faults += [(PORTS[channel].scales, 4, "scale_missing"), (PORTS[channel].scales, None, "timeout")]
+        scale = scale_port_bytes(bench.config.has_offsets)
+        faults += [(PORTS[channel].scales, scale, "scale_missing"), (PORTS[channel].scales, None, "timeout")]
     for port, lost, flag in faults:
         device = _LosingDevice(bench.device, port, lost)
         driver = await bench.open(device, watchdog=_WATCHDOG_CYCLES)
