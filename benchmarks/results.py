@@ -119,6 +119,14 @@ SECTIONS = (
         "python benchmarks/rtl_speed.py",
     ),
     Section(
+        "affine_forms",
+        "DIVISION and ActNN in integers and in floating point",
+        "The integer form of division with the channel's range covers the largest residual of a channel in the whole batch, "
+        "the floating-point form that of a map; with S above 1 the largest residuals saturate, and the errors of all others "
+        "are smaller. The mean error shows the bias that this brings.",
+        "python benchmarks/affine_forms.py",
+    ),
+    Section(
         "training",
         "Training on CIFAR-10 images",
         "`$CDU_DATA_DIR` names the folder with the data. The subset carries mild JPEG artefacts: compare the codecs with each "

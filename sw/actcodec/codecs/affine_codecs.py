@@ -16,7 +16,7 @@ from torch import Tensor
 
 from actcodec.codecs.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
 from actcodec.codecs.backend import Backend, backend
-from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.job import compression_job
 from actcodec.codecs.tensor_seeds import TensorSeeds
@@ -128,6 +128,9 @@ class DivisionCodec(AffineCodec):
     step_log2
         With the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine enough
         for means and coarse enough for values far beyond a residual. Default 12 - bits.
+    S
+        With the channel's range: largest residual of a channel in units of half the codes' range, positive. Above 1 the
+        largest residuals saturate, for smaller errors of all others.
     scale_bits, nonfinite, backend
         As for :class:`~actcodec.codecs.codec.SfprCodec`.
     """
@@ -137,6 +140,7 @@ class DivisionCodec(AffineCodec):
     rounding: str = STOCHASTIC
     seed: int = 0
     step_log2: int | None = None
+    S: float = 1.0
     scale_bits: int = CduConfig.scale_bits
     nonfinite: str = "raise"
     backend: str | Backend = "torch"
@@ -148,6 +152,7 @@ class DivisionCodec(AffineCodec):
         kinds = [kind.value for kind in RangeKind]
         if self.range not in kinds:
             raise UserError(f"range = {self.range!r} is not allowed: use {' or '.join(kinds)}")
+        check_s(self.S)
         super().__post_init__()
 
     def fits(self, shape: Sequence[int]) -> bool:
@@ -165,7 +170,7 @@ class DivisionCodec(AffineCodec):
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
-        exact = full_scales(largest) if settings.block_range else division_scales(x, view, largest, settings)
+        exact = full_scales(largest) if settings.block_range else division_scales(x, view, largest, settings, self.S)
         return Plan(self._down(exact), settings, _none(x))
 
 

@@ -65,13 +65,13 @@ def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tenso
     return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(channels, settings)), settings
 
 
-def division_scales(x: Tensor, view: MatrixView, largest: Tensor, settings: AffineSettings) -> Tensor:
-    """Multipliers of division with the channel's range: residuals of at most half the codes' range.
+def division_scales(x: Tensor, view: MatrixView, largest: Tensor, settings: AffineSettings, S: float) -> Tensor:  # noqa: N803
+    """Multipliers of division with the channel's range: residuals of at most S times half the codes' range.
 
     Blocks that hold rows of several channels have one mean, so that a channel's residuals depend on other scales too;
     there the result is approached in a few steps, and what is left saturates.
     """
-    limit = settings.levels << settings.step_log2 >> 1
+    limit = S * (settings.levels << settings.step_log2 >> 1)
     matrix = blocks.padded(x.to(torch.float32), view)
     rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
     channel = rows // view.channel_rows % view.channels

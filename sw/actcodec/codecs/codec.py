@@ -155,8 +155,7 @@ class SfprCodec(Codec):
     mode = Mode.SFPR
 
     def __post_init__(self) -> None:
-        if isinstance(self.S, bool) or not isinstance(self.S, (int, float)) or not (isfinite(self.S) and self.S > 0):
-            raise UserError(f"S = {self.S!r} is not allowed: use a positive finite number")
+        check_s(self.S)
         check_nonfinite_policy(self.nonfinite)
         self._precision()
         self._backend = backend(self.backend)
@@ -267,6 +266,12 @@ def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Com
     none = torch.zeros(0, dtype=torch.float32, device=x.device)
     payload = through.compress_tensor(x.detach(), view, compression_job(view, form, none))
     return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), none, payload)
+
+
+def check_s(S: float) -> None:  # noqa: N803
+    """UserError for an S that is no positive finite number."""
+    if isinstance(S, bool) or not isinstance(S, (int, float)) or not (isfinite(S) and S > 0):
+        raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
 
 
 def check_input(x: Tensor) -> Dtype:

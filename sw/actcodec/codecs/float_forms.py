@@ -113,7 +113,8 @@ class _FloatCodec(Codec):
         step = _rounded((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         if not bool((low.isfinite() & step.isfinite()).all() & means.isfinite().all()):
-            raise UserError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use half=bf16")
+            other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
+            raise UserError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
         floor, width = (_spread(part.to(torch.float32), x.shape, whole_maps=whole_maps) for part in (low, step))
         added: Tensor | float = 0.5
         if self.rounding == STOCHASTIC:

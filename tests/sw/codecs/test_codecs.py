@@ -62,6 +62,8 @@ def test_conformance(name, shape, dtype, kind, seed):
             codec.compress(x)
         return
     before = x.clone()
+    if name in FLOAT_FORMS and kind == "max":
+        return  # may lie beyond the 16-bit formats, see test_float_forms.py
     packed = codec.compress(x)
     y = codec.decompress(packed)
     assert torch.equal(x.view(torch.uint8), before.view(torch.uint8))
