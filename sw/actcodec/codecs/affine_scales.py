@@ -10,6 +10,7 @@ import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
 from cdu_spec.bitstream import MatrixView
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
 from actcodec.golden import blocks
@@ -17,6 +18,7 @@ from actcodec.golden.sfpr import rounded_scales
 
 #: Greatest integer of SFPR in the affine modes.
 MOST = (1 << (BASE_BITS - 1)) - 1
+_MOST_SCALE = 2.0**SCALE_EXPONENT_LIMIT
 #: Half the width of BLPA's range, in standard deviations.
 BLPA_REACH = 3
 #: Times that scales of channels that share blocks are corrected.
@@ -26,8 +28,11 @@ _TOLERANCE = 1 + 2.0**-10
 
 
 def full_scales(largest: Tensor) -> Tensor:
-    """``32767 / max|x|``, 1 for channels of zeros, of the largest magnitudes."""
-    return torch.where(largest > 0, MOST / largest, 1.0)
+    """``32767 / max|x|`` of the largest magnitudes; as large as can be for channels of zeros.
+
+    Division has no code for a residual of zero: half a step, which then is next to nothing, takes its place.
+    """
+    return (MOST / largest).clamp_max(_MOST_SCALE)
 
 
 def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
@@ -41,7 +46,7 @@ def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
         return full_scales(torch.maximum(above, below))
     up, down = (half - 1) << settings.step_log2, min(half << settings.step_log2, MOST)
     limits = torch.minimum(up / above, down / below)
-    return torch.where(limits.isfinite(), limits, 1.0)
+    return torch.where(limits.isfinite(), limits, _MOST_SCALE)
 
 
 def _reach(channels: Tensor) -> tuple[Tensor, Tensor]:
