@@ -32,7 +32,7 @@ def full_scales(largest: Tensor) -> Tensor:
 
     Division has no code for a residual of zero: half a step, which then is next to nothing, takes its place.
     """
-    return (MOST / largest).clamp_max(_MOST_SCALE)
+    return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
 
 
 def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
