@@ -49,6 +49,7 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "shift_quantizer": _ROUNDING,
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
+    "affine_decoder": [{}, {"cdus": 4}],
     **dict.fromkeys(("distributor", "gatherer"), _ARRAYS[1:]),
     **dict.fromkeys(("collector", "splitter"), _ARRAYS),
     **dict.fromkeys(("compressor", "decompressor"), _HALVES),
@@ -65,7 +66,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
     "dct": _PRECISIONS,
     "idct": _PRECISIONS,
     "two_way_dct": _PRECISIONS,
-    **dict.fromkeys(("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"), _SLICES),
+    **dict.fromkeys(("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder", "affine_decoder"), _SLICES),
     **dict.fromkeys(("distributor", "gatherer"), _VALUE_PORTS),
     **dict.fromkeys(("collector", "splitter"), _PACKED_PORTS),
     "compressor": [
