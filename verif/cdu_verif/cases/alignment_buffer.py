@@ -12,6 +12,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from torch import Tensor
 
+from cdu_verif.cases.block_streams import Tag, random_settings
 from cdu_verif.cases.case import Case, Ports, integers
 
 #: Modes whose jobs pass as single blocks, the last of which may have fewer rows.
@@ -21,10 +22,11 @@ _SEQUENCES = (Mode.SFPR, Mode.BRC)
 class _Job:
     """Random beats of one job in the order of both sides, cut into tiles and blocks."""
 
-    def __init__(self, rng: Random, view: MatrixView) -> None:
+    def __init__(self, rng: Random, view: MatrixView, bits: int) -> None:
         self.view = view
         self.bank = rng.randint(0, 1)
-        matrix = integers(rng, -128, 127, view.padded_rows, LANES * view.row_beats)
+        self.settings = random_settings(rng, view.mode)
+        matrix = integers(rng, -(1 << (bits - 1)), (1 << (bits - 1)) - 1, view.padded_rows, LANES * view.row_beats)
         self.by_rows = golden.to_beats(matrix, view)
         self.by_blocks = golden.tiles(matrix).reshape(-1, LANES) if view.mode.in_tiles else self.by_rows
         if view.mode.in_tiles:
@@ -58,7 +60,7 @@ class _Job:
                 "values": values + [0] * (per_word * LANES - len(values)),
                 "count": len(values) // LANES,
                 "ends": int(start + per_word >= len(beats)),
-                "tag": {"mode": int(self.view.mode), "bank": self.bank, "last": int(last)},
+                "tag": Tag(self.view.mode, self.bank, int(last), self.settings).fields,
             }
             result.append(pack(port, fields | ({"blocks": blocks} if "blocks" in sizes else {})))
         return result
@@ -70,7 +72,8 @@ class _Alignment:
 
     def case(self, ports: Ports, rng: Random, name: str, views: Sequence[MatrixView]) -> Case:
         """Random jobs with these views, one after the other."""
-        jobs = [_Job(rng, view) for view in views]
+        values = next(entry for entry in ports["i__payload"]["fields"] if entry["name"] == "values")
+        jobs = [_Job(rng, view, values["width"]) for view in views]
         inputs = [word for job in jobs for word in job.words(ports, "i", not self.to_rows)]
         expected = [word for job in jobs for word in job.words(ports, "o", self.to_rows)]
         return Case(name, inputs, expected)

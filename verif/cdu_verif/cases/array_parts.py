@@ -142,12 +142,17 @@ class _Distributor(_Rows):
     def case(
         self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]], first: int
     ) -> PartCase:
-        """Words of blocks in, rows per lane out."""
+        """Words of blocks in, and a seed per job; rows per lane out."""
         blocks = _all(jobs)
+        numbers = {id(block): number for job in jobs for number, block in enumerate(job)}
         lanes = enumerate(dealt(blocks, config.cdus, first))
-        expected = {f"o__{lane}": block_rows(ports, f"o__{lane}", part) for lane, part in lanes}
+        expected = {f"o__{lane}": block_rows(ports, f"o__{lane}", part, numbers) for lane, part in lanes}
         cycles = _row_cycles(config, len(blocks))
-        return PartCase(name, {"i": block_words(ports, "i", blocks, rng)}, expected, len(blocks), cycles)
+        inputs = {"i": block_words(ports, "i", blocks, rng)}
+        if "seeds__payload" in ports:
+            settings = [job[0].tag.settings for job in jobs]
+            inputs["seeds"] = [found.seed if found else 0 for found in settings]
+        return PartCase(name, inputs, expected, len(blocks), cycles)
 
 
 class _Gatherer(_Rows):

@@ -173,14 +173,18 @@ def payload(blocks: Iterable[Block]) -> bytes:
     return b"".join(block.packed for block in blocks)
 
 
-def block_rows(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
-    """Payloads of a stream of :class:`cdu.words.BlockRow`."""
+def block_rows(ports: Ports, stream: str, blocks: Iterable[Block], numbers: Mapping[int, int] | None = None) -> list[int]:
+    """Payloads of a stream of :class:`cdu.words.BlockRow`; ``numbers``: by the identity of a block its number in its job."""
     port = dict(ports[f"{stream}__payload"])
-    return [
-        pack(port, {"values": row, "ends": int(number == len(block.rows) - 1), **_beside(port, block)})
-        for block in blocks
-        for number, row in enumerate(block.rows.tolist())
-    ]
+    drawn = any(entry["name"] == "seed" for entry in port["fields"])
+    result = []
+    for block in blocks:
+        beside = _beside(port, block)
+        if drawn and numbers is not None:
+            beside |= {"seed": block.tag.settings.seed if block.tag.settings else 0, "number": numbers[id(block)]}
+        for number, row in enumerate(block.rows.tolist()):
+            result.append(pack(port, {"values": row, "ends": int(number == len(block.rows) - 1), **beside}))
+    return result
 
 
 def _beside(port: Mapping[str, Any], block: Block) -> dict[str, Any]:

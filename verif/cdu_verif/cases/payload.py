@@ -97,6 +97,14 @@ class _Coder:
         return cases
 
 
+def _with_integers(block: Block) -> Block:
+    """A block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
+    settings = block.tag.settings
+    if settings is None or block.tag.mode is not Mode.AUTOQUANT_Z:
+        return block
+    return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
+
+
 class _AffineCoder:
     """Cases of an encoder of all modes, most of them affine, or turned round of a decoder."""
 
@@ -106,7 +114,8 @@ class _AffineCoder:
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
         """Blocks of one job or several; there may be fewer slices than cycles."""
         if not self.decoder:
-            return Case(name, block_rows(ports, "i", blocks), slices(ports, "o", blocks), steady=("i",))
+            entering = [_with_integers(block) for block in blocks]
+            return Case(name, block_rows(ports, "i", entering), slices(ports, "o", blocks), steady=("i",))
         return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:

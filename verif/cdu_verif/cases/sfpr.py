@@ -39,19 +39,60 @@ def random_scales(rng: Random, scale_bits: int, count: int, low: int, high: int)
     return torch.ldexp(significand, exponent - (scale_bits - 1)).to(torch.float32)
 
 
+#: Results of SFPR: rounded to 8 bits, to 16 bits, or down and less the offset to 16 bits.
+_NARROW, _WIDE, _LOWER = range(3)
+
+
 class _Sfpr:
-    def case(self, config: CduConfig, ports: Ports, name: str, values: Tensor, k: Tensor, binary: Tensor | None = None) -> Case:
-        """Beats (B, 8) of the configuration's format, multipliers (B,), and where BRC is wanted (B,)."""
-        binary = torch.zeros(len(values), dtype=torch.bool) if binary is None else binary
-        quantized = torch.where(binary[:, None], (values > 0).to(torch.int8), golden.sfpr(values, k[:, None]))
+    def case(
+        self,
+        config: CduConfig,
+        ports: Ports,
+        name: str,
+        values: Tensor,
+        k: Tensor,
+        binary: Tensor | None = None,
+        kind: Tensor | None = None,
+        offsets: Tensor | None = None,
+    ) -> Case:
+        """Beats (B, 8) of the configuration's format, multipliers (B,), and where BRC is wanted (B,); the kind of result (B,)
+        and offsets, int16 (B,).
+        """
+        count = len(values)
+        binary = torch.zeros(count, dtype=torch.bool) if binary is None else binary
+        kind = torch.full((count,), _NARROW) if kind is None else kind
+        offsets = torch.zeros(count, dtype=torch.int16) if offsets is None else offsets
+        scales = k[:, None]
+        results = [golden.sfpr(values, scales), golden.sfpr16(values, scales)]
+        results.append(golden.sfpr16(values, scales, offsets[:, None]))
+        quantized = torch.stack([result.to(torch.int16) for result in results])[kind, torch.arange(count)]
+        quantized = torch.where(binary[:, None], (values > 0).to(torch.int16), quantized)
         nonfinite = ~values.float().isfinite().all(1)
-        inputs = words(ports, "i", values=bit_patterns(values), scale=bit_patterns(k), binary=binary.long())
-        return Case(name, inputs, words(ports, "o", values=quantized, nonfinite=nonfinite.long()))
+        fields: dict[str, Tensor] = {"values": bit_patterns(values), "scale": bit_patterns(k), "binary": binary.long()}
+        if config.has_affine:
+            fields["narrow"] = (binary | (kind == _NARROW)).long()
+        if config.has_offsets:
+            fields |= {"lower": (kind == _LOWER).long(), "offset": torch.where(kind == _LOWER, offsets, 0)}
+        return Case(name, words(ports, "i", **fields), words(ports, "o", values=quantized, nonfinite=nonfinite.long()))
+
+    def wide(self, config: CduConfig, ports: Ports, rng: Random, name: str, values: Tensor, k: Tensor) -> Iterator[Case]:
+        """The same values with every other kind of result that there is, with any offsets and extreme ones."""
+        if config.has_affine:
+            yield self.case(config, ports, f"wide_{name}", values, k, kind=torch.full((len(k),), _WIDE))
+        if config.has_offsets:
+            ends = torch.where(integers(rng, 0, 1, len(k)) == 0, -(1 << 15), (1 << 15) - 1)
+            offsets = torch.where(integers(rng, 0, 1, len(k)) == 0, integers(rng, -(1 << 15), (1 << 15) - 1, len(k)), ends)
+            yield self.case(
+                config, ports, f"lower_{name}", values, k, kind=torch.full((len(k),), _LOWER), offsets=offsets.to(torch.int16)
+            )
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Special numbers, exact ties, the edge of saturation, every exponent difference that matters."""
-        return [self.case(config, ports, name, values, k) for name, values, k in self._directed(config, rng)] + [
-            self.case(config, ports, "binary", *self._special(config, rng), torch.ones(self._special_beats, dtype=torch.bool))
+        directed = list(self._directed(config, rng))
+        return [
+            *(self.case(config, ports, name, values, k) for name, values, k in directed),
+            *(case for name, values, k in directed for case in self.wide(config, ports, rng, name, values, k)),
+            self.case(config, ports, "binary", *self._special(config, rng), torch.ones(self._special_beats, dtype=torch.bool)),
         ]
 
     _special_beats = 64
@@ -88,6 +129,14 @@ class _Sfpr:
         signs = integers(rng, 0, 1, count, 8) * 2 - 1
         k = random_scales(rng, config.scale_bits, count, -2, 2)
         yield "exponents", (significand * signs * 2.0 ** exponents[:, None]).to(torch_dtype), k
+        if config.has_affine:
+            edge = float(1 << (config.value_bits - 1))
+            halves = torch.arange(-264, 264).to(torch.float64) / 2
+            for sign in (-1, 1):
+                near = ((edge + halves) * sign).reshape(-1, 8).to(torch_dtype)
+                yield f"around_{sign * edge:.0f}", near, torch.ones(len(near))
+            greater = random_scales(rng, config.scale_bits, count, 4, 14)
+            yield "greater", (significand * signs * 2.0 ** exponents[:, None]).to(torch_dtype), greater
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
         """Random bit patterns, random values near the working range, and both ways of use."""
@@ -98,7 +147,14 @@ class _Sfpr:
         wild = integers(rng, 0, 3, beats) == 0
         k = torch.where(wild, random_scales(rng, config.scale_bits, beats, -20, 20), k)
         values = torch.where(wild[:, None], patterns, normal)
-        return self.case(config, ports, "random", values, k, integers(rng, 0, 3, beats) == 0)
+        binary = integers(rng, 0, 3, beats) == 0
+        if not config.has_affine:
+            return self.case(config, ports, "random", values, k, binary)
+        kind = integers(rng, _NARROW, _LOWER if config.has_offsets else _WIDE, beats)
+        kind = torch.where(binary, _NARROW, kind)
+        k = torch.where(kind == _NARROW, k, k * 2.0 ** integers(rng, 0, 8, beats).float())
+        offsets = integers(rng, -(1 << 15), (1 << 15) - 1, beats).to(torch.int16)
+        return self.case(config, ports, "random", values, k, binary, kind, offsets)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
         """The rate does not depend on the content."""
