@@ -90,7 +90,11 @@ class Simulation:
         return self.folder / "coverage.dat"
 
     def build(self) -> None:
-        """Compile; BuildError with the end of the log when that fails."""
+        """Compile; BuildError with the end of the log when that fails.
+
+        Nothing is left of an earlier build: a program of the name ``array`` beside C++ that includes ``<array>`` is one trap.
+        """
+        shutil.rmtree(self.folder / "sim", ignore_errors=True)
         if self.simulator != "verilator":
             self._build(get_runner(self.simulator), ())
             return
