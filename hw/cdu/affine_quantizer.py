@@ -159,7 +159,7 @@ class AffineQuantizer(wiring.Component):
 
     def _found(self, row: Any) -> Value:
         """Whether the step of a row's block was found."""
-        by_block = self._is(row.tag.mode, Mode.DIVISION) & row.tag.quantizer.block_range
+        by_block: Value = self._is(row.tag.mode, Mode.DIVISION) & row.tag.quantizer.block_range
         return by_block | self._is(row.tag.mode, Mode.ACTNN)
 
     def _addend(self, m: Module, row: Any) -> Value:

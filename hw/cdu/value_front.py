@@ -38,8 +38,8 @@ class ValueFront(wiring.Component):
         :class:`~cdu.value_intake.ValueIntake` for input that is too short or too long.
     to_alignment
         Stream of :class:`~cdu.words.TileWord` of ``config.value_bits``, in modes that are not affine int8; zeros behind
-        ``count`` beats (less the offset in mode blpa). Without modes in tiles there is no alignment buffer: every tile is a
-        block, and this is a stream of :class:`~cdu.words.BlockWord`.
+        ``count`` beats. Without modes in tiles there is no alignment buffer: every tile is a block, and this is a stream of
+        :class:`~cdu.words.BlockWord`.
     raw
         Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
         from ``i`` (only with that mode).
@@ -109,7 +109,8 @@ class ValueFront(wiring.Component):
                 m.d.comb += unit.i.payload.narrow.eq(~is_one_of(plan.tag.mode, affine))
             if self.config.has_offsets:
                 lower = plan.tag.mode == Mode.BLPA
-                offset = plan.offsets[lane] & lower.replicate(BASE_BITS)
+                subtracts = lower & (plan["count"] > lane)
+                offset = plan.offsets[lane] & subtracts.replicate(BASE_BITS)
                 m.d.comb += [unit.i.payload.lower.eq(lower), unit.i.payload.offset.eq(offset)]
         m.d.comb += [
             enters.eq(intake.o.valid),
