@@ -102,7 +102,7 @@ class AffineQuantizer(wiring.Component):
         inverse1, shift1 = stage(inverse, "inverse1"), stage(shift, "shift1")
         # What does not end at a code of its own ends at that of 8 bits.
         bits = stage(Mux(affine, quantizer.bits_log2, len(CODE_BITS) - 1), "bits1")
-        signed_codes = stage(self._is(mode, Mode.AUTOQUANT_Z), "signed1")
+        signed_codes = stage(self._is(mode, Mode.AUTOQUANTZ), "signed1")
         random = stage(affine & quantizer.stochastic & ~self._is(mode, Mode.BLPA), "random1")
         nearest = stage(affine & ~quantizer.stochastic & ~self._is(mode, Mode.BLPA), "nearest1")
         state: Value = Cat(number, row.number, row.seed) if self.draws else Const(0)

@@ -147,11 +147,11 @@ class BlockDecoder(wiring.Component):
                 if self.affine_modes:
                     codes = code_bytes(m, codes, self._bits_log2(tag), "row_bytes")
                 m.d.comb += [values.eq(following), count.eq(codes)]
-        if Mode.AUTOQUANT_Z not in self.modes:
+        if Mode.AUTOQUANTZ not in self.modes:
             return values, count
         # Without a sign again: plus half of the codes, which turns the highest bit round
         highest = Signal(VALUE_BITS)
-        with m.If(mode == Mode.AUTOQUANT_Z), m.Switch(tag["quantizer"]["bits_log2"]):
+        with m.If(mode == Mode.AUTOQUANTZ), m.Switch(tag["quantizer"]["bits_log2"]):
             for number, width in enumerate(CODE_BITS):
                 with m.Case(number):
                     m.d.comb += highest.eq(1 << (width - 1))

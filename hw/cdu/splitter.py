@@ -242,7 +242,7 @@ class Splitter(wiring.Component):
         zvc_modes = [mode for mode in modes if mode.has_zvc]
         if zvc_modes:
             populations: list[Value] = [popcount(mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
-            if Mode.AUTOQUANT_Z in modes:
+            if Mode.AUTOQUANTZ in modes:
                 bits_log2 = Mux(affine, quantizer["bits_log2"], CODE_BITS.index(VALUE_BITS))
                 populations = [code_bytes(m, count, bits_log2, f"row_bytes{row}") for row, count in enumerate(populations)]
             while len(populations) > 1:

@@ -37,7 +37,7 @@ class Mode(IntEnum):
     ACTNN = 7
     BLPA = 8
     AUTOQUANT = 9
-    AUTOQUANT_Z = 10
+    AUTOQUANTZ = 10
 
     @property
     def label(self) -> str:
@@ -55,7 +55,7 @@ class Mode(IntEnum):
     @property
     def has_zvc(self) -> bool:
         """Whether the payload is a sequence of ZVC blocks (8 mask bytes, then what is not zero)."""
-        return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.AUTOQUANT_Z)
+        return self in (Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.AUTOQUANTZ)
 
     @property
     def has_scales(self) -> bool:
@@ -93,7 +93,7 @@ _MODE_LABELS = {
     Mode.ACTNN: "actnn",
     Mode.BLPA: "blpa",
     Mode.AUTOQUANT: "autoquant",
-    Mode.AUTOQUANT_Z: "autoquantz",
+    Mode.AUTOQUANTZ: "autoquantz",
 }
 #: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
 JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
@@ -219,7 +219,7 @@ class MatrixView:
         if self.mode.is_affine:
             assert settings is not None, "an affine mode needs settings"
             codes = self.beats * settings.bits
-            if self.mode is Mode.AUTOQUANT_Z:
+            if self.mode is Mode.AUTOQUANTZ:
                 return self.blocks * MASK_BYTES, self.blocks * MASK_BYTES + codes
             heads = self.blocks // (TILE_BLOCKS if self.mode is Mode.ACTNN else 1) if self.mode.in_tiles else 0
             size = codes + heads * head_bytes(self.mode, settings)

@@ -307,8 +307,8 @@ class AutoquantZCodec(AutoquantCodec):
     Parameters as for :class:`AutoquantCodec`.
     """
 
-    name = Mode.AUTOQUANT_Z.label
-    mode = Mode.AUTOQUANT_Z
+    name = Mode.AUTOQUANTZ.label
+    mode = Mode.AUTOQUANTZ
 
 
 def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Tensor:

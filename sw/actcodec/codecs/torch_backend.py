@@ -126,7 +126,7 @@ def _affine_payload(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
         return division.encode(blocks.tiles(matrix).reshape(-1, BLOCK_VALUES), job.settings)
     if job.mode is Mode.ACTNN:
         return actnn.encode(matrix.reshape(-1, GROUP_VALUES), job.settings)
-    if job.mode is Mode.AUTOQUANT_Z:
+    if job.mode is Mode.AUTOQUANTZ:
         return autoquant.encode_masked(blocks.linear_blocks(matrix, view).view(-1, LANES), job.settings)
     encode = blpa.encode if job.mode is Mode.BLPA else autoquant.encode
     return encode(matrix.reshape(-1, LANES), job.settings)
@@ -141,7 +141,7 @@ def _affine_integers(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
     if job.mode is Mode.ACTNN:
         groups = actnn.decode(payload, view.beats * LANES // GROUP_VALUES, job.settings)
         return groups.view(view.padded_rows, -1)
-    if job.mode is Mode.AUTOQUANT_Z:
+    if job.mode is Mode.AUTOQUANTZ:
         return blocks.linear_matrix(autoquant.decode_masked(payload, view.blocks, job.settings), view)
     decode = blpa.decode if job.mode is Mode.BLPA else autoquant.decode
     return decode(payload, view.beats, job.settings).view(view.padded_rows, -1)

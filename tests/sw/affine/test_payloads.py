@@ -60,7 +60,7 @@ def plain_payload(x, mode, settings, offsets):
         if mode is Mode.BLPA:
             row = [max(-32768, min(32767, value - offsets[number % c])) for value in row]
         beats += [row[at : at + 8] for at in range(0, len(row), 8)]
-    if mode is Mode.AUTOQUANT_Z:
+    if mode is Mode.AUTOQUANTZ:
         return encoder.masked(beats + [[0] * 8] * (-len(beats) % 8))
     return encoder.fixed(beats)
 

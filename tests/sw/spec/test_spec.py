@@ -86,7 +86,7 @@ def test_shift_table_bits(shifts):
         ((257,), Mode.ACTNN, (9, 32, 1, 16, 4, 16, 64, 1)),
         ((2, 3, 9, 17), Mode.BLPA, (6, 153, 3, 1, 20, 6, 120, 6)),
         ((2, 3, 9, 17), Mode.AUTOQUANT, (6, 153, 3, 1, 20, 6, 120, 6)),
-        ((1, 1, 1, 9), Mode.AUTOQUANT_Z, (1, 9, 1, 1, 2, 1, 8, 4)),
+        ((1, 1, 1, 9), Mode.AUTOQUANTZ, (1, 9, 1, 1, 2, 1, 8, 4)),
     ],
 )
 def test_views(shape, mode, expected):
@@ -130,7 +130,7 @@ def test_payload_bounds(mode, dtype, bounds):
         (Mode.ACTNN, AffineSettings(4), (528, 528)),  # 4 groups of 4 + 128
         (Mode.BLPA, AffineSettings(4, 1), (480, 480)),  # 120 rows of 4
         (Mode.AUTOQUANT, AffineSettings(1, 15), (120, 120)),
-        (Mode.AUTOQUANT_Z, AffineSettings(2, 14), (120, 360)),  # 15 blocks of 8 to 24
+        (Mode.AUTOQUANTZ, AffineSettings(2, 14), (120, 360)),  # 15 blocks of 8 to 24
     ],
 )
 def test_payload_bounds_of_affine_modes(mode, settings, bounds):

@@ -66,7 +66,7 @@ class _Block:
         if settings.stochastic and mode is not Mode.BLPA:
             rho = random_bits(settings.seed, BLOCK_SIDE * self.number, len(self.rows))
         codes = codes_of(self.rows, self._ranges(settings), settings.bits, rho).to(torch.int64)
-        if mode is not Mode.AUTOQUANT_Z:
+        if mode is not Mode.AUTOQUANTZ:
             return codes
         return (codes - (1 << (settings.bits - 1))) & settings.levels
 

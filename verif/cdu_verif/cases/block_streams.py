@@ -88,7 +88,7 @@ def packed_block(rows: Tensor, mode: Mode, settings: AffineSettings | None = Non
 
 
 def _packed_codes(codes: Tensor, mode: Mode, settings: AffineSettings) -> Tensor:
-    if mode is not Mode.AUTOQUANT_Z:
+    if mode is not Mode.AUTOQUANTZ:
         return pack_codes(codes, settings.bits)
     # Integers that have these codes
     signed = codes.to(torch.int32) - (1 << (settings.bits - 1))
@@ -131,7 +131,7 @@ def random_rows(rng: Random, mode: Mode, blocks: int, settings: AffineSettings |
     short = 0 if mode.has_zvc or mode.in_tiles else rng.randrange(BLOCK_SIDE)
     if settings is not None:
         codes = mixed_blocks(rng, 0, settings.levels, blocks).reshape(-1, LANES)
-        if mode is Mode.AUTOQUANT_Z:  # zeros are in the middle
+        if mode is Mode.AUTOQUANTZ:  # zeros are in the middle
             codes = codes ^ (1 << (settings.bits - 1))
         return codes[: len(codes) - short]
     if mode is Mode.BRC:

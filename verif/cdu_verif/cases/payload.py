@@ -100,7 +100,7 @@ class _Coder:
 def _with_integers(block: Block) -> Block:
     """A block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
     settings = block.tag.settings
-    if settings is None or block.tag.mode is not Mode.AUTOQUANT_Z:
+    if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
         return block
     return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
 
@@ -126,7 +126,7 @@ class _AffineCoder:
                 continue
             for bits in CODE_BITS:
                 settings = replace(random_settings(rng, mode) or AffineSettings(), bits=bits, step_log2=0)
-                if mode is Mode.AUTOQUANT_Z:
+                if mode is Mode.AUTOQUANTZ:
                     codes = torch.where(populations(rng) != 0, integers(rng, 1, settings.levels, BLOCK_VALUES), 0)
                     content = [codes ^ (1 << (bits - 1))]
                 else:
