@@ -25,7 +25,7 @@ _UNIT_SHIFT = RECIPROCAL_SHIFT - FRACTION_BITS
 #: Bits of a quotient that matter; what is above them makes the code the greatest one.
 _QUOTIENT_BITS = FRACTION_BITS + VALUE_BITS
 #: Rounds of the random numbers per stage of the pipeline.
-_ROUNDS = tuple(range(number, number + 2) for number in range(0, len(ROUND_CONSTANTS), 2))
+_ROUNDS = tuple(range(len(ROUND_CONSTANTS) * part // 3, len(ROUND_CONSTANTS) * (part + 1) // 3) for part in range(3))
 
 
 class AffineQuantizer(wiring.Component):

@@ -10,7 +10,7 @@ def rotl(word, places):
 def random_row(number, seed):
     """Eight random numbers of a row of values."""
     w = [number & 0xFFFF, number >> 16 & 0xFFFF, seed & 0xFFFF, seed >> 16]
-    for c in (1, 2, 4, 9, 18, 5):
+    for c in (1, 2, 4, 9, 18, 5, 11, 22):
         w[0] ^= c
         out = [0, 0, 0, 0]
         for j in range(16):

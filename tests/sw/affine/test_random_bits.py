@@ -83,13 +83,11 @@ def normalised(drawn):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_are_hardly_correlated(seed):
-    """Six rounds leave something between numbers that differ in a bit: the greatest of the 64 correlations of two rows is below
-    a quarter (0.18 was the most that was seen). That is no bias; it changes the variance of a sum by no more than that.
-    """
+def test_rows_are_uncorrelated(seed):
+    """All 64 correlations of the values of two rows whose numbers are near each other, or differ in a bit."""
     mine = normalised(random_bits(seed, 0, BEATS))
     for distance in (1, 2, 4, 8, 16, 32, 64, 128):
-        assert (mine.T @ mine.roll(distance, 0) / BEATS).abs().max() < 0.25, distance
+        assert (mine.T @ mine.roll(distance, 0) / BEATS).abs().max() < 0.05, distance
 
 
 def test_tensors_of_a_codec_are_uncorrelated():
@@ -117,8 +115,8 @@ def test_one_changed_bit_changes_about_half_of_all(bit, of):
         there = random_bits(seed ^ (1 << bit if of == "seed" else 0), number ^ (1 << bit if of == "number" else 0), 1)
         changed.append([f"{int(a) ^ int(b):016b}".count("1") for a, b in zip(here[0], there[0], strict=True)])
     mean = np.mean(changed, 0)
-    # Of 16 fair coins 8 fall on either side; six rounds are a little short of them.
-    assert ((mean > 6.5) & (mean < 9.5)).all(), mean
+    # Of 16 fair coins 8 fall on either side, with a deviation of 2 / sqrt(200) for the mean.
+    assert ((mean > 7.3) & (mean < 8.7)).all(), mean
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
