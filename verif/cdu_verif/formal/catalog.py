@@ -10,7 +10,7 @@ from cdu.transposer import Transposer
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 
-from cdu_verif.formal import device, order, progress, quantizers, sfpr, stream_rules
+from cdu_verif.formal import device, invariants, order, progress, quantizers, sfpr, stream_rules
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.netlist import Selection
 from cdu_verif.formal.proof import Property
@@ -25,6 +25,9 @@ _SOON = 24
 _TOO_LATE = ("compressor", "decompressor", "control", "array")
 #: Units whose outputs keep the rules only in states that can be reached, which induction does not know: cycles from reset.
 _BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
+
+#: Of the whole unit: while an access is worked on no answer to the one before is waiting.
+_ANSWER_FREE = "~(inner_control__axi__access__active & (inner_control__axi__access__write ? s_axil_bvalid : s_axil_rvalid))"
 
 block_device = cache(device.of_block)
 
@@ -58,13 +61,17 @@ def _of(block: str, config: CduConfig) -> list[Property]:
 
 def _streams(block: str, config: CduConfig) -> list[Property]:
     make = partial(block_device, block, config)
+    kind, depth = (BOUNDED, _BOUNDED_HOLD[block]) if block in _BOUNDED_HOLD else (INDUCTION, 2)
+    held, text = make, stream_rules.stream_harness
+    if block == "array":
+        held, text = partial(_with_answers, config), partial(text, helper=_ANSWER_FREE)
     rules = [
         Property(
             block,
             "hold",
             "Valid and payload of every output hold until the transfer.",
-            make,
-            Sby(BOUNDED if block in _BOUNDED_HOLD else INDUCTION, _BOUNDED_HOLD.get(block, 2), stream_rules.stream_harness),
+            held,
+            Sby(kind, depth, text),
         ),
         Property(
             block,
@@ -80,6 +87,23 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         statement = "Every output gets valid, and waits, though its ready has never been high."
         rules.append(Property(block, "unasked", statement, make, search))
     return rules
+
+
+def _collector_order(config: CduConfig) -> Property:
+    probes = invariants.collector_probes(config.cdus, config.slice_bytes, config.packed_bytes)
+    text = partial(order.collector_harness, lanes=config.cdus, slice_bytes=config.slice_bytes, word_bytes=config.packed_bytes)
+    return Property(
+        f"collector[cdus={config.cdus},packed_port_bits={config.packed_port_bits}]",
+        "order",
+        "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte.",
+        lambda: block_device("collector", config).probed(probes),
+        Sby(INDUCTION, 2, text),
+    )
+
+
+def _with_answers(config: CduConfig) -> Device:
+    """The whole unit with the signals of :data:`_ANSWER_FREE`."""
+    return block_device("array", config).probed({f"control.axi.access__{name}": 1 for name in ("active", "write")})
 
 
 def _own(block: str, config: CduConfig) -> list[Property]:
@@ -101,7 +125,7 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                         f"progress_{end}",
                         f"With input offered and output accepted, {end} transfers at least every 9 cycles.",
                         narrow,
-                        Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=end)),
+                        Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=(end,))),
                     )
                     for end in ("i", "o")
                 ),
@@ -112,16 +136,21 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             statement = (
                 "Rows leave once, in order, at the lane (from the lane) whose turn it is, marked where their block ends."
             )
-            make_text = order.distributor_harness if block == "distributor" else order.gatherer_harness
-            text = partial(make_text, lanes=small.cdus, beats=small.port_beats)
-            search = Sby(BOUNDED, 10, text)
-            return [Property(f"{block}[cdus=2]", "order", statement, partial(block_device, block, small), search)]
+            port, make_text = (
+                ("i__payload", order.distributor_harness) if block == "distributor" else ("o__payload", order.gatherer_harness)
+            )
+
+            def probed() -> Device:
+                device = block_device(block, small)
+                return device.probed(invariants.lane_probes(device, port, small.cdus, small.port_beats))
+
+            search = Sby(INDUCTION, 2, partial(make_text, lanes=small.cdus, beats=small.port_beats))
+            return [Property(f"{block}[cdus=2]", "order", statement, probed, search)]
         case "collector":
-            small = config.override(cdus=1, packed_port_bits=0, modes=(Mode.SFPR.label,))
-            text = partial(order.collector_harness, lanes=1, slice_bytes=small.slice_bytes, word_bytes=small.packed_bytes)
-            statement = "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte."
-            search = Sby(BOUNDED, 7, text)
-            return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
+            return [
+                _collector_order(config.override(cdus=cdus, packed_port_bits=bits, modes=(Mode.SFPR.label,)))
+                for cdus, bits in ((2, 128), (1, 256))
+            ]
         case "alignment_buffer" | "inverse_alignment_buffer":
             small = config.override(cdus=1, value_port_bits=0, modes=(Mode.SFPR.label,))
             text = partial(order.alignment_harness, beats=small.port_beats, to_blocks=block == "alignment_buffer")
