@@ -226,8 +226,11 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
     return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", 8, "data")})
 
 
-def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
-    """Row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile."""
+def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | None = None) -> str:
+    """Row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile.
+
+    With ``width``, all tiles have so many blocks, else any number.
+    """
     count, ends = device.field("i__payload", "count"), device.field("i__payload", "ends")
     blocks = device.field("i__payload", "blocks")
     out_count = device.field("o__payload", "count")
@@ -239,6 +242,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
     here, there = (row_wise, block_wise) if to_blocks else (block_wise, row_wise)
     block_ends = f"beat + {beats} == {side} * {blocks}" if to_blocks else f"(beat + {beats}) % {side} == 0"
     tile_ends = f"{ends}" if to_blocks else f"{ends} && (beat + {count} > {side} * ({blocks} - 1))"
+    limit = f"assume ({blocks} == {width});" if width else ""
     body = f"""\
   localparam ITEM = 1, CAPACITY = {2 * side * TILE_BLOCKS + beats}, SIZE = 8;
   (* anyconst *) wire [2:0] row;
@@ -254,6 +258,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
   always @* if (i__valid) begin
     assume ({blocks} >= 1 && {blocks} <= {TILE_BLOCKS});
     assume (beat == 0 || {blocks} == width);
+    {limit}
     assume ({count} >= 1 && {count} <= {beats} && ({ends} || {count} == {beats}));
     if ({blocks} == 1) assume ({ends} || beat + {beats} < {side});
     else assume ({count} == {beats} && {ends} == ({block_ends}));

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import BLOCK_SIDE
+
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -36,3 +39,11 @@ def progress_harness(
         width = next(port["width"] for port in device.ports if port["name"] == name)
         body.append(f"  (* anyconst *) wire [{width - 1}:0] constant_{name};\n  always @* assume ({name} == constant_{name});")
     return with_assumptions(device, "\n".join(body) + "\n")
+
+
+def job_progress_harness(device: Device, cycles: int) -> str:
+    """:func:`progress_harness` for a block with a stream of jobs: their counts are at least 1, their beats whole blocks."""
+    mode, beats = device.field("job__payload", "mode"), device.field("job__payload", "beats")
+    limits = [f"assume ({device.field('job__payload', name)} != 0);" for name in ("beats", "row_beats", "channel_rows")]
+    limits.append(f"assume ({mode} >= {min(Mode):d} && {mode} <= {max(Mode):d} && {beats} % {BLOCK_SIDE} == 0);")
+    return progress_harness(device, cycles, limits=f"  always @* begin {' '.join(limits)} end")
