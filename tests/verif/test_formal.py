@@ -72,6 +72,16 @@ def test_widths_of_the_transform_are_proven(tmp_path):
         ("dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
         # a shift is one too large
         ("shift_quantizer", "arithmetic", 4, r"(assign biased0 = )[^;]*;", r"\g<1>13'h0;"),
+        # the turn goes on with every word instead of every block
+        ("distributor", "order", None, r"(assign _\d+_ = _\d+_ & )i__payload\[130\];", r"\g<1>1'h1;"),
+        # a job's last word has a wrong count when it is what was left over
+        ("collector", "order", None, r"(flush \? \{ 1'h0, )spilled_count", r"\1~spilled_count"),
+        # a word leaves no trace in the window
+        ("splitter", "order", 5, r"(assign \w+ = kept\d+) \| (fresh\d+;)", r"\1 & \2"),
+        # nothing happens when the time is over
+        ("channel_control", "watchdog", None, r"(assign _\d+_ = )expired & ", r"\g<1>1'h0 & "),
+        # output waits for more input
+        ("shift_quantizer", "progress_o", 8, r"(?<=\n)(    o__valid <= )([^;]*);", r"\g<1>1'h0;"),
     ],
 )
 def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
@@ -90,6 +100,19 @@ def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
         assert verdict.message.startswith(("violated", "the induction step fails")), verdict.message
         assert verdict.trace
         assert verdict.trace.read_text().startswith("$")
+
+
+def test_the_channels_of_axi_ports_are_streams():
+    device = catalog.block_device("array", CduConfig())
+    assert {stream.name for stream in device.streams if not stream.received} == {
+        "m_axis",
+        "m_axis_values",
+        "s_axil_b",
+        "s_axil_r",
+    }
+    stream = next(stream for stream in device.streams if stream.name == "m_axis")
+    assert stream.signal("payload") == "{m_axis_tdata, m_axis_tkeep, m_axis_tlast}"
+    assert stream.width == 8 * CduConfig().packed_bytes + CduConfig().packed_bytes + 1
 
 
 def test_a_word_that_is_too_narrow_is_found():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -34,19 +33,23 @@ _BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
 #: Bounded searches: CDUs (and rows per word) with the blocks of every tile (any if None) and the cycles from reset.
 _ALIGNMENT_BOUNDS = ((1, None, 10), (4, 2, 12), (4, 3, 12))
 _SPLITTER_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
-    ({"modes": ("sfpr", "brc")}, 9),
-    ({"modes": ("sfpr+zvc",)}, 7),
-    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 7),
+    ({"modes": ("sfpr", "brc")}, 7),
+    ({"modes": ("sfpr+zvc",)}, 6),
+    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 6),
 )
 #: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
 _FREE_OF_BYTE = 0x11
 #: Of the whole unit: while an access is worked on no answer to the one before is waiting.
 _ANSWER_FREE = "~(inner_control__axi__access__active & (inner_control__axi__access__write ? s_axil_bvalid : s_axil_rvalid))"
 
-#: Blocks in which something must transfer at least every so many cycles, when all inputs offer and all outputs accept.
+#: Blocks whose output must transfer at least every so many cycles, when all inputs offer and all outputs accept.
+_OUTPUT_PROGRESS = {
+    **dict.fromkeys(("sfpr", "inverse_sfpr", "shift_quantizer", "inverse_shift_quantizer"), 4),
+    **dict.fromkeys(("dct", "idct", "two_way_dct"), 24),
+}
+#: Blocks that may take more than they give: some stream must transfer.
 _PROGRESS = {
-    **dict.fromkeys(("sfpr", "inverse_sfpr", "dct", "shift_quantizer", "inverse_shift_quantizer"), 2),
-    **dict.fromkeys(("idct", "two_way_dct", "zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder"), 12),
+    **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder"), 12),
     **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), 4),
 }
 #: The same for blocks whose proof reaches only so many cycles from reset.
@@ -109,13 +112,18 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         search = Sby(COVER, depth, stream_rules.stream_harness)
         statement = "Every output gets valid, and waits, though its ready has never been high."
         rules.append(Property(block, "unasked", statement, make, search))
-    if block in _PROGRESS or block in _BOUNDED_PROGRESS:
-        cycles, bound = _BOUNDED_PROGRESS.get(block, (_PROGRESS.get(block, 0), 0))
-        search = Sby(BOUNDED if bound else REACHABILITY, bound, partial(progress.progress_harness, cycles=cycles))
-        if bound:
-            search = replace(search, harness=partial(progress.job_progress_harness, cycles=cycles))
-        statement = f"With input offered and output accepted, a transfer happens at least every {cycles} cycles."
-        rules.append(Property(block, "progress", statement, make, search))
+    if block in _BOUNDED_PROGRESS:
+        cycles, bound = _BOUNDED_PROGRESS[block]
+        text = partial(progress.job_progress_harness, cycles=cycles)
+        rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(BOUNDED, bound, text)))
+    if block in _PROGRESS:
+        cycles = _PROGRESS[block]
+        text = partial(progress.progress_harness, cycles=cycles)
+        rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(REACHABILITY, 0, text)))
+    if block in _OUTPUT_PROGRESS:
+        cycles = _OUTPUT_PROGRESS[block]
+        text = partial(progress.progress_harness, cycles=cycles, watched=("o",))
+        rules.append(Property(block, "progress_o", _moves("o transfers", cycles), make, Sby(REACHABILITY, 0, text)))
     return rules
 
 
@@ -159,7 +167,7 @@ def _width_conversion(i_bytes: int, o_bytes: int, config: CduConfig) -> list[Pro
         Property(
             label,
             "progress_o",
-            f"With input offered and output accepted, o transfers at least every {cycles} cycles.",
+            _moves("o transfers", cycles),
             make,
             Sby(REACHABILITY, 0, moves),
         ),
@@ -197,6 +205,10 @@ def _with_answers(config: CduConfig) -> Device:
     return block_device("array", config).probed({f"control.axi.access__{name}": 1 for name in ("active", "write")})
 
 
+def _moves(what: str, cycles: int) -> str:
+    return f"With input offered and output accepted, {what} at least every {cycles} cycles."
+
+
 def _own(block: str, config: CduConfig) -> list[Property]:
     make = partial(block_device, block, config)
     match block:
@@ -214,7 +226,7 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                     Property(
                         "transposer[width=1]",
                         f"progress_{end}",
-                        f"With input offered and output accepted, {end} transfers at least every 9 cycles.",
+                        _moves(f"{end} transfers", 9),
                         narrow,
                         Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=(end,))),
                     )

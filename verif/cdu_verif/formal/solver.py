@@ -18,7 +18,7 @@ from cdu_verif.formal.device import HARNESS, Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
 #: Seconds after which a proof counts as failed.
-TIMEOUT = 300
+TIMEOUT = 600
 _SOLVER = "yices-smt2"
 _TASK = "proof"
 
