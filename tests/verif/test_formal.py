@@ -14,7 +14,7 @@ import torch
 from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.errors import MissingToolError, UserError
-from cdu_verif.formal import affine, campaign, catalog, sfpr, solver
+from cdu_verif.formal import affine, axi, campaign, catalog, sfpr, solver
 from cdu_verif.formal.proof import prove
 
 
@@ -103,16 +103,15 @@ def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
 
 
 def test_the_channels_of_axi_ports_are_streams():
-    device = catalog.block_device("array", CduConfig())
-    assert {stream.name for stream in device.streams if not stream.received} == {
-        "m_axis",
-        "m_axis_values",
-        "s_axil_b",
-        "s_axil_r",
-    }
-    stream = next(stream for stream in device.streams if stream.name == "m_axis")
-    assert stream.signal("payload") == "{m_axis_tdata, m_axis_tkeep, m_axis_tlast}"
-    assert stream.width == 8 * CduConfig().packed_bytes + CduConfig().packed_bytes + 1
+    sent = {stream.name: stream for stream in catalog.block_device("control", CduConfig()).streams if not stream.received}
+    assert {"s_axil_b", "s_axil_r", "compress__job", "decompress__scales"} <= set(sent)
+    assert sent["s_axil_r"].signal("payload") == "{s_axil_rdata, s_axil_rresp}"
+    assert sent["s_axil_r"].width == 34
+    ports = {"tdata": (False, 16), "tkeep": (False, 2), "tlast": (False, 1), "tvalid": (False, 1), "tready": (True, 1)}
+    name, received, width, signals = next(axi.channels({f"m_axis_{name}": port for name, port in ports.items()}))
+    assert (name, received, width) == ("m_axis", False, 19)
+    assert signals["payload"] == "{m_axis_tdata, m_axis_tkeep, m_axis_tlast}"
+    assert not list(axi.channels({"m_axis_tvalid": (False, 1), "valid": (False, 1), "ready": (True, 1)}))
 
 
 def test_a_word_that_is_too_narrow_is_found():
