@@ -13,17 +13,22 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdu import yosys
 
-#: Instances, from the top, that are of use to one direction only: those of both kinds of duplex.
-PARTS = (
-    *("core.compressor", "core.decompressor", "core.compression", "core.decompression"),
-    *("control.compress", "control.decompress"),
-)
+#: Parts: the instances, from the top, that each consists of. What one direction uses alone, in both kinds of duplex, and what
+#: only some modes use.
+PARTS = {
+    "compress": r"core\.(compressor\.(path|alignment)|compression)",
+    "decompress": r"core\.(decompressor\.(path|alignment)|decompression)",
+    "dct": r"core\.(compressor\.)?dct\d+",
+    "idct": r"core\.decompressor\.idct\d+",
+    "control_compress": r"control\.compress",
+    "control_decompress": r"control\.decompress",
+}
 #: The module around the unit.
 TOP = "driven"
 
@@ -32,37 +37,61 @@ _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \($", re.MULTILINE)
 _INPUT = re.compile(r"^  input (?:\[(?P<high>\d+):0\] )?\\?(?P<name>\S+?) ?;$", re.MULTILINE)
 _STREAM_SIGNAL = re.compile(r"(?P<port>\w+)_t(data|keep|last|valid|ready)")
 
-#: Registers get enable and reset inputs where they have them, which a simulator turns into branches.
-_OPTIMISE = ("flatten", "opt", "opt_dff", "opt_clean", "opt_expr", "opt_clean", "write_verilog -noattr gated.v")
+#: Registers get enable and reset inputs where they have them, which a simulator turns into branches; operators get as narrow
+#: as their results need.
+_OPTIMISE = (
+    *("flatten", "opt", "opt_dff", "opt_clean", "wreduce", "peepopt", "opt_expr", "opt_clean", "opt", "opt_clean"),
+    "write_verilog -noattr gated.v",
+)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance of a part: its path from the top, its module and the module's inputs but the clock, with their widths."""
+
+    path: str
+    module: str
+    inputs: Mapping[str, int]
+
+    @property
+    def width(self) -> int:
+        """Bits of all inputs."""
+        return sum(self.inputs.values())
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part with a clock of its own.
+    """Instances with a clock of their own.
 
-    The top has two more ports for it: input ``clock_NAME`` and output ``watch_NAME`` with all inputs of the part.
+    The top has two more ports for them: input ``clock_NAME`` and output ``watch_NAME`` with all their inputs.
     """
 
     name: str
-    module: str
-    instance: str
-    inputs: tuple[str, ...]
-    width: int
+    instances: tuple[Instance, ...]
 
 
-def parts(text: str, unit: str, wanted: Sequence[str] = PARTS) -> list[Part]:
+def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[Part]:
     """The wanted parts that a generated file has."""
     modules = {match["name"]: match[0] for match in _MODULE.finditer(text)}
+
+    def below(module: str, path: str) -> Iterator[tuple[str, str]]:
+        """Path and module of all instances."""
+        for match in _INSTANCE.finditer(modules.get(module, "")):
+            inner = f"{path}{match['name']}"
+            yield inner, match["module"]
+            yield from below(match["module"], f"{inner}.")
+
+    def instance(path: str, module: str) -> Instance:
+        inputs = {match["name"]: int(match["high"] or 0) + 1 for match in _INPUT.finditer(modules[module])}
+        del inputs["clk"]
+        return Instance(path, module, inputs)
+
+    everything = list(below(unit, ""))
     found = []
-    for instance in wanted:
-        module: str | None = unit
-        for step in instance.split("."):
-            inside = {match["name"]: match["module"] for match in _INSTANCE.finditer(modules.get(module or "", ""))}
-            module = inside.get(step)
-        if module is not None:
-            inputs = {match["name"]: int(match["high"] or 0) + 1 for match in _INPUT.finditer(modules[module])}
-            del inputs["clk"]
-            found.append(Part(instance.replace(".", "_"), module, instance, tuple(inputs), sum(inputs.values())))
+    for name, pattern in wanted.items():
+        instances = [instance(path, module) for path, module in everything if re.fullmatch(pattern, path)]
+        if instances:
+            found.append(Part(name, tuple(instances)))
     return found
 
 
@@ -74,16 +103,21 @@ def gated(text: str, unit: str, ports: Mapping[str, tuple[str, int]], found: Seq
     all others.
     """
     script = ["read_verilog plain.v", f"hierarchy -check -top {TOP}", "proc"]
-    for module, part in {part.module: part for part in found}.items():
+    modules = {instance.module: instance for part in found for instance in part.instances}
+    for module, instance in modules.items():
         # The inputs in any order: they are only compared with what they were.
-        script += [f"cd {module}", f"add -output watch {part.width}", f"connect -set watch {','.join(part.inputs)}", "cd"]
+        script += [f"cd {module}", f"add -output watch {instance.width}"]
+        script += [f"connect -set watch {','.join(instance.inputs)}", "cd"]
         script += [f"setattr -mod -set keep_hierarchy 1 {module}"]
     script += ["flatten", f"cd {TOP}"]
     for part in found:
-        script += [f"add -input clock_{part.name} 1", f"add -output watch_{part.name} {part.width}"]
-        script += [f"connect -port unit.{part.instance} clk clock_{part.name}"]
-        script += [f"connect -port unit.{part.instance} watch watch_{part.name}"]
-    script += ["cd", *(f"setattr -mod -unset keep_hierarchy {part.module}" for part in found), *_OPTIMISE]
+        clock, watch, low = f"clock_{part.name}", f"watch_{part.name}", 0
+        script += [f"add -input {clock} 1", f"add -output {watch} {sum(instance.width for instance in part.instances)}"]
+        for instance in part.instances:
+            script += [f"connect -port unit.{instance.path} clk {clock}"]
+            script += [f"connect -port unit.{instance.path} watch {watch}[{low + instance.width - 1}:{low}]"]
+            low += instance.width
+    script += ["cd", *(f"setattr -mod -unset keep_hierarchy {module}" for module in modules), *_OPTIMISE]
     with tempfile.TemporaryDirectory(prefix="cdu-gates-") as folder:
         directory = Path(folder)
         (directory / "plain.v").write_text(text + _driven(unit, ports), encoding="utf-8")
