@@ -188,7 +188,8 @@ class ChannelControl(wiring.Component):
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
         connect(m, jobs.o, flipped(unit.job))
         waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
-        busy, ended = Signal(), Signal()
+        busy = Signal()
+        ended = Signal()
         m.d.comb += [
             busy.eq(under_way != 0),
             ended.eq(unit.job_done & busy & ~unit.abort),

@@ -65,7 +65,8 @@ class Collector(wiring.Component):
         for lane, source in enumerate(self.i):
             with m.If(turn == lane):
                 m.d.comb += [part.eq(source.payload), offered.eq(source.valid), source.ready.eq(advance)]
-        level, total = Signal(range(size)), Signal(range(2 * size))
+        level = Signal(range(size))
+        total = Signal(range(2 * size))
         ends_job = part["ends"] & part["tag"]["last"]
         m.d.comb += total.eq(level + part["count"])
         with m.If(advance & offered):
@@ -76,7 +77,8 @@ class Collector(wiring.Component):
         ring = registered(m, advance, turned, "ring")
         place = registered(m, advance, level, "place")
         end = registered(m, advance, total, "end")
-        valid, last = Signal(), Signal()
+        valid = Signal()
+        last = Signal()
         with m.If(advance):
             m.d.sync += [valid.eq(offered), last.eq(ends_job)]
 
@@ -95,8 +97,10 @@ class Collector(wiring.Component):
             )
         )
         rest = _where(ring, [here[-1] & wraps[k] for k in range(ring_bytes)])
-        spilled, spilled_count = Signal(8 * ring_bytes), Signal(range(size))
-        bits, word = Signal(8 * size), self.o.payload
+        spilled = Signal(8 * ring_bytes)
+        spilled_count = Signal(range(size))
+        bits = Signal(8 * size)
+        word = self.o.payload
         fills = end >= size
         m.d.comb += [advance.eq(move & ~flush), word["data"].eq(bits)]
         with m.If(move):

@@ -61,7 +61,8 @@ class RowSerializer(wiring.Component):
         leaving = round_robin(m, self.words, done, "leaving")
 
         word: Any = Signal(self.i.payload.shape())
-        row, final = Signal(range(self.beats)), Signal()
+        row = Signal(range(self.beats))
+        final = Signal()
         m.d.comb += [
             word.eq(words[leaving]),
             final.eq(row + 1 == word["count"]),

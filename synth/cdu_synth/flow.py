@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ RECIPES = {
     "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
     "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
 }
+#: Characters of Verilog from which a module that is used several times is mapped once.
+LARGE_MODULE = 10_000
 #: Gates that a net may drive before it gets buffers.
 FAN_OUT = 10
 _BEFORE = "strash\nifraig\nscorr\n"
@@ -29,7 +33,7 @@ _PREPARE = """\
 read_verilog design.v
 hierarchy -check -top {top}
 setattr -unset init w:*
-synth -flatten -top {top}
+{keep}synth -flatten -top {top}
 dfflibmap {libraries}
 opt_clean
 design -save prepared
@@ -37,6 +41,8 @@ design -save prepared
 _MAP = """\
 design -load prepared
 abc {libraries} -constr constraints -script {recipe}.abc
+setattr -mod -unset keep_hierarchy *
+flatten
 opt_clean -purge
 delete */t:$scopeinfo
 write_json {recipe}.json
@@ -95,7 +101,9 @@ def synthesise(
     verilog
         Verilog-2005 text.
     top
-        Name of the module; everything in it is flattened.
+        Name of the module; everything in it is flattened. A large module that stands in it more than once (a lane of
+        several CDUs) is mapped once and used everywhere, which is what makes large arrays feasible; nothing is optimised
+        across its borders.
     library
         Cells to map onto.
     clock_ns
@@ -126,9 +134,26 @@ def synthesise(
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
     maps = (_MAP.format(recipe=name, libraries=libraries) for name in recipes)
-    script = _PREPARE.format(top=top, libraries=libraries) + "".join(maps)
+    keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in repeated_modules(verilog))
+    script = _PREPARE.format(top=top, libraries=libraries, keep=keep) + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
     return {name: _cost(directory / f"{name}.json", top, library, name) for name in recipes}
+
+
+def repeated_modules(verilog: str) -> list[str]:
+    """Modules that stand at several places of a text, if they have :data:`LARGE_MODULE` characters or more with all inside."""
+    modules = re.finditer(r"^module (\S+?)\(.*?^endmodule", verilog, re.DOTALL | re.MULTILINE)
+    texts = {found[1]: found[0] for found in modules}
+    uses = {
+        name: [used for used in re.findall(r"^  (\S+) \S+ \($", text, re.MULTILINE) if used in texts]
+        for name, text in texts.items()
+    }
+
+    def size(name: str) -> int:
+        return len(texts[name]) + sum(map(size, uses[name]))
+
+    places = Counter(used for inside in uses.values() for used in inside)
+    return [name for name, count in places.items() if count > 1 and size(name) >= LARGE_MODULE]
 
 
 def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:

@@ -43,6 +43,24 @@ def test_flip_flops_are_those_of_the_source(synthesised, block):
     assert {cost.flip_flops for cost in costs.values()} == {sum(int(high or 0) + 1 for high in sizes)}
 
 
+def test_large_modules_that_stand_twice_are_mapped_once(tmp_path, nangate45):
+    """A lane of several CDUs keeps its borders; the cells and flip-flops are those of all its instances."""
+    inside = "\n".join(f"  wire w{number} = a ^ {number} > 0;" for number in range(500))
+    text = (
+        f"module lane(clk, a, q);\n  input clk;\n  input [7:0] a;\n  output reg [7:0] q;\n{inside}\n"
+        "  always @(posedge clk) q <= q + a;\nendmodule\n"
+        "module small(a, q);\n  input [7:0] a;\n  output [7:0] q;\n  assign q = ~a;\nendmodule\n"
+        "module top(clk, a, b, q, r);\n  input clk;\n  input [7:0] a, b;\n  output [7:0] q, r;\n  wire [7:0] c, d;\n"
+        "  lane one (\n    .clk(clk), .a(c), .q(q));\n  lane two (\n    .clk(clk), .a(d), .q(r));\n"
+        "  small three (\n    .a(a), .q(c));\n  small four (\n    .a(b), .q(d));\nendmodule\n"
+    )
+    assert flow.repeated_modules(text) == ["lane"]
+    kept = flow.synthesise(text, "top", nangate45, 1.0, recipes=["area"])["area"]
+    whole = flow.synthesise(text.replace(inside, ""), "top", nangate45, 1.0, recipes=["area"])["area"]
+    assert kept.flip_flops == whole.flip_flops == 16
+    assert kept.ge == pytest.approx(whole.ge, rel=0.1)
+
+
 def test_choice():
     def cost(area, delay):
         return flow.Cost(area, area, 1, 1, delay, "a", "b", 1, None, "r")

@@ -3,10 +3,10 @@
 // C breaches of the stream rules at s_axis (read only); other addresses are refused.
 module loopback #(parameter SIZE = 8) (
   input clk, input rst, output irq,
-  input [11:0] s_axil_awaddr, input s_axil_awvalid, output s_axil_awready,
+  input [11:0] s_axil_awaddr, input [2:0] s_axil_awprot, input s_axil_awvalid, output s_axil_awready,
   input [31:0] s_axil_wdata, input [3:0] s_axil_wstrb, input s_axil_wvalid, output s_axil_wready,
   output reg [1:0] s_axil_bresp, output reg s_axil_bvalid, input s_axil_bready,
-  input [11:0] s_axil_araddr, input s_axil_arvalid, output s_axil_arready,
+  input [11:0] s_axil_araddr, input [2:0] s_axil_arprot, input s_axil_arvalid, output s_axil_arready,
   output reg [31:0] s_axil_rdata, output reg [1:0] s_axil_rresp, output reg s_axil_rvalid, input s_axil_rready,
   input [8*SIZE-1:0] s_axis_tdata, input [SIZE-1:0] s_axis_tkeep, input s_axis_tlast, input s_axis_tvalid,
   output s_axis_tready,

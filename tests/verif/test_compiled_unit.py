@@ -3,11 +3,15 @@
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cdu import verilator
+from amaranth.hdl import Shape
+from amaranth.lib.wiring import In, Out
+from cdu import axi_lite, axi_stream, verilator
+from cdu.yosys import YosysError
 from cdu_driver import BusError
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_verif.compiled import cache, library
@@ -29,8 +33,13 @@ pytestmark = pytest.mark.skipif(not _here(), reason="Verilator is not installed"
 
 def _design(size):
     text = Path(__file__).with_name("loopback.v").read_text()
-    ports = (library.Port("s_axis", size, receives=True), library.Port("m_axis", size, receives=False))
-    return library.Design("loopback", text.replace("SIZE = 8", f"SIZE = {size}"), ports, "irq")
+    members = axi_lite.members("s_axil") | axi_stream.members("s_axis", size, receives=True)
+    members |= axi_stream.members("m_axis", size, receives=False) | {"clk": In(1), "rst": In(1), "irq": Out(1)}
+    ports = [
+        {"name": name, "width": Shape.cast(member.shape).width, "direction": "input" if member.flow is In else "output"}
+        for name, member in members.items()
+    ]
+    return library.Design.of(text.replace("SIZE = 8", f"SIZE = {size}"), {"name": "loopback", "ports": ports})
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +219,7 @@ def test_what_matters_is_in_the_name(monkeypatch):
     made = library.library(design)
     monkeypatch.setattr(library, "_compile", refuse)
     assert library.library(design) == made
-    other = library.Design(design.name, design.verilog + "\n", design.streams, design.interrupt)
+    other = replace(design, verilog=design.verilog + "\n")
     with pytest.raises(KeyboardInterrupt):
         library.library(other)
     assert not [path for path in cache.folder().iterdir() if path.is_dir() and path.name.startswith(".")]
@@ -268,6 +277,6 @@ def test_no_compiler(monkeypatch):
 
 def test_verilog_that_does_not_compile(folder):
     design = _design(8)
-    broken = library.Design(design.name, design.verilog.replace("endmodule", ""), design.streams, design.interrupt)
-    with pytest.raises(library.CompileError, match="verilator failed"):
+    broken = replace(design, verilog=design.verilog.replace("endmodule", ""))
+    with pytest.raises(YosysError, match="syntax error"):
         library.library(broken)

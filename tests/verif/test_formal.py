@@ -14,7 +14,7 @@ import torch
 from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.errors import MissingToolError, UserError
-from cdu_verif.formal import affine, campaign, catalog, sfpr, solver
+from cdu_verif.formal import affine, axi, campaign, catalog, sfpr, solver
 from cdu_verif.formal.proof import prove
 
 
@@ -72,6 +72,16 @@ def test_widths_of_the_transform_are_proven(tmp_path):
         ("dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
         # a shift is one too large
         ("shift_quantizer", "arithmetic", 4, r"(assign biased0 = )[^;]*;", r"\g<1>13'h0;"),
+        # the turn goes on with every word instead of every block
+        ("distributor", "order", None, r"(assign _\d+_ = _\d+_ & )i__payload\[130\];", r"\g<1>1'h1;"),
+        # a job's last word has a wrong count when it is what was left over
+        ("collector", "order", None, r"(flush \? \{ 1'h0, )spilled_count", r"\1~spilled_count"),
+        # a word leaves no trace in the window
+        ("splitter", "order", 5, r"(assign \w+ = kept\d+) \| (fresh\d+;)", r"\1 & \2"),
+        # nothing happens when the time is over
+        ("channel_control", "watchdog", None, r"(assign _\d+_ = )expired & ", r"\g<1>1'h0 & "),
+        # output waits for more input
+        ("shift_quantizer", "progress_o", 8, r"(?<=\n)(    o__valid <= )([^;]*);", r"\g<1>1'h0;"),
     ],
 )
 def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
@@ -90,6 +100,18 @@ def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
         assert verdict.message.startswith(("violated", "the induction step fails")), verdict.message
         assert verdict.trace
         assert verdict.trace.read_text().startswith("$")
+
+
+def test_the_channels_of_axi_ports_are_streams():
+    sent = {stream.name: stream for stream in catalog.block_device("control", CduConfig()).streams if not stream.received}
+    assert {"s_axil_b", "s_axil_r", "compress__job", "decompress__scales"} <= set(sent)
+    assert sent["s_axil_r"].signal("payload") == "{s_axil_rdata, s_axil_rresp}"
+    assert sent["s_axil_r"].width == 34
+    ports = {"tdata": (False, 16), "tkeep": (False, 2), "tlast": (False, 1), "tvalid": (False, 1), "tready": (True, 1)}
+    name, received, width, signals = next(axi.channels({f"m_axis_{name}": port for name, port in ports.items()}))
+    assert (name, received, width) == ("m_axis", False, 19)
+    assert signals["payload"] == "{m_axis_tdata, m_axis_tkeep, m_axis_tlast}"
+    assert not list(axi.channels({"m_axis_tvalid": (False, 1), "valid": (False, 1), "ready": (True, 1)}))
 
 
 def test_a_word_that_is_too_narrow_is_found():

@@ -15,6 +15,7 @@ from cdu import verilator
 from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
 from cdu_spec import BitstreamError, CduConfig, UserError
+from cdu_spec.bitstream import Dtype
 from cdu_spec.errors import MissingToolError
 from cdu_verif.checked_backend import CheckedBackend
 from cdu_verif.compiled import pieces
@@ -104,6 +105,30 @@ def test_any_number_of_units_gives_the_same(name, monkeypatch):
         if actcodec.codec(name).fits(shape):
             _compare(name, _tensor(shape, seed), units)
     assert len(worked) > 12, "the jobs were not cut"
+
+
+def test_what_is_idle_rests_and_wakes(tiny):
+    """Compressing, the three parts of the other direction rest; after a job all six do; results stay the golden model's."""
+    x = _tensor((2, 8, 32, 32))
+    packed = actcodec.codec("jpeg-act").compress(x)
+    _compare("jpeg-act", x, tiny)
+    waiting = tiny._idle[Dtype.FP32]
+    worker = waiting.get()
+    unit = worker.unit
+    waiting.put(worker)
+
+    def rested(action):
+        cycles, edges = unit.cycle, unit.rested
+        action()
+        return (unit.rested - edges) / (unit.cycle - cycles)
+
+    codec = actcodec.codec("jpeg-act", backend=tiny)
+    for _ in range(3):
+        assert 2.5 < rested(lambda: codec.compress(x)) < 3.5
+        assert 2.5 < rested(lambda: codec.decompress(packed)) < 3.5
+        unit.run(10_000)
+        assert rested(lambda: unit.run(1000)) == 6
+        _compare("jpeg-act", x, tiny)
 
 
 def test_as_many_units_as_torch_has_threads(monkeypatch):

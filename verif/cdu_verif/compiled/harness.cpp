@@ -6,11 +6,15 @@
 //   CDU_SOURCES(F)       F(name, bytes) for each AXI4-Stream port that receives
 //   CDU_SINKS(F)         F(name, bytes) for each AXI4-Stream port that sends
 //   CDU_INTERRUPT        name of the interrupt output, if there is one
-// The registers are an AXI4-Lite port called s_axil.
+//   CDU_PARTS(F)         F(name) for each part with a clock of its own (gates.py): input clock_NAME, output watch_NAME
+//   CDU_ROOT             class of the model's signals, and CDU_ROOT_HEADER with it
+// The registers are an AXI4-Lite port called s_axil. An input counts from an edge of its drive clock on (gates.py): drive_NAME
+// and drive_NAME_tkeep for a stream port, drive for the registers and the reset.
 
 #include "ports.h"
 
 #include CDU_HEADER
+#include CDU_ROOT_HEADER
 #include "verilated.h"
 
 #include <algorithm>
@@ -19,6 +23,7 @@
 #include <deque>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -88,20 +93,25 @@ class Source {
   public:
     std::deque<Packet *> packets;
 
+    // Whether a signal changes; `drive_keep`: whether TKEEP does.
     template <typename Data, typename Keep>
-    void offer(Data &data, Keep &keep, CData &last, CData &valid) {
-        if (offered_) return;
+    bool offer(Data &data, Keep &keep, CData &last, CData &valid, CData &drive_keep) {
+        const bool before = valid;
+        if (offered_) return false;
         valid = !packets.empty();
-        if (!valid) return;
+        if (!valid) return before;
         const Packet &packet = *packets.front();
         const uint64_t left = packet.size - packet.moved;
         count_ = static_cast<unsigned>(std::min<uint64_t>(left, WIDTH));
         if (count_ < WIDTH) std::memset(bytes_of(data), 0, sizeof data);
         std::memcpy(bytes_of(data), packet.bytes + packet.moved, count_ == WIDTH ? WIDTH : count_);
-        if (count_ != kept_) set_ones(keep, kept_ = count_);
+        if (count_ != kept_) {
+            set_ones(keep, kept_ = count_);
+            drive_keep = 1;
+        }
         ends_ = left <= WIDTH;
         last = ends_ && packet.last;
-        offered_ = true;
+        return offered_ = true;
     }
 
     // A transfer takes place; whether a packet ended with it.
@@ -142,7 +152,12 @@ class Sink {
   public:
     std::deque<Packet *> packets;
 
-    bool ready() const { return discards_ || !packets.empty(); }
+    // Whether the signal changes.
+    bool offer(CData &ready) {
+        const bool before = ready;
+        ready = discards_ || !packets.empty();
+        return ready != before;
+    }
 
     // A transfer takes place; whether a packet ended with it.
     template <typename Data, typename Keep>
@@ -188,9 +203,49 @@ class Sink {
     bool discards_ = false;  // up to its end
 };
 
+// A part of the unit that is clocked only when that can change something in it.
+//
+// It falls asleep when an edge of its clock is seen to change nothing, and wakes when one of its inputs is another than before.
+class Part {
+  public:
+    bool awake() const { return awake_; }
+
+    // Look at the inputs, once in a cycle; whether to try if the part may sleep.
+    template <typename Signal>
+    bool look(const Signal &inputs) {
+        static_assert(sizeof inputs <= MOST_INPUTS);
+        if (std::memcmp(last_, &inputs, sizeof inputs) == 0) return awake_ && ++calm_ >= patience_;
+        std::memcpy(last_, &inputs, sizeof inputs);
+        calm_ = 0;
+        if (!awake_) patience_ = LEAST_PATIENCE;
+        awake_ = true;
+        return false;
+    }
+
+    void tried(bool nothing_changed) {
+        awake_ = !nothing_changed;
+        calm_ = 0;
+        if (awake_) patience_ = std::min(2 * patience_, MOST_PATIENCE);
+    }
+
+  private:
+    // Cycles with the same inputs before a trial, which takes as long as a few cycles: more after each that failed.
+    static constexpr unsigned LEAST_PATIENCE = 32, MOST_PATIENCE = 4096;
+    static constexpr unsigned MOST_INPUTS = 4096;  // bytes
+
+    bool awake_ = true;
+    unsigned calm_ = 0;
+    unsigned patience_ = LEAST_PATIENCE;
+    uint8_t last_[MOST_INPUTS] = {};
+};
+
 class Unit {
   public:
-    Unit() : context_{std::make_unique<VerilatedContext>()}, top_{std::make_unique<CDU_TOP>(context_.get())} { reset(); }
+    Unit() : context_{std::make_unique<VerilatedContext>()}, top_{std::make_unique<CDU_TOP>(context_.get())} {
+        // Clocks that are high from the beginning have no edge.
+        top_->eval();
+        reset();
+    }
 
     ~Unit() { top_->final(); }
 
@@ -204,9 +259,10 @@ class Unit {
 #undef F
         top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_arvalid = 0;
         top_->s_axil_bready = top_->s_axil_rready = 0;
-        top_->rst = 1;
+        top_->rst = driven_ = true;
         for (int cycle = 0; cycle < 4; ++cycle) step();
         top_->rst = 0;
+        driven_ = true;
         step();
     }
 
@@ -261,6 +317,7 @@ class Unit {
         top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_bready = 1;
         int response = -1;
         while (response < 0 && patience--) {
+            driven_ = true;
             settle();
             const bool address_taken = top_->s_axil_awvalid && top_->s_axil_awready;
             const bool data_taken = top_->s_axil_wvalid && top_->s_axil_wready;
@@ -270,6 +327,7 @@ class Unit {
             if (data_taken) top_->s_axil_wvalid = 0;
         }
         top_->s_axil_bready = 0;
+        driven_ = true;
         return response;
     }
 
@@ -278,6 +336,7 @@ class Unit {
         top_->s_axil_arvalid = top_->s_axil_rready = 1;
         int response = -1;
         while (response < 0 && patience--) {
+            driven_ = true;
             settle();
             const bool address_taken = top_->s_axil_arvalid && top_->s_axil_arready;
             if (top_->s_axil_rvalid) {
@@ -288,23 +347,54 @@ class Unit {
             if (address_taken) top_->s_axil_arvalid = 0;
         }
         top_->s_axil_rready = 0;
+        driven_ = true;
         return response;
     }
 
     uint64_t cycle() const { return cycle_; }
 
+    // Clock edges that parts of the unit did not get since nothing would have changed.
+    uint64_t rested() const { return rested_; }
+
   private:
+    // Whether a clock edge in one part alone changes nothing, in no signal of the unit. If it does, it is undone.
+    //
+    // The edge of one part shows what the part would do at an edge of all: it is computed from the same registers.
+    template <typename Clock>
+    bool rests(Clock &clock) {
+        auto *const signals = reinterpret_cast<uint8_t *>(top_->rootp);
+        std::memcpy(saved_.data(), signals, saved_.size());
+        clock = 1;
+        top_->eval();
+        clock = 0;
+        top_->eval();
+        const bool same = std::memcmp(saved_.data(), signals, saved_.size()) == 0;
+        if (!same) std::memcpy(signals, saved_.data(), saved_.size());
+        return same;
+    }
+
     // Drive the inputs of a cycle and let the outputs follow.
     void settle() {
 #define F(name, bytes) \
-    name##_.offer(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast, top_->name##_tvalid);
+    top_->drive_##name = name##_.offer(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast, top_->name##_tvalid, \
+                                       top_->drive_##name##_tkeep) || \
+                         top_->rst;
         CDU_SOURCES(F)
 #undef F
-#define F(name, bytes) top_->name##_tready = name##_.ready();
+#define F(name, bytes) top_->drive_##name = name##_.offer(top_->name##_tready) || top_->rst;
         CDU_SINKS(F)
 #undef F
+        top_->drive = driven_;
+        driven_ = false;
         top_->clk = 0;
+#define F(name) top_->clock_##name = 0;
+        CDU_PARTS(F)
+#undef F
         top_->eval();
+#define F(name) \
+    if (name##_.look(top_->watch_##name)) name##_.tried(rests(top_->clock_##name));
+        CDU_PARTS(F)
+#undef F
     }
 
     // What the clock's rising edge does; whether a packet ended.
@@ -320,6 +410,16 @@ class Unit {
         CDU_SINKS(F)
 #undef F
         top_->clk = 1;
+        top_->drive = 0;
+#define F(name, bytes) top_->drive_##name = top_->drive_##name##_tkeep = 0;
+        CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) top_->drive_##name = 0;
+        CDU_SINKS(F)
+#undef F
+#define F(name) rested_ += !(top_->clock_##name = name##_.awake());
+        CDU_PARTS(F)
+#undef F
         top_->eval();
         ++cycle_;
         return ended;
@@ -332,7 +432,12 @@ class Unit {
 
     std::unique_ptr<VerilatedContext> context_;
     std::unique_ptr<CDU_TOP> top_;
-    uint64_t cycle_ = 0;
+    uint64_t cycle_ = 0, rested_ = 0;
+    bool driven_ = true;  // a signal of the registers' port, or the reset, is another than in the cycle before
+    std::vector<uint8_t> saved_ = std::vector<uint8_t>(sizeof(CDU_ROOT));
+#define F(name) Part name##_;
+    CDU_PARTS(F)
+#undef F
 #define F(name, bytes) Source<bytes> name##_;
     CDU_SOURCES(F)
 #undef F
@@ -359,3 +464,4 @@ EXPORT int cdu_read(Unit *unit, uint32_t address, uint32_t *value, uint64_t pati
 }
 EXPORT int cdu_interrupt(Unit *unit) { return unit->interrupt(); }
 EXPORT uint64_t cdu_cycle(Unit *unit) { return unit->cycle(); }
+EXPORT uint64_t cdu_rested(Unit *unit) { return unit->rested(); }

@@ -16,11 +16,11 @@ from typing import Any
 
 import cdu
 import cdu_spec
-from cdu import generator, verilator, verilog
+from cdu import generator, verilator, verilog, yosys
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import MissingToolError
 
-from cdu_verif.compiled import cache
+from cdu_verif.compiled import cache, gates
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 #: Options of Verilator: plain two-state simulation as fast as it gets.
@@ -37,9 +37,11 @@ _VERILATOR_OPTIONS = (
 )
 #: Options of the C++ compiler. Symbols stay inside: libraries of several units are in one process.
 _COMPILER_OPTIONS = (
-    *("-std=gnu++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fcf-protection=none"),
+    *("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fcf-protection=none"),
     *("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT"),
 )
+#: What is computed in every cycle is optimised, the rest (about as much, called once) is not.
+_FAST, _ONCE = "-O3", "-O0"
 _LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
 #: Parts of Verilator's library that a plain model needs.
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
@@ -61,22 +63,25 @@ class Port:
 
 @dataclass(frozen=True)
 class Design:
-    """What is compiled: the text of a Verilog file, the name of its top, its stream ports and its interrupt output."""
+    """What is compiled: the text of a Verilog file, the name of its top, its stream ports, its interrupt output and, by their
+    names, direction and width of all its ports.
+    """
 
     name: str
     verilog: str
     streams: tuple[Port, ...]
     interrupt: str | None
+    ports: Mapping[str, tuple[str, int]]
 
     @classmethod
     def of(cls, text: str, manifest: Mapping[str, Any]) -> Design:
         """The design of a generated file and its manifest."""
-        widths = {port["name"]: (port["width"], port["direction"]) for port in manifest["ports"]}
+        ports = {port["name"]: (port["direction"], port["width"]) for port in manifest["ports"]}
         streams = []
-        for name, (width, direction) in widths.items():
+        for name, (direction, width) in ports.items():
             if name.endswith("_tdata"):
                 streams.append(Port(name.removesuffix("_tdata"), width // 8, direction == "input"))
-        return cls(manifest["name"], text, tuple(streams), "irq" if "irq" in widths else None)
+        return cls(manifest["name"], text, tuple(streams), "irq" if "irq" in ports else None, ports)
 
 
 def unit(config: CduConfig) -> Path:
@@ -104,10 +109,13 @@ def generated(config: CduConfig) -> Design:
 def library(design: Design) -> Path:
     """The shared library of a design, made when it is not in the cache."""
     tool, compiler = verilator.find(), _compiler()
-    header = _header(design)
+    parts = gates.parts(design.verilog, design.name)
+    header = _header(design, parts)
+    sources = (HARNESS.read_text("utf-8"), Path(gates.__file__).read_text("utf-8"))
+    yosys_build = yosys.engine()
     ingredients = [
-        *(design.name, design.verilog, header, HARNESS.read_text("utf-8"), tool.version, _target(compiler)),
-        *(_VERILATOR_OPTIONS, _COMPILER_OPTIONS, _LINKER_OPTIONS, _RUNTIME),
+        *(design.name, design.verilog, header, sources, tool.version, yosys_build.name, yosys_build.version, _target(compiler)),
+        *(_VERILATOR_OPTIONS, _FAST, _ONCE, _COMPILER_OPTIONS, _LINKER_OPTIONS, _RUNTIME),
     ]
 
     def make(folder: Path) -> None:
@@ -115,10 +123,11 @@ def library(design: Design) -> Path:
         _tell(f"compiling the unit {design.name} (once, a minute or a few)")
         work = folder / "build"
         work.mkdir()
-        (work / f"{design.name}.v").write_text(design.verilog, encoding="utf-8")
+        gated = gates.gated(design.verilog, design.name, design.ports, parts)
+        (work / f"{design.name}.v").write_text(gated, encoding="utf-8")
         (work / "ports.h").write_text(header, encoding="utf-8")
         shutil.copy(HARNESS, work)
-        names = ("--prefix", _class(design), "--top-module", design.name)
+        names = ("--prefix", _class(design), "--top-module", gates.TOP)
         command = [str(tool.program), "--cc", *_VERILATOR_OPTIONS, *names, "-Mdir", "model", f"{design.name}.v"]
         _call(command, work, tool.environment)
         _compile(compiler, work, _root(tool) / "include", folder / _LIBRARY)
@@ -135,7 +144,8 @@ def _compile(compiler: str, work: Path, include: Path, target: Path) -> None:
     objects = [f"{number}.o" for number in range(len(sources))]
 
     def one(source: Path, result: str) -> None:
-        _call([compiler, *_COMPILER_OPTIONS, *includes, "-c", str(source), "-o", result], work)
+        effort = _ONCE if source.stem.endswith("__Slow") else _FAST
+        _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source), "-o", result], work)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for _ in pool.map(one, sources, objects):
@@ -143,7 +153,7 @@ def _compile(compiler: str, work: Path, include: Path, target: Path) -> None:
     _call([compiler, *_LINKER_OPTIONS, *objects, "-o", str(target.resolve())], work)
 
 
-def _header(design: Design) -> str:
+def _header(design: Design, parts: Sequence[gates.Part]) -> str:
     """The text of ports.h."""
     entries = {
         True: "".join(f" F({port.name}, {port.size})" for port in design.streams if port.receives),
@@ -151,6 +161,8 @@ def _header(design: Design) -> str:
     }
     name = _class(design)
     lines = [f'CDU_HEADER "{name}.h"', f"CDU_TOP {name}", f"CDU_SOURCES(F){entries[True]}", f"CDU_SINKS(F){entries[False]}"]
+    lines += [f"CDU_PARTS(F){''.join(f' F({part.name})' for part in parts)}"]
+    lines += [f'CDU_ROOT_HEADER "{name}___024root.h"', f"CDU_ROOT {name}___024root"]
     lines += [f"CDU_INTERRUPT {design.interrupt}"] if design.interrupt else []
     return "".join(f"#define {line}\n" for line in lines)
 

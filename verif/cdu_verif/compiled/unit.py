@@ -99,6 +99,11 @@ class CompiledUnit:
         return int(self._library.cdu_cycle(self._unit))
 
     @property
+    def rested(self) -> int:
+        """Clock edges that parts of the unit did not get since nothing would have changed, all parts together."""
+        return int(self._library.cdu_rested(self._unit))
+
+    @property
     def moved(self) -> int:
         """Bytes that have moved of the packets that have not ended."""
         return sum(packet.moved for packet in self._packets if not packet.ended)
@@ -179,6 +184,7 @@ def _load(path: Path) -> ctypes.CDLL:
         "cdu_read": (flag, (handle, small, word, number)),
         "cdu_interrupt": (flag, (handle,)),
         "cdu_cycle": (number, (handle,)),
+        "cdu_rested": (number, (handle,)),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)

@@ -35,7 +35,7 @@ class Proof:
 def run(
     planned: Sequence[Property], folder: Path, notify: Callable[[Proof], None] | None = None, workers: int | None = None
 ) -> list[Proof]:
-    """Prove everything, in ``folder/proofs``, as many at a time as there are processors; in the order of ``planned``."""
+    """Prove everything, in ``folder/proofs``, as many at a time as there are processors for it; in the order of ``planned``."""
 
     def one(what: Property) -> Proof:
         place = folder / "proofs" / _file_name(what.label)
@@ -53,7 +53,7 @@ def run(
         return proof
 
     # The solvers are processes of their own, so threads suffice.
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(one, planned))
 
 

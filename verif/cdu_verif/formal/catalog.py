@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
+from typing import Any
 
 from cdu.blocks import BLOCKS
+from cdu.channel_control import ChannelControl
 from cdu.transposer import Transposer
+from cdu.width_converter import WidthConverter
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.registers import Channel
 
-from cdu_verif.formal import device, order, progress, quantizers, sfpr, stream_rules
+from cdu_verif.formal import device, invariants, order, progress, quantizers, sfpr, splitting, stream_rules, watchdog
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.netlist import Selection
 from cdu_verif.formal.proof import Property
@@ -18,13 +22,38 @@ from cdu_verif.formal.solver import BOUNDED, COVER, INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.transforms import TransformWidths
 
 #: Parts of blocks that have properties of their own.
-PARTS = ("transposer",)
+PARTS = ("transposer", "width_converter", "channel_control")
 #: Cycles from reset in which every output of a block can offer something; units that need more are left to the benches.
 _FIRST_OUTPUT = {"alignment_buffer": 80, "inverse_alignment_buffer": 80}
 _SOON = 24
 _TOO_LATE = ("compressor", "decompressor", "control", "array")
 #: Units whose outputs keep the rules only in states that can be reached, which induction does not know: cycles from reset.
 _BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
+
+#: Bounded searches: CDUs (and rows per word) with the blocks of every tile (any if None) and the cycles from reset.
+_ALIGNMENT_BOUNDS = ((1, None, 10), (4, 2, 12), (4, 3, 12))
+_SPLITTER_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
+    ({"modes": ("sfpr", "brc")}, 7),
+    ({"modes": ("sfpr+zvc",)}, 6),
+    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 6),
+)
+#: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
+_FREE_OF_BYTE = 0x11
+#: Of the whole unit: while an access is worked on no answer to the one before is waiting.
+_ANSWER_FREE = "~(inner_control__axi__access__active & (inner_control__axi__access__write ? s_axil_bvalid : s_axil_rvalid))"
+
+#: Blocks whose output must transfer at least every so many cycles, when all inputs offer and all outputs accept.
+_OUTPUT_PROGRESS = {
+    **dict.fromkeys(("sfpr", "inverse_sfpr", "shift_quantizer", "inverse_shift_quantizer"), 4),
+    **dict.fromkeys(("dct", "idct", "two_way_dct"), 24),
+}
+#: Blocks that may take more than they give: some stream must transfer.
+_PROGRESS = {
+    **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder"), 12),
+    **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), 4),
+}
+#: The same for blocks whose proof reaches only so many cycles from reset.
+_BOUNDED_PROGRESS = {"value_front": (16, 30), "value_back": (16, 30)}
 
 block_device = cache(device.of_block)
 
@@ -58,13 +87,17 @@ def _of(block: str, config: CduConfig) -> list[Property]:
 
 def _streams(block: str, config: CduConfig) -> list[Property]:
     make = partial(block_device, block, config)
+    kind, depth = (BOUNDED, _BOUNDED_HOLD[block]) if block in _BOUNDED_HOLD else (INDUCTION, 2)
+    held, text = make, stream_rules.stream_harness
+    if block == "array":
+        held, text = partial(_with_answers, config), partial(text, helper=_ANSWER_FREE)
     rules = [
         Property(
             block,
             "hold",
             "Valid and payload of every output hold until the transfer.",
-            make,
-            Sby(BOUNDED if block in _BOUNDED_HOLD else INDUCTION, _BOUNDED_HOLD.get(block, 2), stream_rules.stream_harness),
+            held,
+            Sby(kind, depth, text),
         ),
         Property(
             block,
@@ -79,7 +112,101 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         search = Sby(COVER, depth, stream_rules.stream_harness)
         statement = "Every output gets valid, and waits, though its ready has never been high."
         rules.append(Property(block, "unasked", statement, make, search))
+    if block in _BOUNDED_PROGRESS:
+        cycles, bound = _BOUNDED_PROGRESS[block]
+        text = partial(progress.job_progress_harness, cycles=cycles)
+        rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(BOUNDED, bound, text)))
+    if block in _PROGRESS:
+        cycles = _PROGRESS[block]
+        text = partial(progress.progress_harness, cycles=cycles)
+        rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(REACHABILITY, 0, text)))
+    if block in _OUTPUT_PROGRESS:
+        cycles = _OUTPUT_PROGRESS[block]
+        text = partial(progress.progress_harness, cycles=cycles, watched=("o",))
+        rules.append(Property(block, "progress_o", _moves("o transfers", cycles), make, Sby(REACHABILITY, 0, text)))
     return rules
+
+
+def _alignment_order(block: str, config: CduConfig, width: int | None, depth: int) -> Property:
+    text = partial(order.alignment_harness, beats=config.port_beats, to_blocks=block == "alignment_buffer", width=width)
+    tiles = f"tiles of {width} blocks" if width else "tiles of every width"
+    return Property(
+        f"{block}[cdus={config.cdus}]",
+        f"order_{width}" if width else "order",
+        f"Rows of {tiles} leave once, at their place in the other order.",
+        partial(block_device, block, config),
+        Sby(BOUNDED, depth, text),
+    )
+
+
+def _splitter_order(config: CduConfig, depth: int) -> Property:
+    return Property(
+        f"splitter[cdus={config.cdus},modes={'/'.join(config.modes)}]",
+        "order",
+        "Every job's bytes leave once, in order, cut into blocks as masks, modes and jobs say, with their tags, lane by lane;"
+        " zeros where they end early.",
+        partial(block_device, "splitter", config),
+        Sby(BOUNDED, depth, partial(splitting.splitter_harness, config, free_of_byte=_FREE_OF_BYTE)),
+    )
+
+
+def _width_conversion(i_bytes: int, o_bytes: int, config: CduConfig) -> list[Property]:
+    label = f"width_converter[{i_bytes} to {o_bytes} bytes]"
+    make = cache(lambda: device.of_component(WidthConverter(i_bytes, o_bytes), "width_converter", config))
+    cycles = max(i_bytes, o_bytes) // min(i_bytes, o_bytes)
+    ordered = partial(order.width_harness, i_bytes=i_bytes, o_bytes=o_bytes)
+    moves = partial(progress.progress_harness, cycles=cycles, watched=("o",))
+    return [
+        Property(
+            label,
+            "order",
+            "Bytes leave once, in order; words are full, a job's last word ends with its last byte.",
+            make,
+            Sby(REACHABILITY, 0, ordered),
+        ),
+        Property(
+            label,
+            "progress_o",
+            _moves("o transfers", cycles),
+            make,
+            Sby(REACHABILITY, 0, moves),
+        ),
+    ]
+
+
+def _watchdog(config: CduConfig, channel: Channel) -> Property:
+    def probed() -> Device:
+        control = device.of_component(ChannelControl(config, channel), "channel_control", config)
+        return control.probed(watchdog.PROBES)
+
+    return Property(
+        f"channel_control[{channel.value}]",
+        "watchdog",
+        f"A job in which nothing moves for WATCHDOG + {watchdog.DELAY} cycles is aborted, whatever the data path does.",
+        probed,
+        Sby(INDUCTION, 5, watchdog.watchdog_harness),
+    )
+
+
+def _collector_order(config: CduConfig) -> Property:
+    probes = invariants.collector_probes(config.cdus, config.slice_bytes, config.packed_bytes)
+    text = partial(order.collector_harness, lanes=config.cdus, slice_bytes=config.slice_bytes, word_bytes=config.packed_bytes)
+    return Property(
+        f"collector[cdus={config.cdus},packed_port_bits={config.packed_port_bits}]",
+        "order",
+        "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte.",
+        lambda: block_device("collector", config).probed(probes),
+        Sby(INDUCTION, 2, text),
+    )
+
+
+def _with_answers(config: CduConfig) -> Device:
+    """The whole unit with the signals of :data:`_ANSWER_FREE`."""
+    return block_device("array", config).probed({f"control.axi.access__{name}": 1 for name in ("active", "write")})
+
+
+def _moves(what: str, cycles: int) -> str:
+    return f"With input offered and output accepted, {what} at least every {cycles} cycles."
 
 
 def _own(block: str, config: CduConfig) -> list[Property]:
@@ -99,9 +226,9 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                     Property(
                         "transposer[width=1]",
                         f"progress_{end}",
-                        f"With input offered and output accepted, {end} transfers at least every 9 cycles.",
+                        _moves(f"{end} transfers", 9),
                         narrow,
-                        Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=end)),
+                        Sby(REACHABILITY, 0, partial(progress.progress_harness, cycles=9, watched=(end,))),
                     )
                     for end in ("i", "o")
                 ),
@@ -112,22 +239,32 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             statement = (
                 "Rows leave once, in order, at the lane (from the lane) whose turn it is, marked where their block ends."
             )
-            make_text = order.distributor_harness if block == "distributor" else order.gatherer_harness
-            text = partial(make_text, lanes=small.cdus, beats=small.port_beats)
-            search = Sby(BOUNDED, 10, text)
-            return [Property(f"{block}[cdus=2]", "order", statement, partial(block_device, block, small), search)]
+            port, make_text = (
+                ("i__payload", order.distributor_harness) if block == "distributor" else ("o__payload", order.gatherer_harness)
+            )
+
+            def probed() -> Device:
+                device = block_device(block, small)
+                return device.probed(invariants.lane_probes(device, port, small.cdus, small.port_beats))
+
+            search = Sby(INDUCTION, 2, partial(make_text, lanes=small.cdus, beats=small.port_beats))
+            return [Property(f"{block}[cdus=2]", "order", statement, probed, search)]
         case "collector":
-            small = config.override(cdus=1, packed_port_bits=0, modes=(Mode.SFPR.label,))
-            text = partial(order.collector_harness, lanes=1, slice_bytes=small.slice_bytes, word_bytes=small.packed_bytes)
-            statement = "Bytes leave once, in order, without gaps; words are full, a job's last word ends with its last byte."
-            search = Sby(BOUNDED, 7, text)
-            return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
+            return [
+                _collector_order(config.override(cdus=cdus, packed_port_bits=bits, modes=(Mode.SFPR.label,)))
+                for cdus, bits in ((2, 128), (1, 256))
+            ]
         case "alignment_buffer" | "inverse_alignment_buffer":
-            small = config.override(cdus=1, value_port_bits=0, modes=(Mode.SFPR.label,))
-            text = partial(order.alignment_harness, beats=small.port_beats, to_blocks=block == "alignment_buffer")
-            statement = "Rows of tiles of every width leave once, at their place in the other order."
-            search = Sby(BOUNDED, 10, text)
-            return [Property(f"{block}[cdus=1]", "order", statement, partial(block_device, block, small), search)]
+            return [
+                _alignment_order(block, config.override(cdus=cdus, value_port_bits=0, modes=(Mode.SFPR.label,)), width, depth)
+                for cdus, width, depth in _ALIGNMENT_BOUNDS
+            ]
+        case "splitter":
+            return [_splitter_order(config.override(**chosen), depth) for chosen, depth in _SPLITTER_BOUNDS]
+        case "width_converter":
+            return [one for i, o in ((2, 8), (8, 2)) for one in _width_conversion(i, o, config)]
+        case "channel_control":
+            return [_watchdog(config, channel) for channel in Channel]
         case "sfpr":
             # The format whose proof is quick enough for all inputs; the others differ in widths only.
             exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)

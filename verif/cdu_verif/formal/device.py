@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from amaranth.lib.wiring import Component
@@ -12,22 +12,52 @@ from cdu.manifest import manifest
 from cdu.verilog import convert
 from cdu_spec.config import CduConfig
 
+from cdu_verif.formal import axi
+
 #: Name of the module that holds the device and its checkers.
 HARNESS = "harness"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream port of a device."""
+    """One stream port of a device, or one channel of an AXI port.
+
+    Parameters
+    ----------
+    name
+        Name without role.
+    received
+        The device is the receiver.
+    width
+        Bits of the payload.
+    signals
+        Verilog expressions for the roles ``payload``, ``valid`` and ``ready``, as far as the stream has them.
+    """
 
     name: str
-    received: bool  #: the device is the receiver
-    width: int  #: bits of the payload
-    roles: tuple[str, ...]  #: of ``payload``, ``valid``, ``ready``, those that are ports
+    received: bool
+    width: int
+    signals: Mapping[str, str]
 
     def signal(self, role: str) -> str:
         """Verilog expression for a role; a stream that is always valid or always ready has no port for that."""
-        return f"{self.name}__{role}" if role in self.roles else "1'b1"
+        return self.signals.get(role, "1'b1")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A signal inside a device that its harness can see, under the name :attr:`wire`.
+
+    ``path`` is its name in the flattened device (``lane0.held``), ``width`` its bits.
+    """
+
+    path: str
+    width: int
+
+    @property
+    def wire(self) -> str:
+        """Name in the harness."""
+        return f"inner_{self.path.replace('.', '__')}"
 
 
 @dataclass(frozen=True)
@@ -42,28 +72,37 @@ class Device:
         The text that ``cdu generate`` writes.
     ports
         ``ports`` of the manifest.
+    probes
+        What else the harness sees: helper invariants of an induction speak of it.
     """
 
     name: str
     verilog: str
     ports: tuple[Mapping[str, Any], ...]
+    probes: tuple[Probe, ...] = ()
+
+    def probed(self, widths: Mapping[str, int]) -> Device:
+        """The device with probes, of which the widths are given by path."""
+        return replace(self, probes=tuple(Probe(path, width) for path, width in widths.items()))
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """All stream ports, as the manifest tells them."""
+        """All stream ports, as the manifest tells them, and the channels of AXI ports, as their names do."""
         found: dict[str, dict[str, Mapping[str, Any]]] = {}
         for port in self.ports:
             if "stream" in port:
                 found.setdefault(port["stream"]["name"], {})[port["stream"]["role"]] = port
-        return tuple(
+        own = [
             Stream(
                 name,
                 next(iter(ports.values()))["stream"]["direction"] == "input",
                 ports["payload"]["width"] if "payload" in ports else 0,
-                tuple(ports),
+                {role: port["name"] for role, port in ports.items()},
             )
             for name, ports in found.items()
-        )
+        ]
+        channels = axi.channels({port["name"]: (port["direction"] == "input", port["width"]) for port in self.ports})
+        return (*own, *(Stream(*channel) for channel in channels))
 
     def field(self, port: str, *path: str, element: int | None = None) -> str:
         """Verilog expression for a field of a port, or for one element of a field that is an array.
@@ -120,6 +159,10 @@ def harness(device: Device, body: str = "", free: Mapping[str, int] | None = Non
             lines.append(f"  wire [{width - 1}:0] {name} = any_{name} & {width}'h{free[name]:x};")
         else:
             lines.append(f"  {'(* anyseq *) ' * (port['direction'] == 'input')}wire [{width - 1}:0] {name};")
-    connections = ", ".join(f".{port['name']}({port['name']})" for port in device.ports if port["width"])
+    lines += [f"  wire [{probe.width - 1}:0] {probe.wire};" for probe in device.probes]
+    connections = ", ".join(
+        [f".{port['name']}({port['name']})" for port in device.ports if port["width"]]
+        + [f".\\{probe.path} ({probe.wire})" for probe in device.probes]
+    )
     lines += [f"  {device.name} dut ({connections});", body.rstrip(), "endmodule", ""]
     return "\n".join(lines)

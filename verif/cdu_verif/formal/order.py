@@ -7,13 +7,12 @@ payload; the other bits take the same way, by the same selections.
 
 from __future__ import annotations
 
-from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
+from cdu_verif.formal import invariants
 from cdu_verif.formal.device import Device
+from cdu_verif.formal.invariants import ROW_BITS, select
 from cdu_verif.formal.stream_rules import with_assumptions
-
-#: Bits of a row of values.
-_ROW_BITS = LANES * VALUE_BITS
 
 #: Expects wires ``chosen`` (an item is chosen in this cycle), ``ahead_of_new`` (items before it), ``new_item`` (what is
 #: followed of it), ``leaving`` (items that leave in this cycle), and gives ``active``, ``ahead`` and ``item``.
@@ -62,8 +61,8 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
     bits = max(1, (lanes - 1).bit_length())
     outputs = [_array(f"o{role}", "o", lanes, role) for role in ("valid", "ready")]
     values = [f"o__{lane}__payload" for lane in range(lanes)]
-    rows = _select("row_out", [_row_item(device, port) for port in values], 3)
-    offsets = ", ".join(f"i__payload[{_ROW_BITS * row}]" for row in reversed(range(beats)))
+    rows = select("row_out", [_row_item(device, port) for port in values], 3)
+    offsets = ", ".join(f"i__payload[{ROW_BITS * row}]" for row in reversed(range(beats)))
     count, ends = device.field("i__payload", "count"), device.field("i__payload", "ends")
     body = f"""\
   localparam ITEM = 3, CAPACITY = {BLOCK_SIDE + beats}, SIZE = 5;
@@ -86,8 +85,8 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
   wire [2:0] new_item = {{new_ends, {device.field("i__payload", "tag", "last")}, rows[place]}};
 {rows}{_FOLLOW}
   always @* if (started & ~rst & active & ovalid[lane] & ahead == 0) in_order: assert (row_out == item);
-"""
-    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", _ROW_BITS)})
+{invariants.distributor(device, lanes, beats) if device.probes else ""}"""
+    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", ROW_BITS)})
 
 
 def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
@@ -95,8 +94,8 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
     bits = max(1, (lanes - 1).bit_length())
     inputs = [_array(f"i{role}", "i", lanes, role) for role in ("valid", "ready")]
     ports = [f"i__{lane}__payload" for lane in range(lanes)]
-    rows = _select("row_in", [_row_item(device, port) for port in ports], 3)
-    offsets = ", ".join(f"o__payload[{_ROW_BITS * row}]" for row in reversed(range(beats)))
+    rows = select("row_in", [_row_item(device, port) for port in ports], 3)
+    offsets = ", ".join(f"o__payload[{ROW_BITS * row}]" for row in reversed(range(beats)))
     count, ends = device.field("o__payload", "count"), device.field("o__payload", "ends")
     lengths = "".join(
         f"  reg [3:0] length{lane};\n"
@@ -129,8 +128,8 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
     if (active & ahead < {count}) in_order: assert (row_out[2] == item[2] && row_out[0] == item[0]);
     if (active & ahead < {count} & item[2]) tagged: assert (row_out[1] == item[1]);
   end
-"""
-    return with_assumptions(device, body, {port: _one_bit_each(device, port, _ROW_BITS) for port in ports})
+{invariants.gatherer(device, lanes, beats) if device.probes else ""}"""
+    return with_assumptions(device, body, {port: _one_bit_each(device, port, ROW_BITS) for port in ports})
 
 
 def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> str:
@@ -139,7 +138,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
     inputs = [_array(f"i{role}", "i", lanes, role) for role in ("valid", "ready")]
     ports = [f"i__{lane}__payload" for lane in range(lanes)]
     fields = {
-        name: _select(name, [device.field(port, *path) for port in ports], size, "turn")
+        name: select(name, [device.field(port, *path) for port in ports], size, "turn")
         for name, path, size in (
             ("count", ("count",), slice_bytes.bit_length()),
             ("ends", ("ends",), 1),
@@ -163,7 +162,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
   (* anyseq *) wire choose;
 {inputs[0]}{inputs[1]}{counts}
   reg [{bits - 1}:0] turn;
-{"".join(fields.values())}{_select("bytes_in", [data_bits(port, slice_bytes) for port in ports], slice_bytes, "turn")}
+{"".join(fields.values())}{select("bytes_in", [data_bits(port, slice_bytes) for port in ports], slice_bytes, "turn")}
   wire enters = ivalid[turn] & iready[turn];
   always @(posedge clk) if (rst) turn <= 0; else if (enters & ends) turn <= turn == {lanes - 1} ? 0 : turn + 1;
   reg [SIZE-1:0] inside;
@@ -184,23 +183,66 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
       end
     end
   end
-"""
+{invariants.collector(device, lanes, slice_bytes, word_bytes) if device.probes else ""}"""
     return with_assumptions(device, body, {port: _one_bit_each(device, port, 8, "data") for port in ports})
 
 
-def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
-    """Row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile."""
+def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
+    """Bytes of words leave once, in order; words are full, a job's last word ends with its last byte.
+
+    A word enters when it is offered: without a register a part of it may leave before it is accepted.
+    """
+    count, last = device.field("i__payload", "count"), device.field("i__payload", "last")
+    out_count, out_last = device.field("o__payload", "count"), device.field("o__payload", "last")
+
+    def data_bits(port: str, size: int) -> str:
+        return f"{{{', '.join(f'{port}[{8 * place}]' for place in reversed(range(size)))}}}"
+
+    body = f"""\
+  localparam ITEM = 2, CAPACITY = {max(i_bytes, o_bytes) + i_bytes}, SIZE = 6;
+  (* anyconst *) wire [3:0] place;
+  (* anyseq *) wire choose;
+  wire [{i_bytes - 1}:0] bytes_in = {data_bits("i__payload", i_bytes)};
+  wire [{o_bytes - 1}:0] bytes_out = {data_bits("o__payload", o_bytes)};
+  always @* if (i__valid) assume ({count} >= 1 && {count} <= {i_bytes} && (bytes_in >> {count}) == 0);
+  reg offered_before;
+  always @(posedge clk) offered_before <= i__valid & ~i__ready & ~rst;
+  wire enters = i__valid & ~offered_before & ~rst;
+  reg [SIZE-1:0] inside;
+  wire [SIZE-1:0] entering = ~enters ? 0 : {last} ? {count} : {i_bytes}, leaving = o__valid & o__ready ? {out_count} : 0;
+  wire chosen = enters & choose & ~followed & place < entering;
+  wire [SIZE-1:0] ahead_of_new = inside + place;
+  wire [1:0] new_item = {{{last} & place + 1 == entering, bytes_in[place]}};
+{_FOLLOW}
+  always @* if (started & ~rst & o__valid) begin
+    full: assert ({out_count} >= 1 && {out_count} <= {o_bytes} && ({out_last} || {out_count} == {o_bytes}));
+    clean: assert ((bytes_out >> {out_count}) == 0);
+    if (active & ahead < {out_count}) begin
+      in_order: assert (bytes_out[ahead] == item[0]);
+      job_ends: assert (item[1] == ({out_last} & ahead + 1 == {out_count}));
+    end
+  end
+"""
+    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", 8, "data")})
+
+
+def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | None = None) -> str:
+    """Row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile.
+
+    With ``width``, all tiles have so many blocks, else any number.
+    """
     count, ends = device.field("i__payload", "count"), device.field("i__payload", "ends")
     blocks = device.field("i__payload", "blocks")
     out_count = device.field("o__payload", "count")
     offsets = {
-        port: ", ".join(f"{port}[{_ROW_BITS * row}]" for row in reversed(range(beats))) for port in ("i__payload", "o__payload")
+        port: ", ".join(f"{port}[{ROW_BITS * row}]" for row in reversed(range(beats))) for port in ("i__payload", "o__payload")
     }
     side = BLOCK_SIDE
     row_wise, block_wise = f"row * {blocks} + block", f"block * {side} + row"
     here, there = (row_wise, block_wise) if to_blocks else (block_wise, row_wise)
     block_ends = f"beat + {beats} == {side} * {blocks}" if to_blocks else f"(beat + {beats}) % {side} == 0"
     tile_ends = f"{ends}" if to_blocks else f"{ends} && (beat + {count} > {side} * ({blocks} - 1))"
+    limit = f"assume ({blocks} == {width});" if width else ""
     body = f"""\
   localparam ITEM = 1, CAPACITY = {2 * side * TILE_BLOCKS + beats}, SIZE = 8;
   (* anyconst *) wire [2:0] row;
@@ -216,6 +258,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
   always @* if (i__valid) begin
     assume ({blocks} >= 1 && {blocks} <= {TILE_BLOCKS});
     assume (beat == 0 || {blocks} == width);
+    {limit}
     assume ({count} >= 1 && {count} <= {beats} && ({ends} || {count} == {beats}));
     if ({blocks} == 1) assume ({ends} || beat + {beats} < {side});
     else assume ({count} == {beats} && {ends} == ({block_ends}));
@@ -232,7 +275,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool) -> str:
     if (active & ahead < {out_count}) in_order: assert (rows_out[ahead] == item);
   end
 """
-    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", _ROW_BITS)})
+    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", ROW_BITS)})
 
 
 def _one_bit_each(device: Device, port: str, size: int, name: str = "values") -> int:
@@ -254,11 +297,3 @@ def _array(name: str, stream: str, lanes: int, role: str) -> str:
     """A vector of one role of N streams."""
     signals = ", ".join(f"{stream}__{lane}__{role}" for lane in reversed(range(lanes)))
     return f"  wire [{lanes - 1}:0] {name} = {{{signals}}};\n"
-
-
-def _select(name: str, choices: list[str], width: int, index: str = "lane") -> str:
-    """A wire with one of several expressions."""
-    value = choices[-1]
-    for number in reversed(range(len(choices) - 1)):
-        value = f"{index} == {number} ? {choices[number]} : {value}"
-    return f"  wire [{width - 1}:0] {name} = {value};\n"

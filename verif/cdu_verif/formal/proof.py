@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -75,6 +75,6 @@ def prove(what: Property, folder: Path, mutate: Callable[[str], str] | None = No
     folder.mkdir(parents=True, exist_ok=True)
     device = what.device()
     if mutate:
-        device = Device(device.name, mutate(device.verilog), device.ports)
+        device = replace(device, verilog=mutate(device.verilog))
     (folder / f"{device.name}.v").write_text(device.verilog, encoding="utf-8")
     return what.method.prove(device, folder)

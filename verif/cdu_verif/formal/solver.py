@@ -18,7 +18,7 @@ from cdu_verif.formal.device import HARNESS, Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
 #: Seconds after which a proof counts as failed.
-TIMEOUT = 300
+TIMEOUT = 600
 _SOLVER = "yices-smt2"
 _TASK = "proof"
 
@@ -32,7 +32,7 @@ timeout {timeout}
 [script]
 read_verilog {name}.v
 proc
-setattr -unset init w:*
+{expose}setattr -unset init w:*
 delete t:$meminit*
 read_verilog -formal -sv harness.sv
 prep -flatten -top {harness}
@@ -98,6 +98,7 @@ class Sby:
             engine=self.kind.engine,
             name=device.name,
             harness=HARNESS,
+            expose=_expose(device),
         )
         (folder / f"{_TASK}.sby").write_text(text, encoding="utf-8")
         programs = find_programs()
@@ -113,6 +114,14 @@ class Sby:
             check=False,
         )
         return _verdict(folder, done.stdout + done.stderr)
+
+
+def _expose(device: Device) -> str:
+    """Yosys commands that make ports of the probes."""
+    if not device.probes:
+        return ""
+    wires = " ".join(f"w:{probe.path}" for probe in device.probes)
+    return f"hierarchy -top {device.name}\nflatten\nexpose {wires}\n"
 
 
 def find_programs() -> dict[str, str]:

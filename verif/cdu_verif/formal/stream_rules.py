@@ -41,22 +41,36 @@ endmodule
 
 
 def checkers(device: Device, assert_outputs: bool = True) -> str:
-    """Instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs."""
+    """Instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs.
+
+    A stream that stands beside an output ``abort`` may lose its valid with that, as with a reset.
+    """
+    names = {port["name"] for port in device.ports if port["direction"] == "output"}
+
+    def end(stream: Stream) -> str:
+        abort = f"{stream.name.rpartition('__')[0]}__abort"
+        return f"rst | {abort}" if abort in names else "rst"
+
     return "".join(
         f"  stream_rules #(.WIDTH({max(1, stream.width)}), .SENDER({int(not stream.received)})) rules_{stream.name} (\n"
-        f"    .clk(clk), .rst(rst), .valid({stream.signal('valid')}), .ready({stream.signal('ready')}),"
+        f"    .clk(clk), .rst({end(stream)}), .valid({stream.signal('valid')}), .ready({stream.signal('ready')}),"
         f" .payload({stream.signal('payload')}));\n"
         for stream in device.streams
         if stream.received or assert_outputs
     )
 
 
-def stream_harness(device: Device, resets: bool = True) -> str:
+def stream_harness(device: Device, resets: bool = True, helper: str = "") -> str:
     """Harness in which every stream port of the device has its checker.
 
-    The cover of an output asks that valid rises and stays though ready has never been high.
+    The cover of an output asks that valid rises and stays though ready has never been high. ``helper`` is an invariant about
+    probes, in Verilog, that makes the rules inductive. Raises ValueError for a device
+    without an output to check.
     """
-    return _CHECKER + harness(device, checkers(device), resets=resets)
+    if not outputs(device):
+        raise ValueError(f"{device.name} has no stream that it sends")
+    invariant = f"  always @* if (started) helper: assert ({helper});\n" if helper else ""
+    return _CHECKER + harness(device, checkers(device) + invariant, resets=resets)
 
 
 def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
@@ -83,4 +97,4 @@ _REGISTERS = ",-".join(f"$dff{kind}" if kind in ("", "e", "sr", "sre") else f"${
 
 def outputs(device: Device) -> tuple[Stream, ...]:
     """The streams that the device sends and whose receiver can make it wait."""
-    return tuple(stream for stream in device.streams if not stream.received and {"valid", "ready"} <= set(stream.roles))
+    return tuple(stream for stream in device.streams if not stream.received and {"valid", "ready"} <= set(stream.signals))
