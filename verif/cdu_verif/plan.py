@@ -87,9 +87,14 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
 }
 
 
-#: CDUs and modes of the unit in a training loop.
+#: CDUs of the unit in a training loop.
 _TRAINING_CDUS = 4
-_TRAINING_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC)
+#: Policies of a training, and the modes that they use.
+_TRAINING_MODES: Mapping[str, tuple[Mode, ...]] = {
+    "jpeg-act": (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC),
+    "division": (Mode.DIVISION, Mode.ACTNN, Mode.BRC),
+    "actnn": (Mode.ACTNN, Mode.BRC),
+}
 #: Name of the block that is the whole unit.
 ARRAY = "array"
 #: Name of the whole unit where a block is named.
@@ -140,16 +145,19 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
 def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
     """Training through the whole unit, with 4 CDUs unless the configuration has several or ``cdus`` is pinned.
 
-    Raises ConfigError for a unit that lacks a mode that the policy of JPEG-ACT uses, or that does not take float32.
+    Raises ConfigError for a unit that has the modes of no policy, or that does not take float32.
     """
-    missing = [mode.label for mode in _TRAINING_MODES if mode not in config.built_modes]
-    if missing or config.dtype is not Dtype.FP32:
-        raise ConfigError(
-            f"training needs a unit with value_format = fp32 and the modes {', '.join(m.label for m in _TRAINING_MODES)}"
-        )
+    if not training_policies(config) or config.dtype is not Dtype.FP32:
+        choices = "; ".join(", ".join(mode.label for mode in modes) for modes in _TRAINING_MODES.values())
+        raise ConfigError(f"training needs a unit with value_format = fp32 and the modes of a policy: use {choices}")
     if config.cdus > 1 or "cdus" in pinned:
         return Run(UNIT, config, ())
     return Run(UNIT, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
+
+
+def training_policies(config: CduConfig) -> list[str]:
+    """The policies whose modes a unit has."""
+    return [name for name, modes in _TRAINING_MODES.items() if set(modes) <= set(config.built_modes)]
 
 
 def cover_bins(planned: Sequence[Run]) -> dict[str, list[str]]:

@@ -23,7 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cdu_verif.array_bench import ArrayBench, queue_of
+from cdu_verif.bench import simulated_config
 from cdu_verif.driver_jobs import driver_job
+from cdu_verif.plan import training_policies
 from cdu_verif.simulated_backend import SimulatedBackend
 from cdu_verif.unit import float_beats, float_bytes
 
@@ -36,18 +38,18 @@ _LEARNING_RATE = 0.05
 class Training:
     """One network, its optimiser and its data; equal seeds give equal trainings."""
 
-    def __init__(self, seed: int, backend: Backend, scale_bits: int, precision: dict[str, Any]) -> None:
+    def __init__(self, seed: int, policy: str, backend: Backend, options: dict[str, Any]) -> None:
         torch.manual_seed(seed)
         self.model = ResNet(channels=1, classes=10, width=8, depth=1, stages=2)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=_LEARNING_RATE, momentum=0.9)
-        self.options = {"backend": backend, "scale_bits": scale_bits, **precision}
+        self.policy, self.options = policy, {"backend": backend, **options}
         self._batches = batches(seed)
 
     def step(self) -> tuple[float, Statistics]:
         """One training step: loss, and what was saved for the backward pass."""
         images, labels = next(self._batches)
         self.optimizer.zero_grad()
-        with compress_activations(self.model, "jpeg-act", **self.options) as statistics:
+        with compress_activations(self.model, self.policy, **self.options) as statistics:
             loss = F.cross_entropy(self.model(images), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
@@ -74,10 +76,11 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @cocotb.test
-async def training(dut: Any) -> None:
+@cocotb.parametrize(policy=[name.replace("-", "_") for name in training_policies(simulated_config())])
+async def training(dut: Any, policy: str) -> None:
     """Bytes and reconstructions equal the golden model's in every step, losses and weights to the last bit."""
     torch.set_num_threads(1)
-    bench = await ArrayBench(dut, "training").start()
+    bench = await ArrayBench(dut, f"training/policy={policy}").start()
     steps = int(os.environ["CDU_VERIFY_STEPS"])
     driver = await bench.open(scales_by_registers=True)
     used = {"compress": 0, "decompress": 0}
@@ -99,15 +102,18 @@ async def training(dut: Any) -> None:
 
     backend = SimulatedBackend(compress, decompress)
     config = bench.config
-    precision = {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits, "rounding": config.rounding}
+    options: dict[str, Any] = {"scale_bits": config.scale_bits}
+    if policy == "jpeg_act":
+        options |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits, "rounding": config.rounding}
     losses: list[float] = []
     figures: dict[str, Any] = {}
 
     @bridge
     def train() -> None:
         # A bridged function has a thread of its own, and autograd runs CPU hooks on the thread that calls backward.
-        simulated = Training(bench.seed, backend, config.scale_bits, precision)
-        golden = Training(bench.seed, TorchBackend(), config.scale_bits, precision)
+        simulated, golden = (
+            Training(bench.seed, policy.replace("_", "-"), through, options) for through in (backend, TorchBackend())
+        )
         kept = original = 0
         for step in range(steps):
             loss, statistics = simulated.step()
