@@ -8,23 +8,26 @@ from typing import Any
 
 from cdu.blocks import BLOCKS
 from cdu_spec.bitstream import Dtype, Mode
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CONFIGS, CduConfig, ConfigError
 
 from cdu_verif import cover_points
 from cdu_verif.cover_points import merged
 
+#: A unit with every mode.
+_EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
-_FORMATS = [{"value_format": name} for name in ("fp32", "bf16", "fp16")]
+_FORMATS = [{}, *({"value_format": name, **_EVERY} for name in ("fp32", "bf16", "fp16"))]
 #: Words of 1, 2, 4 and 8 rows.
 _PORT_WIDTHS = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
+_RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **_EVERY} for width in _PORT_WIDTHS]
 _VALUE_SIDE: list[dict[str, Any]] = [
     {},
-    {"cdus": 2, "value_format": "fp16"},
-    {"cdus": 4},
+    {"cdus": 2, "value_format": "fp16", **_EVERY},
+    {"cdus": 4, **_EVERY},
     {"cdus": 8, "value_format": "bf16"},
     {"cdus": 2, "modes": ("sfpr", "brc")},
 ]
-_HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3}]
+_HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **_EVERY}]
 _SAMPLES = [{}, {"sample_bits": 9}]
 _PRECISIONS = [{"const_bits": 13}, {"const_bits": 8, "pass1_bits": 0}, {"const_bits": 11, "pass1_bits": 4}]
 _ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
@@ -36,11 +39,18 @@ _PACKED_PORTS = [
     {"cdus": cdus, "packed_port_bits": bits} for cdus, bits in ((1, 1024), (4, 128), (4, 1024), (8, 128), (8, 512))
 ]
 _QUICK: Mapping[str, list[dict[str, Any]]] = {
-    "sfpr": [*({"value_format": name, "scale_bits": 8} for name in ("fp32", "bf16", "fp16")), {"scale_bits": 24}],
+    "sfpr": [
+        {},
+        {"value_format": "bf16", "scale_bits": 8},
+        {"value_format": "fp16", "scale_bits": 8, **_EVERY},
+        {"scale_bits": 24, **_EVERY},
+    ],
     "inverse_sfpr": _FORMATS,
-    "alignment_buffer": _PORT_WIDTHS,
+    "alignment_buffer": [*_PORT_WIDTHS[:2], *_RANGED_WIDTHS[2:]],
     "inverse_alignment_buffer": _PORT_WIDTHS,
-    **dict.fromkeys(("range_store", "range_finder"), _PORT_WIDTHS),
+    **dict.fromkeys(("range_store", "range_finder"), _RANGED_WIDTHS),
+    **dict.fromkeys(("affine_quantizer", "affine_dequantizer", "affine_encoder"), [_EVERY]),
+    "control": [{}, _EVERY],
     "value_front": _VALUE_SIDE,
     "value_back": _VALUE_SIDE,
     "dct": _SAMPLES,
@@ -49,14 +59,15 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "shift_quantizer": _ROUNDING,
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
-    "affine_decoder": [{}, {"cdus": 4}],
-    **dict.fromkeys(("distributor", "gatherer"), _ARRAYS[1:]),
-    **dict.fromkeys(("collector", "splitter"), _ARRAYS),
+    "affine_decoder": [_EVERY, {"cdus": 4, **_EVERY}],
+    **dict.fromkeys(("distributor", "gatherer"), [*_ARRAYS[1:3], *_RANGED_WIDTHS[2:]]),
+    "collector": _ARRAYS,
+    "splitter": [*_ARRAYS[:2], _EVERY, {"cdus": 3, **_EVERY}, *_RANGED_WIDTHS[2:]],
     **dict.fromkeys(("compressor", "decompressor"), _HALVES),
     "array": [
         {},
-        {"cdus": 2, "duplex": "half", "value_format": "bf16"},
-        {"cdus": 3, "value_format": "fp16"},
+        {"cdus": 2, "duplex": "half", "value_format": "bf16", **_EVERY},
+        {"cdus": 3, "value_format": "fp16", **_EVERY},
         {"cdus": 4, "packed_port_bits": 1024},
         {"cdus": 8, "duplex": "half"},
     ],
@@ -78,6 +89,8 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
     "decompressor": [{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
     "array": [
         *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
+        *({"cdus": cdus, **_EVERY} for cdus in (1, 4, 8)),
+        *({"modes": (mode,)} for mode in _EVERY["modes"][-5:]),
         {"cdus": 8, "packed_port_bits": 1024, "value_format": "bf16"},
         {"cdus": 4, "value_port_bits": 512, "packed_port_bits": 128},
         {"cdus": 2, "value_format": "fp16", "scale_bits": 11, "rounding": "trunc"},
