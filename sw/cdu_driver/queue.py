@@ -95,7 +95,7 @@ class JobQueue:
         self._device, self._ports = device, PORTS[channel]
         self._scales_by_registers = scales_by_registers
         self._value_bytes = 0
-        self._wide_scales = False
+        self._modes: frozenset[Mode] = frozenset()
         self._jobs: deque[_UnderWay] = deque()
         self._tables: list[tuple[int, ...] | None] = [None] * BANKS
         self._written: dict[str, int] = {}
@@ -104,7 +104,7 @@ class JobQueue:
     async def open(self, dtype: Dtype, modes: Collection[Mode], watchdog: int) -> None:
         """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
         self._value_bytes = dtype.bits // 8
-        self._wide_scales = any(mode.has_offsets for mode in modes)
+        self._modes = frozenset(modes)
         self._tables = [None] * BANKS
         self._written.clear()
         await self.recover()
@@ -206,7 +206,8 @@ class JobQueue:
             "ROW_BEATS": job.row_beats,
             "CHANNEL_ROWS": job.channel_rows,
         }
-        if settings := job.settings:
+        # A unit without affine modes has no such registers, and refuses the job.
+        if (settings := job.settings) and any(mode.is_affine for mode in self._modes):
             values["QUANTIZER"] = pack_quantizer(settings)
             if self.channel is Channel.COMPRESS:
                 values["SEED"] = settings.seed
@@ -250,7 +251,7 @@ class JobQueue:
 
     def _scale_packet(self, job: Job) -> bytes | memoryview:
         """What goes to the scale port: units with mode blpa take an offset beside every scale."""
-        if not self._wide_scales:
+        if not any(mode.has_offsets for mode in self._modes):
             return job.scales
         count = memoryview(job.scales).nbytes // SCALE_BYTES
         offsets = bytes(job.offsets) or bytes(count * OFFSET_BYTES)

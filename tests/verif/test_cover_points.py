@@ -1,7 +1,10 @@
 """Cover points, and the rates that the benches hold a unit to."""
 
 import pytest
-from cdu_spec.bitstream import Mode
+import torch
+from actcodec.codecs.job import Job
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.registers import ERROR_FLAGS, Channel
 from cdu_verif import cover_points, plan, rates, results
@@ -56,10 +59,19 @@ def test_filling_of_the_last_packed_word():
 
 
 def test_lengths_of_blocks():
-    assert rates.block_bytes(Mode.BRC, 19, bytes(19)) == [8, 8, 3]
-    assert rates.block_bytes(Mode.SFPR, 9, bytes(72)) == [64, 8]
+    assert rates.block_bytes(_job(Mode.BRC, 19), bytes(19)) == [8, 8, 3]
+    assert rates.block_bytes(_job(Mode.SFPR, 9), bytes(72)) == [64, 8]
     empty, full = bytes(8), b"\xff" * 8 + bytes(range(1, 65))
-    assert rates.block_bytes(Mode.SFPR_ZVC, 24, empty + full + empty) == [8, 72, 8]
+    assert rates.block_bytes(_job(Mode.SFPR_ZVC, 24), empty + full + empty) == [8, 72, 8]
+    assert rates.block_bytes(_job(Mode.AUTOQUANT, 9, AffineSettings(4)), bytes(36)) == [32, 4]
+    assert rates.block_bytes(_job(Mode.DIVISION, 16, AffineSettings(2, 5)), bytes(36)) == [18, 18]
+    assert rates.block_bytes(_job(Mode.ACTNN, 32, AffineSettings(1)), bytes(36)) == [12, 8, 8, 8]
+    sparse = b"\x07\x01" + bytes(6) + b"\x55\x15" + b"\x03"  # 3 and 1 codes of 4 bits
+    assert rates.block_bytes(_job(Mode.AUTOQUANTZ, 8, AffineSettings(4)), sparse) == [11]
+
+
+def _job(mode, beats, settings=None):
+    return Job(mode, Dtype.FP32, beats, beats, 1, (), torch.ones(1), settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +90,5 @@ def test_rows_per_cycle(settings, mode, rows):
 def test_a_narrow_packed_port_is_the_limit():
     payload = (b"\xff" * 8 + bytes(range(1, 65))) * 2
     config = CduConfig(cdus=8, packed_port_bits=128)
-    assert rates.least_cycles(config, Mode.JPEG_ACT, 16, payload) == 2 * 5  # 72 bytes in slices of 16
-    assert rates.least_cycles(config, Mode.JPEG_ACT, 16, bytes(16)) == 2
+    assert rates.least_cycles(config, _job(Mode.JPEG_ACT, 16), payload) == 2 * 5  # 72 bytes in slices of 16
+    assert rates.least_cycles(config, _job(Mode.JPEG_ACT, 16), bytes(16)) == 2

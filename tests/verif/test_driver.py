@@ -11,7 +11,7 @@ import pytest
 from cdu import verilator
 from cdu_driver import Driver, JobLostError, JobRefusedError, RecoveryError, run
 from cdu_driver import Job as DriverJob
-from cdu_spec import CduConfig, Mode
+from cdu_spec import CONFIGS, Mode
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
@@ -23,7 +23,7 @@ from cdu_verif.driver_jobs import driver_job
 from cdu_verif.tensors import exchange
 from cdu_verif.unit import float_bytes
 
-CONFIG = CduConfig()
+CONFIG = CONFIGS["universal"]
 EXAMPLE = Path(__file__).parents[2] / "sw" / "cdu_driver" / "c" / "example.c"
 SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
 
@@ -99,7 +99,7 @@ def watched(device):
     return made
 
 
-def _jobs(count, modes=tuple(Mode), seed=0, kind="normal", channel=Channel.COMPRESS):
+def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS):
     """Jobs of a direction with their golden results."""
     rng = Random(seed)
     for number in range(count):
@@ -177,12 +177,12 @@ FAULTS = (
     (Channel.COMPRESS, "input", _cut(64), "early_last"),
     (Channel.COMPRESS, "input", _prolong(640), "late_last"),
     (Channel.COMPRESS, "input", _cut(5), "keep"),
-    (Channel.COMPRESS, "scales", _cut(4), "scale_missing"),
+    (Channel.COMPRESS, "scales", _cut(16), "scale_missing"),
     (Channel.COMPRESS, "scales", _prolong(8), "scale_surplus"),
     (Channel.DECOMPRESS, "input", _cut(20), "early_last"),
     (Channel.DECOMPRESS, "input", _prolong(300), "late_last"),
     (Channel.DECOMPRESS, "scales", _cut(8), "scale_missing"),
-    (Channel.DECOMPRESS, "scales", _prolong(4), "scale_surplus"),
+    (Channel.DECOMPRESS, "scales", _prolong(16), "scale_surplus"),
     (Channel.COMPRESS, "scales", _nothing, "timeout"),
     (Channel.COMPRESS, "input", _nothing, "timeout"),
     (Channel.DECOMPRESS, "input", _nothing, "timeout"),

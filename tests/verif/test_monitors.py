@@ -12,7 +12,7 @@ from actcodec.codecs import codec
 from actcodec.codecs.job import decompression_job
 from cdu import manifest
 from cdu_spec.bitstream import Mode
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import CONFIGS, CduConfig, ConfigError
 from cdu_verif import coverage, ieee1180, plan, results
 from cdu_verif.cases.block_streams import payload_words
 from cdu_verif.cases.payload import populations
@@ -173,9 +173,15 @@ def test_coverage_counts(tmp_path):
 
 def test_plan_varies_what_is_not_fixed():
     labels = [run.label for run in plan.runs(CduConfig(), ["inverse_sfpr"], full=False)]
-    assert labels == ["inverse_sfpr", "inverse_sfpr[value_format=bf16]", "inverse_sfpr[value_format=fp16]"]
+    every = ",".join(CONFIGS["universal"].modes)
+    assert labels == [
+        "inverse_sfpr",
+        f"inverse_sfpr[modes={every}]",
+        f"inverse_sfpr[value_format=bf16,modes={every}]",
+        f"inverse_sfpr[value_format=fp16,modes={every}]",
+    ]
     pinned = plan.runs(CduConfig(value_format="bf16"), ["inverse_sfpr"], full=False, pinned=["value_format"])
-    assert [run.config.value_format for run in pinned] == ["bf16"]
+    assert [run.config.value_format for run in pinned] == ["bf16", "bf16"]
     assert len(plan.runs(CduConfig(), [], full=True)) > len(plan.runs(CduConfig(), [], full=False)) >= 14
 
 

@@ -14,7 +14,7 @@ from actcodec.codecs import Backend, MismatchError
 from cdu import verilator
 from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
-from cdu_spec import BitstreamError, CduConfig, UserError
+from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
 from cdu_spec.bitstream import Dtype
 from cdu_spec.errors import MissingToolError
 from cdu_verif.checked_backend import CheckedBackend
@@ -73,6 +73,31 @@ def test_every_shape(tiny, name, dtype):
     for seed, shape in enumerate(SHAPES):
         if actcodec.codec(name).fits(shape):
             _compare(name, _tensor(shape, seed).to(dtype), tiny)
+
+
+AFFINE = (
+    *(("division", {"bits": bits, "range": kind}) for bits, kind in ((2, "channel"), (1, "block"), (8, "channel"))),
+    *(
+        (name, {"bits": bits})
+        for name, bits in (("actnn", 2), ("blpa", 4), ("autoquant", 8), ("autoquantz", 4), ("autoquantz", 2))
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def universal():
+    """A unit with every mode."""
+    return RtlBackend(CONFIGS["universal"], threads=2)
+
+
+@pytest.mark.parametrize(("name", "options"), AFFINE, ids=[f"{name} {options}" for name, options in AFFINE])
+@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
+def test_affine_modes(universal, name, options, shape):
+    x = _tensor(shape, seed=len(shape))
+    on_unit, golden = actcodec.codec(name, backend=universal, **options), actcodec.codec(name, **options)
+    mine, theirs = on_unit.compress(x), golden.compress(x)
+    assert mine.to_bytes() == theirs.to_bytes()
+    assert _same(on_unit.decompress(mine), golden.decompress(theirs))
 
 
 @pytest.mark.parametrize("dqt", ["optL", "optH", "image50"])

@@ -13,7 +13,7 @@ import torch
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.job import DTYPES, Job
 from cdu_driver import JobLostError, JobRefusedError
-from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, BitstreamError, Dtype
+from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, BitstreamError, Dtype, MatrixView
 from cdu_spec.config import CduConfig, named_config
 from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
@@ -105,7 +105,7 @@ class RtlBackend(Backend):
         config = self.config.override(value_format=job.dtype.label) if self.every_format else self.config
         built: dict[str, object] = {"value_format": config.value_format}
         wanted: dict[str, object] = {"value_format": job.dtype.label}
-        if job.mode.in_tiles:
+        if job.mode.has_dct:
             built |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits}
             wanted |= {"const_bits": job.const_bits, "pass1_bits": job.pass1_bits}
             if job.rounding is not None:
@@ -152,7 +152,13 @@ def _check_scales(config: CduConfig, scales: Tensor) -> None:
 
 def _check_length(job: Job, size: int) -> None:
     """BitstreamError for a payload that cannot be one of this job."""
-    if job.mode.has_zvc:
+    if job.mode.is_affine:
+        row_beats = job.row_beats if job.mode.in_tiles else 1
+        view = MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
+        least, most = view.payload_bounds(job.dtype, job.settings)
+        if not least <= size <= most:
+            raise BitstreamError(f"corrupted stream: {size} payload bytes are not {job.beats} beats of mode {job.mode.label}")
+    elif job.mode.has_zvc:
         blocks = job.beats // BLOCK_SIDE
         if not MASK_BYTES * blocks <= size <= MAX_BLOCK_BYTES * blocks:
             raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {blocks} ZVC blocks")

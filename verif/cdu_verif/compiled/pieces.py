@@ -21,8 +21,11 @@ LEAST_BEATS = 2048
 def cuts(job: Job, count: int) -> list[int]:
     """Numbers of the beats at which the pieces begin, then the number of all beats: at most ``count`` pieces.
 
-    A piece begins with a block (a strip in jpeg-act) and with a scale, unless all values have the same one.
+    A piece begins with a block (a strip in jpeg-act) and with a scale, unless all values have the same one. A job of an affine
+    mode stays whole: random numbers belong to places in it.
     """
+    if job.mode.is_affine:
+        return [0, job.beats]
     step = BLOCK_SIDE
     if job.mode.in_tiles:
         step *= job.row_beats

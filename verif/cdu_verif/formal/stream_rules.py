@@ -60,17 +60,17 @@ def checkers(device: Device, assert_outputs: bool = True) -> str:
     )
 
 
-def stream_harness(device: Device, resets: bool = True, helper: str = "") -> str:
+def stream_harness(device: Device, resets: bool = True, helper: str = "", body: str = "") -> str:
     """Harness in which every stream port of the device has its checker.
 
     The cover of an output asks that valid rises and stays though ready has never been high. ``helper`` is an invariant about
-    probes, in Verilog, that makes the rules inductive. Raises ValueError for a device
-    without an output to check.
+    probes, in Verilog, that makes the rules inductive; ``body`` are other assertions and assumptions. Raises ValueError for a
+    device without an output to check.
     """
     if not outputs(device):
         raise ValueError(f"{device.name} has no stream that it sends")
     invariant = f"  always @* if (started) helper: assert ({helper});\n" if helper else ""
-    return _CHECKER + harness(device, checkers(device) + invariant, resets=resets)
+    return _CHECKER + harness(device, checkers(device) + invariant + body, resets=resets)
 
 
 def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
