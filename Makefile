@@ -38,7 +38,7 @@ unit: $(INSTALLED)
 verify: $(INSTALLED)
 	$(BIN)/cdu verify --level quick -o build/verify/verilator
 	$(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
-	$(BIN)/cdu verify --training --steps 3 -o build/verify/training
+	$(BIN)/cdu verify --config universal --training --steps 2 -o build/verify/training
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)

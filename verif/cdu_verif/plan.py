@@ -16,7 +16,7 @@ from cdu_verif.cover_points import merged
 #: A unit with every mode.
 _EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
-_FORMATS = [{}, *({"value_format": name, **_EVERY} for name in ("fp32", "bf16", "fp16"))]
+_FORMATS = [{}, *({"value_format": name, **_EVERY} for name in ("bf16", "fp16"))]
 #: Words of 1, 2, 4 and 8 rows.
 _PORT_WIDTHS = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
 _RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **_EVERY} for width in _PORT_WIDTHS]
@@ -48,8 +48,8 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "inverse_sfpr": _FORMATS,
     "alignment_buffer": [*_PORT_WIDTHS[:2], *_RANGED_WIDTHS[2:]],
     "inverse_alignment_buffer": _PORT_WIDTHS,
-    **dict.fromkeys(("range_store", "range_finder"), _RANGED_WIDTHS),
-    **dict.fromkeys(("affine_quantizer", "affine_dequantizer", "affine_encoder"), [_EVERY]),
+    **{name: _RANGED_WIDTHS[::2] for name in ("range_store", "range_finder")},
+    **{name: [_EVERY] for name in ("affine_quantizer", "affine_dequantizer", "affine_encoder")},
     "control": [{}, _EVERY],
     "value_front": _VALUE_SIDE,
     "value_back": _VALUE_SIDE,
@@ -60,9 +60,9 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
     "affine_decoder": [_EVERY, {"cdus": 4, **_EVERY}],
-    **dict.fromkeys(("distributor", "gatherer"), [*_ARRAYS[1:3], *_RANGED_WIDTHS[2:]]),
+    **{name: [*_ARRAYS[1:3], *_RANGED_WIDTHS[2:]] for name in ("distributor", "gatherer")},
     "collector": _ARRAYS,
-    "splitter": [*_ARRAYS[:2], _EVERY, {"cdus": 3, **_EVERY}, *_RANGED_WIDTHS[2:]],
+    "splitter": [{}, _EVERY, {"cdus": 2}, {"cdus": 3, **_EVERY}, *_RANGED_WIDTHS[2:]],
     **dict.fromkeys(("compressor", "decompressor"), _HALVES),
     "array": [
         {},
@@ -87,6 +87,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
         {"modes": ("sfpr", "brc")},
     ],
     "decompressor": [{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
+    **{name: _RANGED_WIDTHS for name in ("range_store", "range_finder")},
     "array": [
         *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
         *({"cdus": cdus, **_EVERY} for cdus in (1, 4, 8)),
