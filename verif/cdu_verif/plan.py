@@ -48,7 +48,7 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "inverse_sfpr": _FORMATS,
     "alignment_buffer": [*_PORT_WIDTHS[:2], *_RANGED_WIDTHS[2:]],
     "inverse_alignment_buffer": _PORT_WIDTHS,
-    **{name: _RANGED_WIDTHS[::2] for name in ("range_store", "range_finder")},
+    **dict.fromkeys(("range_store", "range_finder"), _RANGED_WIDTHS[::2]),
     **{name: [_EVERY] for name in ("affine_quantizer", "affine_dequantizer", "affine_encoder")},
     "control": [{}, _EVERY],
     "value_front": _VALUE_SIDE,
@@ -87,7 +87,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
         {"modes": ("sfpr", "brc")},
     ],
     "decompressor": [{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
-    **{name: _RANGED_WIDTHS for name in ("range_store", "range_finder")},
+    **dict.fromkeys(("range_store", "range_finder"), _RANGED_WIDTHS),
     "array": [
         *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
         *({"cdus": cdus, **_EVERY} for cdus in (1, 4, 8)),
