@@ -58,8 +58,8 @@ SECTIONS = (
         "Verification of the RTL",
         "Every test compares with the golden model; [verification.md](verification.md) says what the tests do. Skipped are "
         "tests of what a block or build does not have.",
-        "cdu verify -o build/results/verify",
-        KEPT / "verify" / "report.md",
+        "cdu verify --level quick -o build/verify/verilator",
+        Path("build", "verify", "verilator", "report.md"),
         until=TESTS,
     ),
     Section(
@@ -67,8 +67,8 @@ SECTIONS = (
         "Training through the simulated unit",
         "A ResNet on scikit-learn's digits; every activation that the policy compresses passes through a simulated array of 4 "
         "CDUs, driven by the reference driver, which writes tables and scales to registers.",
-        "cdu verify --training --steps 3 -o build/results/training_rtl",
-        KEPT / "training_rtl" / "report.md",
+        "cdu verify --config universal --training --steps 2 -o build/verify/training",
+        Path("build", "verify", "training", "report.md"),
         until=TESTS,
     ),
     Section(
@@ -81,10 +81,17 @@ SECTIONS = (
     Section(
         "area",
         "Area and clock",
-        "",
-        "cdu synth -o build/results/synth",
+        "All blocks and the whole unit `tiny`, by the native Yosys of the package pyosys and one recipe; without these options "
+        "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour.",
+        "cdu synth --yosys pyosys --recipe balanced -o build/results/synth",
         KEPT / "synth" / "report.md",
         "area.png",
+    ),
+    Section(
+        "mode_cost",
+        "What the affine modes add",
+        "A unit of one CDU.",
+        "python benchmarks/mode_cost.py",
     ),
     Section(
         "scale_width",

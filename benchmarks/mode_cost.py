@@ -1,0 +1,77 @@
+"""What the affine modes add to a unit of one CDU, against the path of JPEG-ACT.
+
+    python benchmarks/mode_cost.py
+
+Synthesises compressor and decompressor with several sets of modes, and the blocks of the affine engine, by one recipe of the
+native Yosys (package pyosys), and prints markdown tables.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from cdu import generator, yosys
+from cdu_spec.bitstream import AFFINE_MODES, JPEG_ACT_MODES, Mode
+from cdu_spec.config import CduConfig
+from cdu_synth import flow, pdk
+
+CLOCK_NS = 2.0
+RECIPE = "balanced"
+HALVES = ("compressor", "decompressor")
+#: Sets of modes beside those of JPEG-ACT.
+ADDED: dict[str, tuple[Mode, ...]] = {
+    "JPEG-ACT's": (),
+    "+ division": (Mode.DIVISION,),
+    "+ actnn": (Mode.ACTNN,),
+    "+ blpa": (Mode.BLPA,),
+    "+ autoquant, autoquantz": (Mode.AUTOQUANT, Mode.AUTOQUANTZ),
+    "+ all five": AFFINE_MODES,
+}
+#: What quantises and what stands up for it, both directions.
+ENGINE = ("range_finder", "affine_quantizer", "range_store", "affine_dequantizer")
+#: The same units without and with the affine modes.
+SHARED = ("sfpr", "inverse_sfpr", "alignment_buffer", "inverse_alignment_buffer")
+
+
+def main() -> None:
+    """Synthesise and print."""
+    library, build = pdk.find(pdk.DEFAULT).read(), yosys.engine("pyosys")
+
+    def cost(task: tuple[str, tuple[Mode, ...]]) -> flow.Cost:
+        block, modes = task
+        config = CduConfig(modes=tuple(mode.label for mode in (*JPEG_ACT_MODES, *modes)))
+        made = generator.generate(config, block)
+        found = flow.synthesise(made.verilog, made.name, library, CLOCK_NS, build, recipes=[RECIPE])[RECIPE]
+        print(f"{block}, {len(modes)} affine modes: {found.ge / 1e3:.1f} kGE", file=sys.stderr, flush=True)
+        return found
+
+    tasks = [(half, modes) for modes in ADDED.values() for half in HALVES]
+    tasks += [(block, AFFINE_MODES) for block in (*ENGINE, *SHARED)] + [(block, ()) for block in SHARED]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        costs = dict(zip(tasks, pool.map(cost, tasks), strict=True))
+    kge = {task: found.ge / 1e3 for task, found in costs.items()}
+
+    print("| modes | compressor, kGE | ns | decompressor, kGE | ns | more than JPEG-ACT's, kGE |\n|---|---|---|---|---|---|")
+    least = sum(kge[half, ()] for half in HALVES)
+    for name, modes in ADDED.items():
+        cells = [f"{kge[half, modes]:.1f} | {costs[half, modes].critical_path_ns:.2f}" for half in HALVES]
+        print(f"| {name} | {' | '.join(cells)} | {sum(kge[half, modes] for half in HALVES) - least:.1f} |")
+
+    print("\n| block, with all modes | kGE | ns | kGE with JPEG-ACT's modes |\n|---|---|---|---|")
+    for block in (*ENGINE, *SHARED):
+        before = f"{kge[block, ()]:.1f}" if block in SHARED else "none"
+        print(f"| {block} | {kge[block, AFFINE_MODES]:.1f} | {costs[block, AFFINE_MODES].critical_path_ns:.2f} | {before} |")
+
+    engine = sum(kge[block, AFFINE_MODES] for block in ENGINE)
+    path = least - kge["sfpr", ()] - kge["inverse_sfpr", ()]
+    print(
+        f"\nThe engine ({', '.join(ENGINE)}) has {engine:.1f} kGE, {engine / path:.2f} of JPEG-ACT's path of both directions without "
+        f"SFPR ({path:.1f} kGE), and {engine / 8:.1f} kGE per value and cycle. The rest of what the modes add is in the wider shared "
+        "blocks and in the coders."
+    )
+
+
+if __name__ == "__main__":
+    main()
