@@ -66,11 +66,11 @@ def main() -> None:
 
     engine = sum(kge[block, AFFINE_MODES] for block in ENGINE)
     path = least - kge["sfpr", ()] - kge["inverse_sfpr", ()]
+    print(f"\nThe engine ({', '.join(ENGINE)}) has {engine:.1f} kGE, that is {engine / 8:.1f} kGE per value and cycle, and")
     print(
-        f"\nThe engine ({', '.join(ENGINE)}) has {engine:.1f} kGE: {engine / 8:.1f} kGE per value and cycle, and "
-        f"{engine / path:.2f} of the path of JPEG-ACT, both directions, without SFPR ({path:.1f} kGE). The rest of what the modes add is in the wider "
-        "shared blocks and in the coders."
+        f"{engine / path:.2f} of the path of JPEG-ACT without SFPR, both directions ({path:.1f} kGE). The rest of what the modes"
     )
+    print("add is in the wider shared blocks and in the coders.")
 
 
 if __name__ == "__main__":
