@@ -1,20 +1,24 @@
 """Values per cycle of the whole unit against the number of CDUs, the width of the packed port, and the content.
 
     python benchmarks/array_rate.py [--cdus 1 2 3 4 8] [--packed-port-bits 0 128] [-o build/array_rate]
+    python benchmarks/array_rate.py --report build/verify/verilator/report.json
 
 Simulates generated units through their AXI ports and prints a markdown table. The source offers and the sink takes a word in
 every cycle, so that what is missing to the ideal is the unit's. The stall columns are the unit's own counters, as parts of
-the cycles in which it was busy. Exit code 1 when a job is slower than the widths of the ports explain.
+the cycles in which it was busy. Exit code 1 when a job is slower than the widths of the ports explain. With ``--report`` the
+rates are those that a finished `cdu verify` has measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from cdu_spec import named_config
+from cdu_spec import CduConfig, named_config
 from cdu_spec.registers import Channel
 from cdu_verif import plan, regression, results
 
@@ -32,7 +36,15 @@ def main() -> None:
     parser.add_argument("--cdus", type=int, nargs="+", default=[1, 2, 3, 4, 8])
     parser.add_argument("--packed-port-bits", type=int, nargs="+", default=[0, 128], help="0: as wide as the CDUs need")
     parser.add_argument("-o", "--output", type=Path, default=Path("build", "array_rate"))
+    parser.add_argument("--report", type=Path, help="report.json of a finished `cdu verify`: measure nothing")
     arguments = parser.parse_args()
+    if arguments.report:
+        report = json.loads(arguments.report.read_text(encoding="utf-8"))
+        print("\n".join(_HEADER))
+        for result in report["results"]:
+            for row in result["measurements"]:
+                print(_line(_config_of(named_config(arguments.config), result["group"]), row))
+        return
     base = named_config(arguments.config)
     runs: dict[Any, plan.Run] = {}
     for bits in arguments.packed_port_bits:
@@ -58,6 +70,11 @@ def main() -> None:
     for test in failed:
         print(f"{test.group} {test.name}: {test.message}", file=sys.stderr)
     sys.exit(bool(failed))
+
+
+def _config_of(base: CduConfig, label: str) -> CduConfig:
+    """The configuration of a run by its label: ``array[cdus=3,modes=sfpr,brc]``."""
+    return base.override_texts(dict(re.findall(r"[\[,](\w+)=([^=]*?)(?=,\w+=|\])", label)))
 
 
 def _line(config: Any, row: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ SECTIONS = (
         "Rate of the whole unit",
         'Simulated through the AXI ports, source and sink ready in every cycle. "possible" follows from N and from what the '
         "packed port moves per cycle.",
-        "python benchmarks/array_rate.py",
+        "python benchmarks/array_rate.py --report build/verify/verilator/report.json",
     ),
     Section(
         "area",
