@@ -100,6 +100,18 @@ def test_affine_modes(universal, name, options, shape):
     assert _same(on_unit.decompress(mine), golden.decompress(theirs))
 
 
+@pytest.fixture(scope="module")
+def halves():
+    """A unit that differs from ``tiny`` in most: directions by turns, two CDUs, another number format."""
+    return RtlBackend(CduConfig("halves", cdus=2, duplex="half", value_format="fp16"), threads=1)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_half_duplex_and_several_lanes(halves, name):
+    for seed, shape in enumerate([(2, 3, 8, 8), (1, 2, 13, 33), (3, 5, 7, 11)]):
+        _compare(name, _tensor(shape, seed).to(torch.float16), halves)
+
+
 @pytest.mark.parametrize("dqt", ["optL", "optH", "image50"])
 def test_shift_tables(tiny, dqt):
     _compare("jpeg-act", _tensor((2, 4, 16, 24)), tiny, dqt=dqt)
