@@ -15,7 +15,6 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
 from cdu_spec.registers import (
     BLOCK_BYTES,
-    CHANNEL,
     ERROR_FLAGS,
     GLOBAL,
     JOB_QUEUE,
@@ -59,7 +58,8 @@ def _configured(config: CduConfig) -> dict[str, int]:
 def _places(config: CduConfig) -> dict[int, tuple[str, Access, int, int]]:
     """By address: name, access, value after reset, and the bits that keep what is written."""
     found = {}
-    tables: list[tuple[Channel | None, Any]] = [(None, GLOBAL), *((channel, channel_registers(channel)) for channel in Channel)]
+    of_channels = ((channel, channel_registers(channel, config)) for channel in Channel)
+    tables: list[tuple[Channel | None, Any]] = [(None, GLOBAL), *of_channels]
     for channel, table in tables:
         for entry in table:
             reset = _configured(config).get(entry.name, entry.reset)
@@ -728,7 +728,7 @@ async def counters(dut: Any) -> None:
             assert await bench.value("JOBS_DONE", channel) == count
             bench.cases += 1
         await bench.command(channel, "clear_counters")
-        for entry in CHANNEL:
+        for entry in channel_registers(channel, bench.config):
             if entry.description.startswith("Counter"):
                 assert await bench.value(entry.name, channel) == 0
     bench.report()
