@@ -14,7 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from cdu_spec.randomness import ROUND_CONSTANTS
 
 from cdu.lane_words import draws, lane_row
-from cdu.modes import has_ranges, is_one_of
+from cdu.modes import gives_statistics, has_ranges, is_one_of
 from cdu.random_bits import after_rounds, numbers
 from cdu.streams import pipeline, registered
 from cdu.words import BlockRow, BlockTag
@@ -31,7 +31,7 @@ _ROUNDS = tuple(range(len(ROUND_CONSTANTS) * part // 3, len(ROUND_CONSTANTS) * (
 class AffineQuantizer(wiring.Component):
     """``min(B, ((t * inv >> shift) + rho) >> 16)`` with ``t = clamp(x - Z, 0, 65535)``, on a row of 8 values per cycle.
 
-    Values of the modes that are not affine pass: of their bits the low 8.
+    Values of the modes that are not affine pass, and statistics: of their bits the low 8.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ class AffineQuantizer(wiring.Component):
     latency = 4
 
     def __init__(self, config: CduConfig) -> None:
+        self.config = config
         self.modes = config.built_modes
         self.ranged = has_ranges(self.modes)
         self.draws = draws(config)
@@ -89,7 +90,7 @@ class AffineQuantizer(wiring.Component):
             m.d.sync += number.eq(Mux(row.ends, 0, number + 1))
 
         # 1: distance from the begin of the range
-        affine = self._is(mode, *(built for built in self.modes if built.is_affine))
+        affine = self._is(mode, *(built for built in self.modes if built.is_affine)) & ~gives_statistics(self.config, row.tag)
         inverse, shift = self._step(m, row, affine)
         addend = Signal(signed(BASE_BITS + 2))
         m.d.comb += addend.eq(self._addend(m, row))

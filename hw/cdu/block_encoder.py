@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STATISTICS_BYTES, STEP_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
@@ -16,7 +16,7 @@ from cdu.barrel import rotate_left, wrapped
 from cdu.brc import encode_row
 from cdu.code_lengths import code_bytes
 from cdu.code_packing import pack_codes
-from cdu.modes import has_ranges, is_one_of, longest_block
+from cdu.modes import gives_statistics, has_ranges, is_one_of, longest_block
 from cdu.streams import registered
 from cdu.words import BlockRow, BlockTag, Range, Slice
 from cdu.zvc import compact, popcount
@@ -27,7 +27,7 @@ class BlockEncoder(wiring.Component):
 
     Two registers of 72 bytes: rows are appended in the one, the finished block before leaves from the other in slices. The
     mask stands in front of the values and is complete with them; so does the range of a block that ``heads``. Codes of the
-    affine modes stand side by side in the bytes of a row.
+    affine modes stand side by side in the bytes of a row. Of statistics only the 6 bytes in row 0 are left.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ class BlockEncoder(wiring.Component):
     o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
+        self.config = config
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
         self.block_bytes = longest_block(self.modes)
@@ -74,7 +75,7 @@ class BlockEncoder(wiring.Component):
         tag: Any = Signal(BlockTag())
         with m.If(advance):
             m.d.sync += tag.eq(row["tag"])
-        head, head_bytes = self._head(m, advance, row, tag)
+        head, head_bytes = self._head(m, advance, row, tag, bits)
         zvc = Signal()
         m.d.comb += zvc.eq(is_one_of(tag["mode"], [mode for mode in self.modes if mode.has_zvc]))
 
@@ -133,8 +134,8 @@ class BlockEncoder(wiring.Component):
         ]
         return m
 
-    def _head(self, m: Module, advance: Value, row: Any, tag: Any) -> tuple[list[Value], Value]:
-        """Bytes that may stand in front of the block of the row that has been taken, and how many of them do."""
+    def _head(self, m: Module, advance: Value, row: Any, tag: Any, taken: Value) -> tuple[list[Value], Value]:
+        """Bytes that may stand in front of the block of the row that has been ``taken``, and how many of them do."""
         if not self.ranged:
             return [], Const(0, 1)
         found: Any = data.View(Range(), registered(m, advance, Value.cast(row["range"]), "range"))
@@ -143,7 +144,13 @@ class BlockEncoder(wiring.Component):
             by_mean = (tag["mode"] == Mode.DIVISION) & ~tag["quantizer"]["block_range"]
         size = Mux(tag["heads"], Mux(by_mean, LOW_BYTES, LOW_BYTES + STEP_BYTES), 0)
         low = [found.low.as_unsigned().word_select(place, VALUE_BITS) for place in range(LOW_BYTES)]
-        return [*low, found.mantissa, found.exponent], size
+        head: list[Value] = [*low, found.mantissa, found.exponent]
+        if Mode.DIVISION not in self.modes:
+            return head, size
+        statistics = gives_statistics(self.config, tag)
+        bytes_taken = [taken.word_select(place, VALUE_BITS) for place in range(STATISTICS_BYTES)]
+        mixed = [Mux(statistics, byte, known) for byte, known in zip(bytes_taken, head, strict=False)]
+        return mixed + bytes_taken[len(head) :], Mux(statistics, STATISTICS_BYTES, size)
 
     def _kept(self, m: Module, row: Any) -> tuple[Value, Value, Value]:
         """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
@@ -165,8 +172,11 @@ class BlockEncoder(wiring.Component):
         affine_modes = [mode for mode in self.modes if mode.is_affine]
         if affine_modes:
             # Whole bytes in the other modes are codes of 8 bits.
-            bits_log2 = Mux(is_one_of(mode, affine_modes), row["tag"]["quantizer"]["bits_log2"], len(CODE_BITS) - 1)
-            return mask, pack_codes(m, kept, bits_log2, "packed"), code_bytes(m, count, bits_log2, "packed_bytes")
+            statistics = gives_statistics(self.config, row["tag"])
+            coded = is_one_of(mode, affine_modes) & ~statistics
+            bits_log2 = Mux(coded, row["tag"]["quantizer"]["bits_log2"], len(CODE_BITS) - 1)
+            behind_head = Mux(statistics, 0, count)
+            return mask, pack_codes(m, kept, bits_log2, "packed"), code_bytes(m, behind_head, bits_log2, "packed_bytes")
         return mask, kept, count
 
 

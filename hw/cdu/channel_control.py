@@ -156,6 +156,7 @@ class ChannelControl(wiring.Component):
                 job.quantizer.step_log2.eq(written.step_log2),
                 job.quantizer.stochastic.eq(written.stochastic),
                 job.quantizer.block_range.eq(written.range),
+                job.quantizer.statistics.eq(written.statistics),
             ]
             if self.channel is Channel.COMPRESS:
                 m.d.comb += job.seed.eq(registers.seed.value)

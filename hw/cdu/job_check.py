@@ -165,10 +165,15 @@ class JobCheck(wiring.Component):
             for number, bits in enumerate(CODE_BITS):
                 with m.Case(number):
                     m.d.comb += beyond.eq(step > BASE_BITS - bits)
+        affine = is_one_of(self.mode, _affine(self.config))
+        statistics = self.quantizer["statistics"]
         halved = (self.mode == Mode.DIVISION) & ~self.quantizer["block_range"]
+        # Nothing can be decompressed from statistics.
+        misplaced = affine & ~halved if self.channel is Channel.COMPRESS else affine
         m.d.sync += unfit.eq(
-            (is_one_of(self.mode, _affine(self.config)) & beyond)
-            | (halved & (step == 0))
+            (affine & beyond)
+            | (halved & ~statistics & (step == 0))
+            | (misplaced & statistics)
             | ((self.mode == Mode.ACTNN) & (self.row_beats != TILE_BLOCKS))
         )
         return unfit

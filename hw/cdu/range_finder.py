@@ -24,18 +24,27 @@ _RANGES_WAITING = 4
 _WORD_DELAY = 2
 
 
-class BlockRange(data.StructLayout):
-    """The ``range`` of a block, and whether the block ``heads`` a group that has it in common."""
+def _found(config: CduConfig) -> dict[str, Any]:
+    """The range of a block; with mode division its least and greatest value besides, which with the mean are its statistics."""
+    ends = {"least": signed(BASE_BITS), "most": signed(BASE_BITS)} if Mode.DIVISION in config.built_modes else {}
+    return {"range": Range(), **ends}
 
-    def __init__(self) -> None:
-        super().__init__({"range": Range(), "heads": 1})
+
+class BlockRange(data.StructLayout):
+    """The ``range`` of a block, and whether the block ``heads`` a group that has it in common.
+
+    With mode division also ``least`` and ``most``, which only blocks of that mode need.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__({**_found(config), "heads": 1})
 
 
 class _GroupRange(data.StructLayout):
-    """A range that so many ``blocks`` have in common."""
+    """What so many ``blocks`` have in common."""
 
-    def __init__(self) -> None:
-        super().__init__({"range": Range(), "blocks": range(TILE_BLOCKS + 1)})
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__({**_found(config), "blocks": range(TILE_BLOCKS + 1)})
 
 
 class RangeFinder(wiring.Component):
@@ -64,12 +73,12 @@ class RangeFinder(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         words = stream.Signature(TileWord(config, BASE_BITS))
-        super().__init__({"i": In(words), "o": Out(words), "ranges": Out(stream.Signature(BlockRange()))})
+        super().__init__({"i": In(words), "o": Out(words), "ranges": Out(stream.Signature(BlockRange(config)))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.statistics = statistics = BlockStatistics(self.config)
-        m.submodules.waiting = waiting = StreamFifo(_GroupRange(), _RANGES_WAITING)
+        m.submodules.waiting = waiting = StreamFifo(_GroupRange(self.config), _RANGES_WAITING)
         connect(m, flipped(self.i), statistics.i)
         advance = pipeline(m, statistics.o, self.o, _WORD_DELAY)
         word = Value.cast(statistics.o.payload)
@@ -83,7 +92,7 @@ class RangeFinder(wiring.Component):
         final = block == group.blocks - 1
         m.d.comb += [
             self.ranges.valid.eq(waiting.o.valid),
-            self.ranges.payload.range.eq(group.range),
+            *(self.ranges.payload[name].eq(group[name]) for name in _found(self.config)),
             self.ranges.payload.heads.eq(block == 0),
             waiting.o.ready.eq(self.ranges.ready & final),
         ]
@@ -131,7 +140,14 @@ class RangeFinder(wiring.Component):
                 m.d.comb += [exponent.eq(shift), leading.eq(quotient2[shift : shift + MANTISSA_BITS])]
         overflows = leading.all()
         mantissa = Mux(overflows, 1 << (MANTISSA_BITS - 1), leading + 1)[:MANTISSA_BITS]
-        m.d.comb += o.payload.eq(Cat(low2, mantissa, (exponent + overflows)[: len(exponent)], blocks2))
+        m.d.comb += [
+            o.payload.range.eq(Cat(low2, mantissa, (exponent + overflows)[: len(exponent)])),
+            o.payload.blocks.eq(blocks2),
+        ]
+        if Mode.DIVISION in self.config.built_modes:
+            for end in ("least", "most"):
+                before = registered(m, advance, values[end], f"{end}1")
+                m.d.comb += o.payload[end].eq(registered(m, advance, before, f"{end}2"))
 
 
 def _quotient(m: Module, extent: Value, bits: int) -> Value:

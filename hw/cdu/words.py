@@ -75,11 +75,12 @@ class PackedWord(Bytes):
 class Quantizer(data.StructLayout):
     """How the affine modes quantise (:class:`cdu_spec.affine.AffineSettings`).
 
-    ``bits_log2`` (1, 2, 4, 8 bits are 0 to 3), ``step_log2``, ``stochastic``, ``block_range``.
+    ``bits_log2`` (1, 2, 4, 8 bits are 0 to 3), ``step_log2``, ``stochastic``, ``block_range``, ``statistics``.
     """
 
     def __init__(self) -> None:
-        super().__init__({"bits_log2": 2, "step_log2": range(BASE_BITS), "stochastic": 1, "block_range": 1})
+        flags = {"stochastic": 1, "block_range": 1, "statistics": 1}
+        super().__init__({"bits_log2": 2, "step_log2": range(BASE_BITS), **flags})
 
 
 class Range(data.StructLayout):

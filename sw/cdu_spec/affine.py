@@ -57,6 +57,9 @@ class AffineSettings:
         Mode division: the range is the block's.
     seed
         Of the random numbers, 0 to 2**32 - 1. A decoder does not need it.
+    statistics
+        Mode division, compression only: a first pass that delivers mean, least and greatest integer of every block, and no
+        codes.
     """
 
     bits: int = 2
@@ -64,6 +67,7 @@ class AffineSettings:
     stochastic: bool = True
     block_range: bool = False
     seed: int = 0
+    statistics: bool = False
 
     def __post_init__(self) -> None:
         if self.bits not in CODE_BITS:

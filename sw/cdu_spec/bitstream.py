@@ -218,7 +218,7 @@ class MatrixView:
         """
         if self.mode.is_affine:
             assert settings is not None, "an affine mode needs settings"
-            codes = self.beats * settings.bits
+            codes = 0 if settings.statistics else self.beats * settings.bits
             if self.mode is Mode.AUTOQUANTZ:
                 return self.blocks * MASK_BYTES, self.blocks * MASK_BYTES + codes
             heads = self.blocks // (TILE_BLOCKS if self.mode is Mode.ACTNN else 1) if self.mode.in_tiles else 0
@@ -234,10 +234,12 @@ class MatrixView:
 def head_bytes(mode: Mode, settings: AffineSettings) -> int:
     """Bytes in front of the codes of a block of an affine mode that begins with its range: low or mean, and the found step.
 
-    In mode actnn one block in four begins so.
+    In mode actnn one block in four begins so. The statistics of a first pass are all that there is of a block.
     """
     if not mode.in_tiles:
         return 0
+    if settings.statistics:
+        return STATISTICS_BYTES
     return LOW_BYTES if mode is Mode.DIVISION and not settings.block_range else LOW_BYTES + STEP_BYTES
 
 
@@ -249,10 +251,12 @@ def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
         return
     if settings.block_range and mode is not Mode.DIVISION:
         raise UserError(f"the range of a block is not a choice of mode {mode.label}: use it with division")
+    if settings.statistics and (mode is not Mode.DIVISION or settings.block_range):
+        raise UserError("statistics come from mode division with the channel's range: use that")
     found = mode is Mode.ACTNN or settings.block_range
     if found and settings.step_log2:
         raise UserError(f"step_log2 = {settings.step_log2} is not allowed where the step is found: use 0")
-    if mode is Mode.DIVISION and not found and not settings.step_log2:
+    if mode is Mode.DIVISION and not (found or settings.statistics or settings.step_log2):
         raise UserError("step_log2 = 0 is not allowed in division with the channel's range: use 1 or more")
 
 
@@ -271,6 +275,8 @@ RECIPROCAL_BYTES = 4
 OFFSET_BYTES = BASE_BITS // 8
 #: Bytes of the least value or mean in front of a block (int16), and of its step (mantissa, exponent).
 LOW_BYTES, STEP_BYTES = BASE_BITS // 8, 2
+#: Bytes of the statistics of a block: mean, least and greatest value (int16 each).
+STATISTICS_BYTES = 3 * LOW_BYTES
 CRC_BYTES = 4
 #: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
 #: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
@@ -301,7 +307,9 @@ class Header:
     def of_settings(
         cls, mode: Mode, dtype: Dtype, shape: Sequence[int], payload_bytes: int, settings: AffineSettings
     ) -> Header:
-        """The header of a stream of an affine mode."""
+        """The header of a stream of an affine mode; UserError for statistics, from which no tensor can be made."""
+        if settings.statistics:
+            raise UserError("statistics are no stream: they are for the scales of the pass that follows")
         where = (settings.bits, settings.step_log2, settings.block_range)
         return cls(mode, dtype, tuple(shape), payload_bytes, 0, 0, *where)
 

@@ -389,6 +389,7 @@ CHANNEL = (
             Field("step_log2", 4, (BASE_BITS - 1).bit_length(), "binary logarithm of a step that is the same for all blocks"),
             Field("stochastic", 8, 1, "round at random instead of to nearest"),
             Field("range", 9, 1, "of mode division", values={kind.value: place for place, kind in enumerate(RangeKind)}),
+            Field("statistics", 10, 1, "mode division, compressing: mean, least and greatest value of every block, no codes"),
         ),
         modes=AFFINE_MODES,
     ),
@@ -517,6 +518,7 @@ def pack_quantizer(settings: AffineSettings) -> int:
         step_log2=settings.step_log2,
         stochastic=settings.stochastic,
         range=settings.block_range,
+        statistics=settings.statistics,
     )
 
 

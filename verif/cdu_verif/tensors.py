@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import torch
@@ -119,6 +119,13 @@ def of_tensor(
         header = Header(mode, form, shape, payload.numel(), *precision)
     back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
+
+
+def first_pass(item: Exchange) -> Exchange:
+    """The statistics of a tensor of mode division, which can only be compressed to them: nothing is restored."""
+    job = replace(item.compression, settings=AffineSettings(statistics=True))
+    payload = bytes(TorchBackend().compress(job, item.beats).tolist())
+    return replace(item, name=f"{item.name}, statistics", compression=job, payload=payload, restored=item.beats[:0])
 
 
 def affine_settings(rng: Random, mode: Mode) -> AffineSettings:

@@ -36,12 +36,13 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:
     """Settings as a :class:`cdu.words.Quantizer`."""
     if settings is None:
-        return dict.fromkeys(("bits_log2", "step_log2", "stochastic", "block_range"), 0)
+        return dict.fromkeys(("bits_log2", "step_log2", "stochastic", "block_range", "statistics"), 0)
     return {
         "bits_log2": CODE_BITS.index(settings.bits),
         "step_log2": settings.step_log2,
         "stochastic": int(settings.stochastic),
         "block_range": int(settings.block_range),
+        "statistics": int(settings.statistics),
     }
 
 

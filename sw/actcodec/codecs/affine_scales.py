@@ -6,9 +6,12 @@ rounded; :func:`blpa_scales` rounds them itself, for its offsets depend on the r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
 from cdu_spec.bitstream import MatrixView
+from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
@@ -91,6 +94,53 @@ def division_scales(x: Tensor, view: MatrixView, largest: Tensor, settings: Affi
         if bool((excess <= _TOLERANCE).all()):
             break
     return k
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelRanges:
+    """What a first pass knows of each channel, float64 (channels,)."""
+
+    least: Tensor  #: no value is below it
+    greatest: Tensor  #: no value is above it
+    residual: Tensor  #: no value is further from the mean of its block
+
+
+def channel_ranges(statistics: Tensor, view: MatrixView, k: Tensor) -> ChannelRanges:
+    """Reduce the statistics of all blocks of a job to those of channels.
+
+    A block that holds rows of several channels counts for each of them, so that bounds may be wide there. UserError for a
+    channel with a value at the end of SFPR's range: nothing is known of what lies beyond.
+
+    Parameters
+    ----------
+    statistics
+        Mean, least and greatest integer of each block, int32 (view.blocks, 3): :func:`actcodec.golden.division.statistics`.
+    view
+        Of the job.
+    k
+        Multipliers of that pass, float32 (channels,).
+    """
+    mean, least, greatest = statistics.view(-1, view.row_beats, statistics.shape[1]).unbind(2)
+    beyond = torch.maximum(greatest - mean, mean - least)
+
+    def largest(of_blocks: Tensor) -> Tensor:
+        rows = of_blocks.amax(1).repeat_interleave(BLOCK_SIDE)[: view.rows]
+        return rows.view(-1, view.channels, view.channel_rows).amax((0, 2)).to(torch.float64)
+
+    below, above = -largest(-least), largest(greatest)
+    saturated = (below <= -MOST - 1) | (above >= MOST)
+    if bool(saturated.any()):
+        channel = int(saturated.nonzero()[0])
+        raise UserError(f"channel {channel} reaches the end of 16 bits in the first pass: repeat it with a smaller multiplier")
+    # An integer is off by up to a half, and so is a mean.
+    scale = k.to(torch.float64)
+    return ChannelRanges((below - 0.5) / scale, (above + 0.5) / scale, (largest(beyond) + 1) / scale)
+
+
+def ranged_scales(ranges: ChannelRanges, settings: AffineSettings, S: float) -> Tensor:  # noqa: N803
+    """As :func:`division_scales`, from what a first pass through the unit found."""
+    limit = S * (settings.levels << settings.step_log2 >> 1)
+    return torch.minimum(full_scales(torch.maximum(ranges.greatest, -ranges.least)), limit / ranges.residual)
 
 
 def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import BitstreamError, Mode, head_bytes
+from cdu_spec.bitstream import STATISTICS_BYTES, BitstreamError, Mode, head_bytes
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
@@ -19,8 +19,11 @@ from actcodec.golden.heads import pack_low, pack_ranges, unpack_low, unpack_rang
 
 
 def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
-    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),)."""
+    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),); of a first pass the statistics, uint8 (B * 6,)."""
     require("blocks", blocks, (torch.int16,), (BLOCK_VALUES,))
+    if settings.statistics:
+        of_blocks = torch.stack((block_mean(blocks), *least_and_greatest(blocks)), 1)
+        return of_blocks.to(torch.int16).view(torch.uint8).view(-1)
     if settings.block_range:
         ranges = Ranges.found(*least_and_greatest(blocks), settings.bits)
         heads = pack_ranges(ranges)
@@ -31,6 +34,19 @@ def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
     codes = quantize(blocks.reshape(-1, LANES), ranges.per_row(BLOCK_SIDE), settings)
     bodies = pack_codes(codes, settings.bits).view(len(blocks), -1)
     return torch.cat((heads, bodies), 1).view(-1)
+
+
+def statistics(payload: Tensor, count: int) -> Tensor:
+    """Mean, least and greatest value of each of ``count`` blocks, int32 (count, 3), of the payload of a first pass.
+
+    Raises BitstreamError for a payload of another length.
+    """
+    require("payload", payload, (torch.uint8,))
+    if payload.numel() != count * STATISTICS_BYTES:
+        raise BitstreamError(
+            f"{payload.numel()} payload bytes are not the statistics of {count} blocks, {STATISTICS_BYTES} each"
+        )
+    return payload.view(torch.int16).view(count, -1).to(torch.int32)
 
 
 def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:

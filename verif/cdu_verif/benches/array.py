@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import cocotb
@@ -15,7 +15,7 @@ from cdu_verif.array_bench import ArrayBench
 from cdu_verif.axi_ports import SLVERR
 from cdu_verif.bench import simulated_config
 from cdu_verif.patterns import PATTERNS
-from cdu_verif.tensors import KINDS, Exchange, exchange
+from cdu_verif.tensors import KINDS, Exchange, exchange, first_pass
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
@@ -148,6 +148,20 @@ async def many_channels(dut: Any, mode: str) -> None:
     shape = (1, _MANY_CHANNELS, 1, 8)
     items = [exchange(bench.config, bench.rng, shape, chosen, "relu")]
     await bench.play(await bench.open(), dict.fromkeys(Channel, items))
+    bench.report()
+
+
+@cocotb.test(skip=Mode.DIVISION not in _MODES)
+async def statistics(dut: Any) -> None:
+    """First passes of mode division, of every width of a tile and every kind of content, with jobs of all modes in between."""
+    bench = await ArrayBench(dut, "statistics").start()
+    items = []
+    for width, kind in product((5, 16, 20, 32, 41), KINDS):
+        shape = (bench.rng.randint(1, 2), bench.rng.randint(1, 3), bench.rng.randint(1, 9), width)
+        items.append(first_pass(exchange(bench.config, bench.rng, shape, Mode.DIVISION, kind)))
+        if bench.rng.random() < 0.5:
+            items.append(_random_item(bench, bench.rng.choice(_MODES)))
+    await bench.play(await bench.open(), {Channel.COMPRESS: items})
     bench.report()
 
 

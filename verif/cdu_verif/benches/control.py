@@ -237,7 +237,7 @@ def _spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[st
     if mode.in_tiles:
         ways.append("strip")
     if mode.is_affine:
-        ways.append("step")
+        ways += ["step", "statistics"]
     if channel is Channel.DECOMPRESS:
         ways += ["short", "long", "wide"]
     way = rng.choice(ways)
@@ -247,6 +247,8 @@ def _spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[st
         job[rng.choice(["beats", "row_beats", "channel_rows"])] = 0
     elif way == "step":
         job["quantizer"] |= {"bits_log2": 3, "step_log2": rng.randint(9, 15)}
+    elif way == "statistics":  # of a mode that has none, or to be decompressed
+        job["quantizer"] |= {"statistics": 1, "block_range": 1}
     elif way == "part":
         job["beats"] += rng.randint(1, 7)
     elif way == "strip":

@@ -60,7 +60,7 @@ class _Block:
     def golden(self) -> Tensor:
         """What comes out of the quantiser, 0 to 255, (rows, 8)."""
         settings, mode = self.tag.settings, self.tag.mode
-        if settings is None:
+        if settings is None or settings.statistics:
             return self.rows.to(torch.int64) & 255
         rho: Tensor | int = 0 if mode is Mode.BLPA else NEAREST
         if settings.stochastic and mode is not Mode.BLPA:
@@ -125,7 +125,7 @@ class _AffineQuantizer(PartCases):
         return PartCase(name, {"i": inputs}, {"o": expected}, 0, len(inputs) + _LATENCY)
 
     def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Any]]:
-        """Every mode with every number of bits, every step and every rounding; late blocks of great jobs."""
+        """Every mode with every number of bits, every step and every rounding; statistics; late blocks of great jobs."""
         found: dict[str, Sequence[Any]] = {}
         for mode in block_modes(config):
             if not mode.is_affine:
@@ -139,6 +139,7 @@ class _AffineQuantizer(PartCases):
                     jobs += [AffineSettings(bits, step, True, seed=rng.getrandbits(32)) for step in kinds]
                 if mode is Mode.DIVISION:
                     jobs += [AffineSettings(bits, 0, random, True, rng.getrandbits(32)) for random in (False, True) * 8]
+                    jobs.insert(3, AffineSettings(bits, statistics=True))
                 late = (1 << 29) - 2
                 found[f"{mode.label}_{bits}_bits"] = [
                     (mode, settings, 16, rng.choice((0, rng.getrandbits(28), late))) for settings in jobs

@@ -8,13 +8,14 @@ from random import Random
 import torch
 from cdu.blocks import affine
 from cdu_spec.affine import CODE_BITS, AffineSettings
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import STATISTICS_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import (
     Block,
+    Tag,
     block_modes,
     block_rows,
     dense_job,
@@ -119,7 +120,7 @@ class _AffineCoder:
         return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
-        """Every mode with every number of bits; every population of a mask; blocks of every number of rows."""
+        """Every mode with every number of bits; every population of a mask; blocks of every number of rows; statistics."""
         cases = []
         for mode in affine(config).built_modes:
             if not mode.is_affine:
@@ -137,6 +138,8 @@ class _AffineCoder:
                     rows = random_rows(rng, mode, 2, settings)[:BLOCK_SIDE]
                     single = [block for count in range(1, len(rows) + 1) for block in job(rows[:count], mode, 0, settings)]
                     cases.append(self.case(ports, f"{mode.label}_{bits}_bits_rows", single))
+        if not self.decoder and Mode.DIVISION in affine(config).built_modes:
+            cases.append(self.case(ports, "statistics", _among_others(rng)))
         return cases
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
@@ -150,6 +153,18 @@ class _AffineCoder:
         """Random content, in every affine mode by itself."""
         modes = [mode for mode in affine(config).built_modes if mode.is_affine]
         return [self.case(ports, mode.label, whole_job(rng, blocks, [mode])) for mode in modes]
+
+
+def _among_others(rng: Random) -> list[Block]:
+    """Blocks of mode division in turn with statistics, of which the first bytes of row 0 are left."""
+    found = []
+    for bits in CODE_BITS * 4:
+        settings = AffineSettings(bits, 1)
+        found += job(random_rows(rng, Mode.DIVISION, 1, settings), Mode.DIVISION, 0, settings, rng)
+        tag = Tag(Mode.DIVISION, 0, 1, AffineSettings(bits, statistics=True), 1)
+        rows = integers(rng, -128, 127, BLOCK_SIDE, LANES).to(torch.int8)
+        found.append(Block(tag, rows, bytes(rows[0, :STATISTICS_BYTES].view(torch.uint8).tolist())))
+    return found
 
 
 AFFINE_ENCODER, AFFINE_DECODER = _AffineCoder(decoder=False), _AffineCoder(decoder=True)

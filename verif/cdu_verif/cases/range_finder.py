@@ -13,7 +13,7 @@ from actcodec.golden.affine import Ranges
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from cdu.blocks import ranged
 from cdu.manifest import pack
-from cdu_spec.affine import BASE_BITS, CODE_BITS, GROUP_VALUES, AffineSettings
+from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
@@ -35,6 +35,7 @@ class _Job:
     view: MatrixView
     settings: AffineSettings | None
     matrix: Tensor
+    has_ends: bool  #: whether ranges come with least and greatest value
 
     @property
     def ranges(self) -> list[dict[str, Any]]:
@@ -43,20 +44,19 @@ class _Job:
         if settings is None or self.view.mode not in (Mode.DIVISION, Mode.ACTNN):
             return []
         blocks = arrangement.tiles(self.matrix).reshape(-1, BLOCK_VALUES)
-        if self.view.mode is Mode.ACTNN:
-            groups = Ranges.found(*least_and_greatest(blocks.reshape(-1, GROUP_VALUES)), settings.bits)
-            found = Ranges(
-                *(part.repeat_interleave(TILE_BLOCKS) for part in (groups.low, groups.mantissa, groups.exponent)),
-            )
-        else:
-            found = Ranges.found(*least_and_greatest(blocks), settings.bits)
-            if not settings.block_range:
-                found = Ranges(block_mean(blocks), found.mantissa, found.exponent)
         group = TILE_BLOCKS if self.view.mode is Mode.ACTNN else 1
-        fields = zip(found.low.tolist(), found.mantissa.tolist(), found.exponent.tolist(), strict=True)
+        least, most = least_and_greatest(blocks.reshape(-1, group * BLOCK_VALUES))
+        found = Ranges.found(least, most, settings.bits)
+        by_channel = self.view.mode is Mode.DIVISION and not settings.block_range
+        low = block_mean(blocks) if by_channel else least
+        parts = (part.repeat_interleave(group).tolist() for part in (low, found.mantissa, found.exponent, least, most))
         return [
-            {"range": {"low": low, "mantissa": mantissa, "exponent": exponent}, "heads": int(number % group == 0)}
-            for number, (low, mantissa, exponent) in enumerate(fields)
+            {
+                "range": {"low": low, "mantissa": mantissa, "exponent": exponent},
+                "heads": int(number % group == 0),
+                **({"least": least, "most": most} if self.has_ends else {}),
+            }
+            for number, (low, mantissa, exponent, least, most) in enumerate(zip(*parts, strict=True))
         ]
 
     def words(self, port: dict[str, Any]) -> list[int]:
@@ -96,17 +96,18 @@ class _RangeFinder(PartCases):
         """With modes whose blocks have ranges."""
         return ranged(config)
 
-    def job(self, rng: Random, view: MatrixView, settings: AffineSettings | None) -> _Job:
-        """A job of this view, each strip with a content of its own kind."""
+    def matrix(self, rng: Random, view: MatrixView) -> Tensor:
+        """The padded matrix of a job, each strip with a content of its own kind."""
         if not view.mode.in_tiles:
-            return _Job(view, settings, integers(rng, -128, 127, view.beats, LANES).to(torch.int16))
+            return integers(rng, -128, 127, view.beats, LANES).to(torch.int16)
         columns = LANES * view.row_beats
         strips = [_content(rng, BLOCK_SIDE, columns) for _ in range(view.padded_rows // BLOCK_SIDE)]
-        return _Job(view, settings, torch.cat(strips))
+        return torch.cat(strips)
 
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
         """Words in, the same words and ranges out."""
-        made = [self.job(rng, *job) for job in jobs]
+        has_ends = Mode.DIVISION in config.built_modes
+        made = [_Job(view, settings, self.matrix(rng, view), has_ends) for view, settings in jobs]
         words = [word for job in made for word in job.words(dict(ports["i__payload"]))]
         ranges = [pack(dict(ports["ranges__payload"]), found) for job in made for found in job.ranges]
         return PartCase(name, {"i": words}, {"o": words, "ranges": ranges}, 0, len(words) + _LATENCY)
