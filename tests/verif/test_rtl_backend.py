@@ -11,11 +11,14 @@ import pytest
 import torch
 import typer
 from actcodec.codecs import Backend, MismatchError
+from actcodec.codecs.job import beats_in, compression_job
+from actcodec.codecs.torch_backend import TorchBackend
 from cdu import verilator
 from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
 from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
-from cdu_spec.bitstream import Dtype
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.errors import MissingToolError
 from cdu_verif.checked_backend import CheckedBackend
 from cdu_verif.compiled import pieces
@@ -98,6 +101,15 @@ def test_affine_modes(universal, name, options, shape):
     mine, theirs = on_unit.compress(x), golden.compress(x)
     assert mine.to_bytes() == theirs.to_bytes()
     assert _same(on_unit.decompress(mine), golden.decompress(theirs))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
+def test_first_pass(universal, shape):
+    x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)
+    k = torch.full((view.channels,), 4096.0)
+    job = compression_job(view, Dtype.FP32, k, settings=AffineSettings(statistics=True))
+    beats = beats_in(x, view)
+    assert torch.equal(universal.compress(job, beats), TorchBackend().compress(job, beats))
 
 
 @pytest.fixture(scope="module")
