@@ -90,8 +90,10 @@ class RangeStore(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ring: Any = Signal(data.ArrayLayout(_Entry(), SLOTS), reset_less=True)
-        used, complete = Signal(range(SLOTS + 1)), Signal(range(SLOTS + 1))  # blocks, tiles
-        write_slot, read_slot = Signal(range(SLOTS)), Signal(range(SLOTS))
+        used = Signal(range(SLOTS + 1))  # blocks
+        complete = Signal(range(SLOTS + 1))  # tiles
+        write_slot = Signal(range(SLOTS))
+        read_slot = Signal(range(SLOTS))
         block = Signal(range(TILE_BLOCKS))  # that enters, in its tile
         word = self.i.payload
 
