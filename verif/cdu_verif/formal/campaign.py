@@ -123,8 +123,9 @@ def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
 def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence[Property] = ()) -> None:
     """Write the table between the marks of a page.
 
-    With ``order``, all properties that there are, rows of those that were not run stay, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
-    ``proofs`` alone. Raises UserError when the page or its marks are missing.
+    With ``order``, all properties that there are, rows of those that were not run stay, and all rows stand in that order; rows
+    of properties that are no longer there go. Without it the table is of ``proofs`` alone. Raises UserError when the page or
+    its marks are missing.
     """
     try:
         text = page.read_text(encoding="utf-8")

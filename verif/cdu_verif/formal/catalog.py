@@ -48,8 +48,10 @@ _TOO_LATE = ("compressor", "decompressor", "control", "array")
 _BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
 
 #: Lanes whose arithmetic is proven together.
-_QUANTIZER_LANES = ((0, 1), (2, 3), (4, 5), (6, 7))
-_DEQUANTIZER_LANES = ((0, 1, 2, 3), (4, 5, 6, 7))
+_LANES_TOGETHER: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "affine_quantizer": ((0, 1), (2, 3), (4, 5), (6, 7)),
+    "affine_dequantizer": ((0, 1, 2, 3), (4, 5, 6, 7)),
+}
 #: Bounded searches: CDUs (and rows per word) with the blocks of every tile (any if None) and the cycles from reset.
 _ALIGNMENT_BOUNDS = ((1, None, 10), (4, 2, 12), (4, 3, 12))
 _SPLITTER_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
@@ -86,7 +88,6 @@ def block_device(block: str, config: CduConfig) -> Device:
     return device.of_block(block, config)
 
 
-
 def names() -> tuple[str, ...]:
     """What ``--block`` takes."""
     return (*BLOCKS, *PARTS)
@@ -117,9 +118,10 @@ def _of(block: str, config: CduConfig) -> list[Property]:
 def _streams(block: str, config: CduConfig) -> list[Property]:
     make = partial(block_device, block, config)
     kind, depth = (BOUNDED, _BOUNDED_HOLD[block]) if block in _BOUNDED_HOLD else (INDUCTION, 2)
-    held, text = make, stream_rules.stream_harness
+    held: Callable[[], Device] = make
+    text: Callable[[Device], str] = stream_rules.stream_harness
     if block == "array":
-        held, text = partial(_with_answers, config), partial(text, helper=_ANSWER_FREE)
+        held, text = partial(_with_answers, config), partial(stream_rules.stream_harness, helper=_ANSWER_FREE)
     elif block == "range_finder":
         held, text = partial(_probed, block, config, ranges.finder_probes(config.port_beats)), ranges.finder_rules
     elif block == "range_join":
@@ -417,10 +419,10 @@ def _codes(block: str, config: CduConfig) -> list[Property]:
             "code = min(B, (((t * inv) >> shift) + rho) >> 16), t = clamp(x - Z, 0, 65535), with the random numbers of the"
             " definition, for all inputs and stalls; never above B"
         )
-        probes, text, parts = affine_codes.QUANTIZER_PROBES, affine_codes.quantizer_harness, _QUANTIZER_LANES
+        probes, text = affine_codes.QUANTIZER_PROBES, affine_codes.quantizer_harness
     else:
         statement = "y = Z + code * D, for all inputs and stalls; no word overflows, |y| < 65536"
-        probes, text, parts = affine_codes.DEQUANTIZER_PROBES, affine_codes.dequantizer_harness, _DEQUANTIZER_LANES
+        probes, text = affine_codes.DEQUANTIZER_PROBES, affine_codes.dequantizer_harness
     return [
         Property(
             block,
@@ -429,7 +431,7 @@ def _codes(block: str, config: CduConfig) -> list[Property]:
             partial(_probed, block, built, probes),
             Sby(INDUCTION, 2, partial(text, modes=modes, lanes=lanes)),
         )
-        for lanes in parts
+        for lanes in _LANES_TOGETHER[block]
     ]
 
 
