@@ -117,7 +117,8 @@ class RangeStore(wiring.Component):
 
         # From the ring to the registers of the tile that leaves
         ranges: Any = Signal(data.ArrayLayout(Range(), TILE_BLOCKS), reset_less=True)
-        present, ends, moves = Signal(), Signal(), Signal()
+        present = Signal()  # a tile's ranges in them
+        ends, moves = Signal(), Signal()
         others = Signal(range(TILE_BLOCKS))
         m.d.comb += [
             others.eq(ring[read_slot]["others"]),

@@ -123,9 +123,9 @@ def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
 def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence[Property] = ()) -> None:
     """Write the table between the marks of a page.
 
-    With ``order``, all properties that there are, rows of those that were not run stay, and all rows stand in that order; rows
-    of properties that are no longer there go. Without it the table is of ``proofs`` alone. Raises UserError when the page or
-    its marks are missing.
+    With ``order``, all properties that there are, rows of those that were not run stay, with the commands that stand above
+    them, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
+    ``proofs`` alone. Raises UserError when the page or its marks are missing.
     """
     try:
         text = page.read_text(encoding="utf-8")
@@ -135,11 +135,14 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
     stale, end, after = rest.partition(TABLE_END)
     if not (begin and end):
         raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
-    kept = {cells: line for line in stale.splitlines() if (cells := _names(line))}
-    rows = kept | _rows(proofs)
-    places = [(one.block, one.name) for one in order] or list(_rows(proofs))
-    lines = [*_HEAD, *(rows[place] for place in places if place in rows), ""]
-    write_whole(page, f"{before}{TABLE_BEGIN}\n`{command}`\n\n{chr(10).join(lines)}{TABLE_END}{after}")
+    fresh = _rows(proofs)
+    known = {cells: line for line in stale.splitlines() if (cells := _names(line))} | fresh
+    places = [(one.block, one.name) for one in order] or list(fresh)
+    rows = {place: known[place] for place in places if place in known}
+    own = f"`{command}`"
+    earlier = [line for line in stale.splitlines() if line.startswith("`") and line != own] if rows.keys() - fresh else []
+    lines = ["", *earlier, own, "", *_HEAD, *rows.values(), ""]
+    write_whole(page, f"{before}{TABLE_BEGIN}{chr(10).join(lines)}{TABLE_END}{after}")
 
 
 def _names(line: str) -> tuple[str, str] | None:

@@ -400,12 +400,15 @@ def _ranges(block: str, config: CduConfig) -> list[Property]:
             partial(_probed, block, config, ranges.STORE_PROBES),
             Sby(INDUCTION, 5, partial(ranges.store_progress, cycles=3)),
         ),
-        Property(
-            parallel,
-            "order",
-            "Beats leave with the range that came with their block, in mode actnn with that of the first block of their tile.",
-            partial(block_device, block, wide),
-            Sby(BOUNDED, 10, partial(ranges.store_order, beats=wide.port_beats)),
+        *(
+            Property(
+                f"{block}[cdus={chosen.cdus}]",
+                "order",
+                "Beats leave with the range that came with their block, in mode actnn with that of their tile's first one.",
+                partial(_probed, block, chosen, ranges.order_probes(chosen.port_beats)),
+                Sby(INDUCTION, 2, partial(ranges.store_order, beats=chosen.port_beats)),
+            )
+            for chosen in (config.override(cdus=1, value_port_bits=0), wide)
         ),
     ]
 
@@ -421,7 +424,7 @@ def _codes(block: str, config: CduConfig) -> list[Property]:
         )
         probes, text = affine_codes.QUANTIZER_PROBES, affine_codes.quantizer_harness
     else:
-        statement = "y = Z + code * D, for all inputs and stalls; no word overflows, |y| < 65536"
+        statement = "y = Z + code * D, for all inputs and stalls; no word overflows, -65536 < y < 65536"
         probes, text = affine_codes.DEQUANTIZER_PROBES, affine_codes.dequantizer_harness
     return [
         Property(

@@ -21,6 +21,9 @@ _SLOTS = 2 * TILE_BLOCKS
 _RANGE_BITS = Range().size
 _ENTRY_BITS = _RANGE_BITS + (TILE_BLOCKS - 1).bit_length()
 
+#: Bits of a range that are followed, one of each field.
+_BITS_FOLLOWED = (0, _BITS, _BITS + MANTISSA_BITS)
+
 #: What is seen of a range store.
 STORE_PROBES = {
     "used": _SLOTS.bit_length(),
@@ -198,11 +201,12 @@ def enclosing_harness(device: Device, beats: int) -> str:
 def _store_body(device: Device) -> str:
     """Tiles enter block by block; the ring holds the tiles that are complete and the blocks of the one that enters."""
     blocks, ends = device.field("i__payload", "blocks"), device.field("i__payload", "ends")
-    sums = "  wire [5:0] sum0 = 0;\n"
+    fields = ", ".join(f"inner_ring[{_ENTRY_BITS * slot + _RANGE_BITS} +: 2]" for slot in reversed(range(_SLOTS)))
+    sums = f"  wire [{2 * _SLOTS - 1}:0] ring_others = {{{fields}}};\n  wire [5:0] sum0 = 0;\n"
     for tile in range(_SLOTS):
         sums += f"""\
   wire [2:0] slot{tile} = inner_read_slot + sum{tile};
-  wire [1:0] others{tile} = inner_ring >> ({_ENTRY_BITS} * slot{tile} + {_RANGE_BITS});
+  wire [1:0] others{tile} = ring_others[{{slot{tile}, 1'b0}} +: 2];
   wire [5:0] sum{tile + 1} = sum{tile} + (inner_complete > {tile} ? others{tile} + 1 : 0);
 """
     return f"""\
@@ -215,7 +219,7 @@ def _store_body(device: Device) -> str:
   end
   always @* if (i__valid) assume ({blocks} >= 1 && {blocks} <= {TILE_BLOCKS} && (entered == 0 || {blocks} == width));
 {sums}  wire [2:0] first = inner_read_slot + sum{_SLOTS};
-  wire [1:0] others = inner_ring >> ({_ENTRY_BITS} * first + {_RANGE_BITS});
+  wire [1:0] others = ring_others[{{first, 1'b0}} +: 2];
   wire [2:0] free = inner_read_slot + inner_used;
   always @* if (started) begin
     within: assert (inner_used <= {_SLOTS} && inner_complete <= {_SLOTS});
@@ -236,67 +240,102 @@ def store_progress(device: Device, cycles: int) -> str:
     return progress_harness(device, cycles, limits=_store_body(device))
 
 
+def order_probes(beats: int) -> dict[str, int]:
+    """What is seen of a range store whose order is proven."""
+    words = BLOCK_SIDE * TILE_BLOCKS // beats
+    return {**STORE_PROBES, "present": 1, "ranges": TILE_BLOCKS * _RANGE_BITS, "number": (words - 1).bit_length()}
+
+
 def store_order(device: Device, beats: int) -> str:
     """Beats leave with the range that came with their block; in mode actnn with that of the first block of their tile.
 
-    Tiles leave as they entered: the alignment buffer between is proven to keep their order.
+    Tiles leave as they entered: the alignment buffer between is proven to keep their order. The tile that is followed is the
+    one of any number, modulo 16; at most 9 tiles are there. The helper invariants say where its range stands.
     """
 
-    def fields(port: str) -> dict[str, str]:
-        return {
-            "blocks": device.field(port, "blocks"),
-            "ends": device.field(port, "ends"),
-            "mode": device.field(port, "tag", "mode"),
-        }
+    def seen(name: str, at: int = 0) -> str:
+        return f"{{{', '.join(f'{name}[{at + bit}]' for bit in _BITS_FOLLOWED)}}}"
 
-    i, tile = fields("i__payload"), fields("from_alignment__payload")
+    def each(name: str, count: int, size: int) -> str:
+        return f"{{{', '.join(seen(name, place * size) for place in reversed(range(count)))}}}"
+
+    i_mode, blocks = device.field("i__payload", "tag", "mode"), device.field("i__payload", "blocks")
     given = device.field("i__payload", "range")
-    out = "".join(
-        f"    if ((beat + {lane}) % out_width == block) lane{lane}:"
-        f" assert ({device.field('o__payload', 'ranges', element=lane)} == held);\n"
+    tile_mode, out_width, ends = (
+        device.field("from_alignment__payload", *path) for path in (("tag", "mode"), ("blocks",), ("ends",))
+    )
+    lanes = "".join(
+        f"""\
+  wire [5:0] place{lane} = beat + {lane};
+  wire [1:0] block{lane} = out_width == 1 ? 0 : out_width == 2 ? place{lane}[0] : out_width == 3 ? place{lane} % 3
+    : place{lane};
+  wire [{_RANGE_BITS - 1}:0] range{lane} = {device.field("o__payload", "ranges", element=lane)};
+  always @* if (started & ~rst & o__valid & tiles_out == followed & block{lane} == block) lane{lane}:
+    assert ({seen(f"range{lane}")} == held);
+"""
         for lane in range(beats)
     )
+    starts = "".join(
+        f"    if (index == {tile}) begin start = slot{tile}; start_others = others{tile}; end\n" for tile in range(_SLOTS)
+    )
     body = f"""\
-  (* anyconst *) wire [3:0] chosen_tile;
+{_store_body(device)}\
+  (* anyconst *) wire [3:0] followed;
   (* anyconst *) wire [1:0] block;
   (* anyconst *) wire [3:0] mode;
   wire [1:0] source = mode == {Mode.ACTNN:d} ? 0 : block;
-  wire enters = i__valid & i__ready & {i["ends"]};
-  reg [1:0] entered;
-  reg [2:0] width, chosen_width;
   reg [3:0] tiles_in, tiles_out;
-  wire tile_enters = enters & entered + 1 == {i["blocks"]};
-  reg [{_RANGE_BITS - 1}:0] held;
-  always @* if (i__valid) assume ({i["blocks"]} >= 1 && {i["blocks"]} <= {TILE_BLOCKS}
-    && (entered == 0 || ({i["blocks"]} == width)));
-  always @* if (i__valid & tiles_in == chosen_tile) begin
-    assume ({i["mode"]} == mode && block < {i["blocks"]});
-  end
+  reg [2:0] followed_width;
+  wire [{_RANGE_BITS - 1}:0] given = {given};
+  reg [2:0] held;
+  wire tile_enters = enters & entered + 1 == {blocks};
+  wire enters_followed = tiles_in == followed;
+  always @* if (i__valid & enters_followed) assume ({i_mode} == mode && block < {blocks});
   reg [5:0] beat;  // of the tile that leaves
+  wire [2:0] out_width = {out_width};
   wire leaves = o__valid & o__ready;
-  wire [2:0] out_width = {tile["blocks"]};
   wire tile_leaves = beat + {beats} == {BLOCK_SIDE} * out_width;
   always @(posedge clk) begin
-    entered <= rst ? 0 : ~enters ? entered : tile_enters ? 0 : entered + 1;
-    if (i__valid & i__ready) width <= {i["blocks"]};
     tiles_in <= rst ? 0 : tiles_in + tile_enters;
     tiles_out <= rst ? 0 : tiles_out + (leaves & tile_leaves);
     beat <= rst ? 0 : ~leaves ? beat : tile_leaves ? 0 : beat + {beats};
-    if (enters & tiles_in == chosen_tile) begin
-      chosen_width <= {i["blocks"]};
-      if (entered == source) held <= {given};
+    if (enters & enters_followed) begin
+      followed_width <= {blocks};
+      if (entered == source) held <= {seen("given")};
     end
   end
   always @* if (from_alignment__valid) begin
-    assume (tiles_out != tiles_in && out_width >= 1 && out_width <= {TILE_BLOCKS} && {tile["ends"]} == tile_leaves);
-    if (tiles_out == chosen_tile) assume (out_width == chosen_width && {tile["mode"]} == mode);
+    assume (tiles_out != tiles_in && out_width >= 1 && out_width <= {TILE_BLOCKS} && {ends} == tile_leaves);
+    if (tiles_out == followed) assume (out_width == followed_width && {tile_mode} == mode);
   end
-  always @* if (started & ~rst & o__valid & tiles_out == chosen_tile) begin
-{out}  end
+{lanes}\
+  wire [3:0] there = tiles_in - tiles_out, index = followed - tiles_out - inner_present;
+  wire waits = index < inner_complete, leaving = inner_present & followed == tiles_out;
+  reg [2:0] start;
+  reg [1:0] start_others;
+  always @* begin
+    start = first; start_others = followed_width - 1;
+    if (waits) begin
+{starts}    end
+  end
+  wire [2:0] slot = start + source;
+  wire [{3 * _SLOTS - 1}:0] in_ring = {each("inner_ring", _SLOTS, _ENTRY_BITS)};
+  wire [{3 * TILE_BLOCKS - 1}:0] in_registers = {each("inner_ranges", TILE_BLOCKS, _RANGE_BITS)};
+  wire [2:0] kept = in_ring >> 3 * slot, leaving_range = in_registers >> 3 * source;
+  wire [{(BLOCK_SIDE * TILE_BLOCKS // beats - 1).bit_length() - 1}:0] number = beat / {beats};
+  always @* if (started) begin
+    tiles: assert (there == inner_complete + inner_present);
+    counted: assert (beat % {beats} == 0 && inner_number == number && (inner_present || beat == 0));
+    if (enters_followed & entered != 0) entering: assert (followed_width == width && block < width);
+    if (enters_followed & entered > source) entered_range: assert (kept == held);
+    if (waits) waiting: assert (kept == held && start_others == followed_width - 1);
+    if (waits | leaving) widths: assert (followed_width >= 1 && followed_width <= {TILE_BLOCKS} && block < followed_width);
+    if (leaving) out: assert (leaving_range == held && beat < {BLOCK_SIDE} * followed_width);
+  end
 """
-    free = one_bit_each(device, "i__payload", LANES * VALUE_BITS) & one_bit_each(device, "i__payload", 10, "range")
+    free = one_bit_each(device, "i__payload", LANES * VALUE_BITS)
     beside = one_bit_each(device, "from_alignment__payload", LANES * VALUE_BITS)
-    return with_assumptions(device, body, {"i__payload": free, "from_alignment__payload": beside}, resets=False)
+    return with_assumptions(device, body, {"i__payload": free, "from_alignment__payload": beside})
 
 
 def join_rules(device: Device) -> str:
