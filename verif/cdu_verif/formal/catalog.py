@@ -54,6 +54,8 @@ _LANES_TOGETHER: Mapping[str, tuple[tuple[int, ...], ...]] = {
 }
 #: Bounded searches: CDUs (and rows per word) with the blocks of every tile (any if None) and the cycles from reset.
 _ALIGNMENT_BOUNDS = ((1, None, 10), (4, 2, 12), (4, 3, 12))
+#: The same for statistics of blocks, with the bits that are free of each value.
+_STATISTICS_BOUNDS = ((1, None, 0x8001, 12), (1, 2, 0x8000, 20), (8, None, 0x8001, 9))
 _SPLITTER_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
     ({"modes": ("sfpr", "brc")}, 7),
     ({"modes": ("sfpr+zvc",)}, 6),
@@ -384,13 +386,14 @@ def _ranges(block: str, config: CduConfig) -> list[Property]:
     if block == "block_statistics":
         return [
             Property(
-                f"{block}[cdus={chosen.cdus}]",
-                "encloses",
-                "Every value of a block lies between the least and the greatest value that are found for it.",
-                partial(block_device, block, chosen),
-                Sby(BOUNDED, depth, partial(ranges.enclosing_harness, beats=chosen.port_beats)),
+                f"{block}[cdus={cdus}]",
+                f"encloses_{width}" if width else "encloses",
+                "Every value of a block lies between the least and the greatest value that are found for it"
+                f"{f'; tiles of {width} blocks' if width else ''}. Values: {1 << free.bit_count()} different ones.",
+                partial(block_device, block, config.override(cdus=cdus, value_port_bits=0)),
+                Sby(BOUNDED, depth, partial(ranges.enclosing_harness, beats=cdus, free_of_value=free, width=width)),
             )
-            for chosen, depth in ((config.override(cdus=1, value_port_bits=0), 12), (wide, 9))
+            for cdus, width, free, depth in _STATISTICS_BOUNDS
         ]
     return [
         Property(

@@ -14,8 +14,6 @@ from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
 #: Bits of a value.
 _BITS = 16
-#: Bits of every value that are free where values are only compared: they are of four sizes then, of both signs.
-_FREE_OF_VALUE = 0x8001
 #: Blocks that a range store has room for.
 _SLOTS = 2 * TILE_BLOCKS
 _RANGE_BITS = Range().size
@@ -144,10 +142,11 @@ def step_harness(device: Device) -> str:
     return with_assumptions(device, body)
 
 
-def enclosing_harness(device: Device, beats: int) -> str:
+def enclosing_harness(device: Device, beats: int, free_of_value: int, width: int | None = None) -> str:
     """Any value of any block lies between the least and the greatest value that are found for it.
 
-    The values come in tiles of any width row by row. How many statistics are found before those of the followed value is
+    The values come in tiles of ``width`` blocks, of any number without, row by row; of each value the bits ``free_of_value``
+    are free. How many statistics are found before those of the followed value is
     known when it enters.
     """
     blocks, ends = device.field("i__payload", "blocks"), device.field("i__payload", "ends")
@@ -155,6 +154,7 @@ def enclosing_harness(device: Device, beats: int) -> str:
     size = LANES * _BITS
     values = f"i__payload[{size} * lane + {_BITS} * place +: {_BITS}]"
     least, most = (device.field("found__payload", "values", name) for name in ("least", "most"))
+    limit = f"always @* if (i__valid) assume ({blocks} == {width});" if width else ""
     body = f"""\
   (* anyconst *) wire [2:0] lane;
   (* anyconst *) wire [2:0] place;
@@ -175,6 +175,7 @@ def enclosing_harness(device: Device, beats: int) -> str:
     assume ({mode} == {Mode.ACTNN:d} || {mode} == {Mode.DIVISION:d});
     assume (beat == 0 || ({blocks} == width && {mode} == tile_mode));
   end
+  {limit}
   reg [5:0] due;  // statistics of the tiles that have entered, not yet taken
   wire found = found__valid & found__ready;
   reg followed = 0;
@@ -192,9 +193,9 @@ def enclosing_harness(device: Device, beats: int) -> str:
     encloses: assert (least <= value && value <= most);
   end
 """
-    width = next(int(port["width"]) for port in device.ports if port["name"] == "i__payload")
-    others = ((1 << width) - 1) & ~((1 << size * beats) - 1)
-    values_free = sum(_FREE_OF_VALUE << place for place in range(0, size * beats, _BITS))
+    bits = next(int(port["width"]) for port in device.ports if port["name"] == "i__payload")
+    others = ((1 << bits) - 1) & ~((1 << size * beats) - 1)
+    values_free = sum(free_of_value << place for place in range(0, size * beats, _BITS))
     return with_assumptions(device, body, {"i__payload": others | values_free}, resets=False)
 
 
