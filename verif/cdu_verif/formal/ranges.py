@@ -250,8 +250,8 @@ def order_probes(beats: int) -> dict[str, int]:
 def store_order(device: Device, beats: int) -> str:
     """Beats leave with the range that came with their block; in mode actnn with that of the first block of their tile.
 
-    Tiles leave as they entered: the alignment buffer between is proven to keep their order. The tile that is followed is the
-    one of any number, modulo 16; at most 9 tiles are there. The helper invariants say where its range stands.
+    Tiles are assumed to leave as they entered, which is a property of the alignment buffer between. The tile that is followed
+    is the one of any number, modulo 16; at most 9 tiles are there. The helper invariants say where its range stands.
     """
 
     def seen(name: str, at: int = 0) -> str:
