@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.affine import BASE_BITS, CODE_BITS
+from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -80,7 +80,8 @@ class AffineDequantizer(wiring.Component):
         for lane in range(LANES):
             # 1: code * m. An int8 is the code of its value plus 128.
             bits = beat["values"][lane].as_unsigned()
-            code = bits ^ (~affine << (VALUE_BITS - 1))[:VALUE_BITS]
+            code = Signal(VALUE_BITS, name=f"code{lane}")
+            m.d.comb += code.eq(bits ^ (~affine << (VALUE_BITS - 1))[:VALUE_BITS])
             product = registered(m, advance, code if mantissa is None else code * mantissa, f"product{lane}")
 
             # 2: Z + code * m * 2**e
@@ -119,4 +120,6 @@ class AffineDequantizer(wiring.Component):
         known = step & affine.replicate(len(step))
         if not has_ranges(modes):
             return low, None, known
-        return low, Mux(found, beat["range"]["mantissa"], 1), Mux(found, beat["range"]["exponent"], known)
+        mantissa = Signal(MANTISSA_BITS)
+        m.d.comb += mantissa.eq(Mux(found, beat["range"]["mantissa"], 1))
+        return low, mantissa, Mux(found, beat["range"]["exponent"], known)

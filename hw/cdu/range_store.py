@@ -90,8 +90,10 @@ class RangeStore(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ring: Any = Signal(data.ArrayLayout(_Entry(), SLOTS), reset_less=True)
-        used, complete = Signal(range(SLOTS + 1)), Signal(range(SLOTS + 1))  # blocks, tiles
-        write_slot, read_slot = Signal(range(SLOTS)), Signal(range(SLOTS))
+        used = Signal(range(SLOTS + 1))  # blocks
+        complete = Signal(range(SLOTS + 1))  # tiles
+        write_slot = Signal(range(SLOTS))
+        read_slot = Signal(range(SLOTS))
         block = Signal(range(TILE_BLOCKS))  # that enters, in its tile
         word = self.i.payload
 
@@ -115,7 +117,8 @@ class RangeStore(wiring.Component):
 
         # From the ring to the registers of the tile that leaves
         ranges: Any = Signal(data.ArrayLayout(Range(), TILE_BLOCKS), reset_less=True)
-        present, ends, moves = Signal(), Signal(), Signal()
+        present = Signal()  # a tile's ranges in them
+        ends, moves = Signal(), Signal()
         others = Signal(range(TILE_BLOCKS))
         m.d.comb += [
             others.eq(ring[read_slot]["others"]),

@@ -25,7 +25,7 @@ def formal(
     settings: SetOption = None,
     block: Annotated[list[str] | None, typer.Option(help="One block; may be given several times. Default: all.")] = None,
     name: Annotated[str | None, typer.Option("--property", help="Only properties of this name. Default: all.")] = None,
-    table: Annotated[Path | None, typer.Option(help="Also put the table between the marks in this Markdown page.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.")] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Prove properties of the generated Verilog with sby, yices and ABC.
@@ -57,7 +57,7 @@ def formal(
     content = campaign.write(folder, proofs, command)
     write_json(json_file, content)
     if table is not None:
-        campaign.put_table(table, proofs, command)
+        campaign.put_table(table, proofs, command, catalog.properties(chosen))
     print(f"{folder / 'report.md'}: {content['tests']} properties, {content['failures']} not proven", file=sys.stderr)
     for proof in proofs:
         if not proof.verdict.proven:

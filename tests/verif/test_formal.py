@@ -15,7 +15,7 @@ from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_verif.formal import affine, axi, campaign, catalog, sfpr, solver
-from cdu_verif.formal.proof import prove
+from cdu_verif.formal.proof import Verdict, prove
 
 
 def _tools_missing():
@@ -80,6 +80,14 @@ def test_widths_of_the_transform_are_proven(tmp_path):
         ("splitter", "order", 5, r"(assign \w+ = kept\d+) \| (fresh\d+;)", r"\1 & \2"),
         # nothing happens when the time is over
         ("channel_control", "watchdog", None, r"(assign _\d+_ = )expired & ", r"\g<1>1'h0 & "),
+        # the bytes of codes are rounded down
+        ("code_packing", "inverse", None, r"count \+ 3'h4", "count + 3'h3"),
+        # a step is rounded down
+        ("range_finder", "step", None, r"leading \+ 1'h1", "leading"),
+        # the highest bit of an exponent is lost
+        ("affine_dequantizer", "arithmetic_0123", 4, r"product0 << exponent1;", "product0 << exponent1[2:0];"),
+        # a block enters though there is no room for its range
+        ("range_store", "hold", None, r"used != 4'h8", "1'h1"),
         # output waits for more input
         ("shift_quantizer", "progress_o", 8, r"(?<=\n)(    o__valid <= )([^;]*);", r"\g<1>1'h0;"),
     ],
@@ -198,6 +206,46 @@ def test_reports_name_the_counterexample(tmp_path):
     page.write_text("no marks")
     with pytest.raises(UserError, match="lacks the lines"):
         campaign.put_table(page, proofs, "cdu formal")
+
+
+def test_rows_of_properties_that_were_not_run_stay(tmp_path):
+    planned = catalog.properties(CduConfig(), ["code_packing", "range_join"])
+    packing = next(one for one in planned if one.block == "code_packing")
+    hold, independence, unasked = (one for one in planned if one.block == "range_join")
+    proven = [campaign.Proof(one, Verdict(True), 100) for one in planned]
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{campaign.TABLE_BEGIN}\n{campaign.TABLE_END}\nafter\n")
+
+    def rows():
+        lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+        return [tuple(line.strip("| ").split(" | ")) for line in lines[1:]]
+
+    campaign.put_table(page, proven[::-1], "first", planned)
+    assert [row[:2] for row in rows()] == [(one.block, one.name) for one in planned]
+    assert {row[-2:] for row in rows()} == {("100", "proven")}
+    # One of them again: its row is a new one, the others are as they were.
+    campaign.put_table(page, [campaign.Proof(hold, Verdict(False), 7)], "second", planned)
+    assert [(row[1], *row[-2:]) for row in rows()] == [
+        ("inverse", "100", "proven"),
+        ("hold", "7", "NOT PROVEN"),
+        ("independence", "100", "proven"),
+        ("unasked", "100", "proven"),
+    ]
+    assert "\n`first`\n`second`\n" in page.read_text()
+    # The order is that of the list, and what is not in it goes.
+    campaign.put_table(page, [campaign.Proof(unasked, Verdict(True), 5)], "third", [unasked, packing, independence])
+    assert [(row[1], row[-2]) for row in rows()] == [("unasked", "5"), ("inverse", "100"), ("independence", "100")]
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("\nafter\n")
+    # Nothing of the earlier commands is left.
+    campaign.put_table(page, proven, "fourth", planned)
+    assert page.read_text().count("`") == 2
+
+
+def test_statements_fit_in_cells_of_a_table():
+    planned = catalog.properties(CduConfig())
+    assert not [one.label for one in planned if "|" in one.statement]
+    assert len({(one.block, one.name) for one in planned}) == len(planned)
 
 
 def test_unknown_names_are_refused():

@@ -21,6 +21,7 @@ from cdu_verif.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
 TABLE_BEGIN, TABLE_END = "<!-- proofs: begin -->", "<!-- proofs: end -->"
+_HEAD = ("| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|")
 
 
 @dataclass(frozen=True)
@@ -104,30 +105,50 @@ def write(folder: Path, proofs: Sequence[Proof], command: str) -> dict[str, Any]
 
 def table(proofs: Sequence[Proof]) -> str:
     """All proofs as a table in Markdown."""
-    lines = ["| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|"]
+    return "\n".join([*_HEAD, *_rows(proofs).values(), ""])
+
+
+def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
+    """The lines of the table, by block and property."""
+    lines = {}
     for proof in proofs:
         what, method = proof.what, proof.what.method
         reach = method.reach if method.reach == "unbounded" else f"within {method.reach} from reset"
         result = "proven" if proof.verdict.proven else "NOT PROVEN"
         cells = (what.block, what.name, what.statement, method.engine, reach, f"{proof.seconds:.0f}", result)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+        lines[what.block, what.name] = f"| {' | '.join(cells)} |"
+    return lines
 
 
-def put_table(page: Path, proofs: Sequence[Proof], command: str) -> None:
+def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence[Property] = ()) -> None:
     """Write the table between the marks of a page.
 
-    Raises UserError when the page or its marks are missing.
+    With ``order``, all properties that there are, rows of those that were not run stay, with the commands that stand above
+    them, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
+    ``proofs`` alone. Raises UserError when the page or its marks are missing.
     """
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {page}: {error.strerror}") from None
     before, begin, rest = text.partition(TABLE_BEGIN)
-    _, end, after = rest.partition(TABLE_END)
+    stale, end, after = rest.partition(TABLE_END)
     if not (begin and end):
         raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
-    write_whole(page, f"{before}{TABLE_BEGIN}\n`{command}`\n\n{table(proofs)}{TABLE_END}{after}")
+    fresh = _rows(proofs)
+    known = {cells: line for line in stale.splitlines() if (cells := _names(line))} | fresh
+    places = [(one.block, one.name) for one in order] or list(fresh)
+    rows = {place: known[place] for place in places if place in known}
+    own = f"`{command}`"
+    earlier = [line for line in stale.splitlines() if line.startswith("`") and line != own] if rows.keys() - fresh else []
+    lines = ["", *earlier, own, "", *_HEAD, *rows.values(), ""]
+    write_whole(page, f"{before}{TABLE_BEGIN}{chr(10).join(lines)}{TABLE_END}{after}")
+
+
+def _names(line: str) -> tuple[str, str] | None:
+    """Block and property of a row of the table."""
+    cells = [cell.strip() for cell in line.split(" | ")]
+    return (cells[0].removeprefix("| "), cells[1]) if len(cells) == len(_HEAD[0].split(" | ")) and line not in _HEAD else None
 
 
 def _explained(verdict: Verdict) -> str:

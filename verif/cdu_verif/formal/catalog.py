@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from cdu.blocks import BLOCKS
+from cdu.block_statistics import BlockStatistics
+from cdu.blocks import BLOCKS, affine, ranged
 from cdu.channel_control import ChannelControl
+from cdu.range_join import RangeJoin
 from cdu.transposer import Transposer
 from cdu.width_converter import WidthConverter
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.registers import Channel
 
-from cdu_verif.formal import device, invariants, order, progress, quantizers, sfpr, splitting, stream_rules, watchdog
+from cdu_verif.formal import (
+    affine_codes,
+    code_packing,
+    device,
+    invariants,
+    order,
+    progress,
+    quantizers,
+    ranges,
+    sfpr,
+    splitting,
+    stream_rules,
+    watchdog,
+)
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.netlist import Selection
 from cdu_verif.formal.proof import Property
@@ -22,7 +37,9 @@ from cdu_verif.formal.solver import BOUNDED, COVER, INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.transforms import TransformWidths
 
 #: Parts of blocks that have properties of their own.
-PARTS = ("transposer", "width_converter", "channel_control")
+PARTS = ("transposer", "width_converter", "channel_control", "block_statistics", "range_join", "code_packing")
+#: Those of them of which the stream rules are proven as of a block.
+_STREAM_PARTS: Mapping[str, Callable[[CduConfig], Any]] = {"block_statistics": BlockStatistics, "range_join": RangeJoin}
 #: Cycles from reset in which every output of a block can offer something; units that need more are left to the benches.
 _FIRST_OUTPUT = {"alignment_buffer": 80, "inverse_alignment_buffer": 80}
 _SOON = 24
@@ -30,8 +47,15 @@ _TOO_LATE = ("compressor", "decompressor", "control", "array")
 #: Units whose outputs keep the rules only in states that can be reached, which induction does not know: cycles from reset.
 _BOUNDED_HOLD = {"compressor": 8, "decompressor": 8, "control": 12}
 
+#: Lanes whose arithmetic is proven together.
+_LANES_TOGETHER: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "affine_quantizer": ((0, 1), (2, 3), (4, 5), (6, 7)),
+    "affine_dequantizer": ((0, 1, 2, 3), (4, 5, 6, 7)),
+}
 #: Bounded searches: CDUs (and rows per word) with the blocks of every tile (any if None) and the cycles from reset.
 _ALIGNMENT_BOUNDS = ((1, None, 10), (4, 2, 12), (4, 3, 12))
+#: The same for statistics of blocks, with the bits that are free of each value.
+_STATISTICS_BOUNDS = ((1, None, 0x8001, 12), (1, 2, 0x8000, 20), (8, None, 0x8001, 9))
 _SPLITTER_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
     ({"modes": ("sfpr", "brc")}, 7),
     ({"modes": ("sfpr+zvc",)}, 6),
@@ -46,16 +70,24 @@ _ANSWER_FREE = "~(inner_control__axi__access__active & (inner_control__axi__acce
 _OUTPUT_PROGRESS = {
     **dict.fromkeys(("sfpr", "inverse_sfpr", "shift_quantizer", "inverse_shift_quantizer"), 4),
     **dict.fromkeys(("dct", "idct", "two_way_dct"), 24),
+    "affine_quantizer": 5,
+    "affine_dequantizer": 4,
 }
 #: Blocks that may take more than they give: some stream must transfer.
 _PROGRESS = {
-    **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder"), 12),
-    **dict.fromkeys(("distributor", "gatherer", "collector", "splitter"), 4),
+    **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder", "affine_encoder", "affine_decoder"), 12),
+    **dict.fromkeys(("distributor", "gatherer", "collector", "splitter", "range_finder"), 4),
 }
 #: The same for blocks whose proof reaches only so many cycles from reset.
 _BOUNDED_PROGRESS = {"value_front": (16, 30), "value_back": (16, 30)}
 
-block_device = cache(device.of_block)
+
+@cache
+def block_device(block: str, config: CduConfig) -> Device:
+    """A block, or a part with streams, for a configuration."""
+    if block in _STREAM_PARTS:
+        return device.of_component(_STREAM_PARTS[block](ranged(config)), block, config)
+    return device.of_block(block, config)
 
 
 def names() -> tuple[str, ...]:
@@ -82,15 +114,22 @@ def properties(config: CduConfig, blocks: Sequence[str] = (), name: str | None =
 
 
 def _of(block: str, config: CduConfig) -> list[Property]:
-    return [*(_streams(block, config) if block in BLOCKS else ()), *_own(block, config)]
+    return [*(_streams(block, config) if block in BLOCKS or block in _STREAM_PARTS else ()), *_own(block, config)]
 
 
 def _streams(block: str, config: CduConfig) -> list[Property]:
     make = partial(block_device, block, config)
     kind, depth = (BOUNDED, _BOUNDED_HOLD[block]) if block in _BOUNDED_HOLD else (INDUCTION, 2)
-    held, text = make, stream_rules.stream_harness
+    held: Callable[[], Device] = make
+    text: Callable[[Device], str] = stream_rules.stream_harness
     if block == "array":
-        held, text = partial(_with_answers, config), partial(text, helper=_ANSWER_FREE)
+        held, text = partial(_with_answers, config), partial(stream_rules.stream_harness, helper=_ANSWER_FREE)
+    elif block == "range_finder":
+        held, text = partial(_probed, block, config, ranges.finder_probes(config.port_beats)), ranges.finder_rules
+    elif block == "range_join":
+        text = ranges.join_rules
+    elif block == "range_store":
+        held, text = partial(_probed, block, config, ranges.STORE_PROBES), ranges.store_rules
     rules = [
         Property(
             block,
@@ -200,6 +239,11 @@ def _collector_order(config: CduConfig) -> Property:
     )
 
 
+def _probed(block: str, config: CduConfig, probes: Mapping[str, int]) -> Device:
+    """A block with probes."""
+    return block_device(block, config).probed(probes)
+
+
 def _with_answers(config: CduConfig) -> Device:
     """The whole unit with the signals of :data:`_ANSWER_FREE`."""
     return block_device("array", config).probed({f"control.axi.access__{name}": 1 for name in ("active", "write")})
@@ -299,7 +343,102 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                 )
                 for bits in (8, 9)
             ]
+        case "range_finder" | "range_store" | "block_statistics":
+            return _ranges(block, config)
+        case "affine_quantizer" | "affine_dequantizer":
+            return _codes(block, config)
+        case "code_packing":
+            return [
+                Property(
+                    block,
+                    "inverse",
+                    "Code n stands at bit n * bits, zeros behind the last; unpacking gives the codes back, whatever stands"
+                    " behind them; their bytes are counted: for all codes and bits.",
+                    lambda: device.of_component(code_packing.PackedCodes(), block, config),
+                    Sby(INDUCTION, 1, code_packing.packing_harness),
+                )
+            ]
     return []
+
+
+def _ranges(block: str, config: CduConfig) -> list[Property]:
+    """How ranges are found, and where they wait."""
+    wide = config.override(cdus=8, value_port_bits=0)
+    parallel = f"{block}[cdus={wide.cdus}]"
+    if block == "range_finder":
+        return [
+            Property(
+                parallel,
+                "hold",
+                "Valid and payload of every output hold until the transfer.",
+                partial(_probed, block, wide, ranges.finder_probes(wide.port_beats)),
+                Sby(INDUCTION, 2, ranges.finder_rules),
+            ),
+            Property(
+                block,
+                "step",
+                "D = m * 2**e is the least number of 8 significant bits that is not below max(1, ceil(R / B)): B * D >= R,"
+                " 1 <= m <= 255, e <= 9, Z + B * D <= 65535, for all R and bits, with any stalls.",
+                partial(_probed, block, config, ranges.STEP_PROBES),
+                Sby(INDUCTION, 2, ranges.step_harness),
+            ),
+        ]
+    if block == "block_statistics":
+        return [
+            Property(
+                f"{block}[cdus={cdus}]",
+                f"encloses_{width}" if width else "encloses",
+                "Every value of a block lies between the least and the greatest value that are found for it"
+                f"{f'; tiles of {width} blocks' if width else ''}. Values: {1 << free.bit_count()} different ones.",
+                partial(block_device, block, config.override(cdus=cdus, value_port_bits=0)),
+                Sby(BOUNDED, depth, partial(ranges.enclosing_harness, beats=cdus, free_of_value=free, width=width)),
+            )
+            for cdus, width, free, depth in _STATISTICS_BOUNDS
+        ]
+    return [
+        Property(
+            block,
+            "progress",
+            _moves("a transfer happens", 3),
+            partial(_probed, block, config, ranges.STORE_PROBES),
+            Sby(INDUCTION, 5, partial(ranges.store_progress, cycles=3)),
+        ),
+        *(
+            Property(
+                f"{block}[cdus={chosen.cdus}]",
+                "order",
+                "Beats leave with the range that came with their block, in mode actnn with that of their tile's first one.",
+                partial(_probed, block, chosen, ranges.order_probes(chosen.port_beats)),
+                Sby(INDUCTION, 2, partial(ranges.store_order, beats=chosen.port_beats)),
+            )
+            for chosen in (config.override(cdus=1, value_port_bits=0), wide)
+        ),
+    ]
+
+
+def _codes(block: str, config: CduConfig) -> list[Property]:
+    """The arithmetic of the affine quantiser and of its inverse."""
+    built = affine(config)
+    modes = built.built_modes
+    if block == "affine_quantizer":
+        statement = (
+            "code = min(B, (((t * inv) >> shift) + rho) >> 16), t = clamp(x - Z, 0, 65535), with the random numbers of the"
+            " definition, for all inputs and stalls; never above B"
+        )
+        probes, text = affine_codes.QUANTIZER_PROBES, affine_codes.quantizer_harness
+    else:
+        statement = "y = Z + code * D, for all inputs and stalls; no word overflows, -65536 < y < 65536"
+        probes, text = affine_codes.DEQUANTIZER_PROBES, affine_codes.dequantizer_harness
+    return [
+        Property(
+            block,
+            f"arithmetic_{''.join(map(str, lanes))}",
+            f"{statement}. Lanes {', '.join(map(str, lanes))}.",
+            partial(_probed, block, built, probes),
+            Sby(INDUCTION, 2, partial(text, modes=modes, lanes=lanes)),
+        )
+        for lanes in _LANES_TOGETHER[block]
+    ]
 
 
 __all__ = ["PARTS", "Device", "block_device", "names", "properties"]

@@ -86,7 +86,7 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
 {rows}{_FOLLOW}
   always @* if (started & ~rst & active & ovalid[lane] & ahead == 0) in_order: assert (row_out == item);
 {invariants.distributor(device, lanes, beats) if device.probes else ""}"""
-    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", ROW_BITS)})
+    return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", ROW_BITS)})
 
 
 def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
@@ -129,7 +129,7 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
     if (active & ahead < {count} & item[2]) tagged: assert (row_out[1] == item[1]);
   end
 {invariants.gatherer(device, lanes, beats) if device.probes else ""}"""
-    return with_assumptions(device, body, {port: _one_bit_each(device, port, ROW_BITS) for port in ports})
+    return with_assumptions(device, body, {port: one_bit_each(device, port, ROW_BITS) for port in ports})
 
 
 def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> str:
@@ -184,7 +184,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
     end
   end
 {invariants.collector(device, lanes, slice_bytes, word_bytes) if device.probes else ""}"""
-    return with_assumptions(device, body, {port: _one_bit_each(device, port, 8, "data") for port in ports})
+    return with_assumptions(device, body, {port: one_bit_each(device, port, 8, "data") for port in ports})
 
 
 def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
@@ -223,7 +223,7 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
     end
   end
 """
-    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", 8, "data")})
+    return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", 8, "data")})
 
 
 def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | None = None) -> str:
@@ -275,10 +275,10 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | 
     if (active & ahead < {out_count}) in_order: assert (rows_out[ahead] == item);
   end
 """
-    return with_assumptions(device, body, {"i__payload": _one_bit_each(device, "i__payload", ROW_BITS)})
+    return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", ROW_BITS)})
 
 
-def _one_bit_each(device: Device, port: str, size: int, name: str = "values") -> int:
+def one_bit_each(device: Device, port: str, size: int, name: str = "values") -> int:
     """Mask of a payload: of a field of data the first of every ``size`` bits, of the other fields everything."""
     entry = next(entry for entry in device.ports if entry["name"] == port)
     mask = (1 << int(entry["width"])) - 1

@@ -31,10 +31,15 @@ timeout {timeout}
 {engine}
 [script]
 read_verilog {name}.v
-proc
+proc -norom
+memory_collect
+memory_map -rom-only
+memory_unpack
 {expose}setattr -unset init w:*
 delete t:$meminit*
 read_verilog -formal -sv harness.sv
+hierarchy -top {harness}
+proc -norom
 prep -flatten -top {harness}
 [files]
 {name}.v
@@ -62,7 +67,8 @@ COVER = Kind("cover", "smtbmc yices", "cover (yices)", bounded=True)
 class Sby:
     """Proof of the assertions in a harness, or search for its covers.
 
-    All registers of the device begin with any content, as those of a chip do; a harness gives the reset.
+    All registers and memories of the device begin with any content, as those of a chip do; a harness gives the reset. Tables
+    that are never written keep theirs.
 
     Parameters
     ----------

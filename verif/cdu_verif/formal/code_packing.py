@@ -1,0 +1,76 @@
+"""Codes side by side: what is packed is unpacked again, and stands where the format says, for all codes and widths."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cdu.code_lengths import code_bytes
+from cdu.code_packing import ROW_BITS, pack_codes, unpack_codes
+from cdu_spec.geometry import LANES, VALUE_BITS
+
+from cdu_verif.formal.device import Device, harness
+
+
+class PackedCodes(wiring.Component):
+    """The combinational functions of :mod:`cdu.code_packing` and :mod:`cdu.code_lengths` between ports.
+
+    Ports
+    -----
+    row, bits_log2
+        8 codes in a byte each, and the binary logarithm of their bits.
+    behind
+        What stands behind the codes when they are unpacked.
+    together, back
+        The codes side by side, and unpacked again.
+    count, size
+        A number of codes (0..8) and the bytes that they take.
+    """
+
+    row: Signal
+    bits_log2: Signal
+    behind: Signal
+    together: Signal
+    back: Signal
+    count: Signal
+    size: Signal
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "row": In(ROW_BITS),
+                "bits_log2": In(2),
+                "behind": In(ROW_BITS),
+                "together": Out(ROW_BITS),
+                "back": Out(ROW_BITS),
+                "count": In(range(LANES + 1)),
+                "size": Out(range(LANES + 1)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beyond = self.behind << (LANES << self.bits_log2)
+        m.d.comb += [
+            self.together.eq(pack_codes(m, self.row, self.bits_log2, "codes")),
+            self.back.eq(unpack_codes(m, (self.together | beyond)[:ROW_BITS], self.bits_log2, "unpacked")),
+            self.size.eq(code_bytes(m, self.count, self.bits_log2, "bytes_of_codes")),
+        ]
+        return m
+
+
+def packing_harness(device: Device) -> str:
+    """Code n stands at bit ``n * bits``, zeros behind the last one; unpacking gives the codes, whatever stands behind them."""
+    lines = ["  wire [3:0] bits = 1 << bits_log2;", "  wire [7:0] most = (1 << bits) - 1;", "  wire [63:0] expected0 = 0;"]
+    for lane in range(LANES):
+        code = f"(row[{VALUE_BITS * lane} +: {VALUE_BITS}] & most)"
+        lines += [
+            f"  wire [63:0] code{lane} = {code};",
+            f"  wire [63:0] expected{lane + 1} = expected{lane} | (code{lane} << ({lane} * bits));",
+            f"  always @* back{lane}: assert (back[{VALUE_BITS * lane} +: {VALUE_BITS}] == code{lane});",
+        ]
+    lines += [
+        f"  always @* placed: assert (together == expected{LANES});",
+        f"  always @* if (count <= {LANES}) whole: assert (size == (count * bits + {VALUE_BITS - 1}) / {VALUE_BITS});",
+    ]
+    return harness(device, "\n".join(lines))
