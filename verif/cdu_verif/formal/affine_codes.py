@@ -82,8 +82,11 @@ def _one_of(mode: str, modes: Iterable[Mode]) -> str:
     return f"({' || '.join(f'{mode} == {one:d}' for one in modes)})"
 
 
-def _settings(device: Device, *path: str, modes: tuple[Mode, ...]) -> str:
-    """What the settings of an input say, by the definition: found step, greatest code, and whether they are allowed."""
+def _settings(device: Device, *path: str, modes: tuple[Mode, ...], statistics: str = "1'b0") -> str:
+    """What the settings of an input say, by the definition: found step, greatest code, and whether they are allowed.
+
+    Blocks of mode division may be ``statistics``, which pass as values of other modes do.
+    """
     mode = device.field("i__payload", *path, "mode")
     quantizer = {
         name: device.field("i__payload", *path, "quantizer", name)
@@ -98,7 +101,8 @@ def _settings(device: Device, *path: str, modes: tuple[Mode, ...]) -> str:
   wire signed [{BASE_BITS - 1}:0] low = {found_range["low"]};
   wire [{MANTISSA_BITS - 1}:0] mantissa = {found_range["mantissa"]};
   wire [3:0] exponent = {found_range["exponent"]};
-  wire affine = {_one_of("mode", [mode for mode in modes if mode.is_affine])};
+  wire statistics = mode == {Mode.DIVISION:d} && {statistics};
+  wire affine = {_one_of("mode", [mode for mode in modes if mode.is_affine])} && !statistics;
   wire [3:0] bits = 1 << bits_log2;
   wire [7:0] most_code = (1 << bits) - 1;
   wire centred = mode == {Mode.DIVISION:d} && !block_range;
@@ -106,6 +110,7 @@ def _settings(device: Device, *path: str, modes: tuple[Mode, ...]) -> str:
   always @* if (i__valid) begin
     assume ({_one_of("mode", modes)});
     if (affine && !found) assume (bits + step_log2 <= {BASE_BITS} && (!centred || step_log2 >= 1));
+    if (statistics) assume (!block_range);
     if (found) assume (mantissa >= 1 && exponent <= {MAX_EXPONENT});
   end
   wire signed [39:0] wide_low = low;
@@ -133,7 +138,7 @@ def quantizer_harness(device: Device, modes: tuple[Mode, ...], lanes: tuple[int,
         for number, constant in enumerate(ROUND_CONSTANTS)
     )
     lines = [
-        _settings(device, "tag", modes=modes),
+        _settings(device, "tag", modes=modes, statistics=device.field("i__payload", "tag", "quantizer", "statistics")),
         f"""\
   reg [7:0] normal;
   reg [5:0] found_shift;

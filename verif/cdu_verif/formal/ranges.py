@@ -47,7 +47,8 @@ STEP_PROBES = {
     "low1": _BITS,
     "quotient2": _BITS,
     "low2": _BITS,
-    "waiting.i__payload": _RANGE_BITS + TILE_BLOCKS.bit_length(),
+    **{f"{end}{stage}": _BITS for end in ("least", "most") for stage in (1, 2)},
+    "waiting.i__payload": _RANGE_BITS + 2 * _BITS + TILE_BLOCKS.bit_length(),
 }
 
 
@@ -87,7 +88,8 @@ def step_harness(device: Device) -> str:
     """From least and greatest value to the step, with any stalls.
 
     ``D = m * 2**e`` is the least number with so many significant bits that is not below ``max(1, ceil(R / B))``. So it covers
-    the range, ``B * D >= R``; and no code is decoded to more than 65535.
+    the range, ``B * D >= R``; and no code is decoded to more than 65535. Mean, least and greatest value stay as they are, for
+    they are the statistics of a block.
     """
     cases = "".join(
         f"      {number}: begin most_code = {(1 << bits) - 1}; quotient = less2 / {(1 << bits) - 1}; end\n"
@@ -102,12 +104,13 @@ def step_harness(device: Device) -> str:
   wire centred = inner_found__payload__mode == {Mode.DIVISION:d} && !inner_found__payload__quantizer__block_range;
   wire [{_BITS - 1}:0] spread = most - least;
   reg full1 = 0, full2 = 0, centred1, centred2;
-  reg [{_BITS - 1}:0] spread1, spread2, low1, low2;
+  reg [{_BITS - 1}:0] spread1, spread2, low1, low2, least1, least2, most1, most2;
   reg [1:0] bits1, bits2;
   always @(posedge clk) if (inner_found__ready) begin
     full1 <= inner_found__valid; full2 <= full1;
     spread1 <= spread; spread2 <= spread1;
     low1 <= centred ? mean : least; low2 <= low1;
+    least1 <= least; least2 <= least1; most1 <= most; most2 <= most1;
     bits1 <= inner_found__payload__quantizer__bits_log2; bits2 <= bits1;
     centred1 <= centred; centred2 <= centred1;
   end
@@ -127,16 +130,19 @@ def step_harness(device: Device) -> str:
   wire [31:0] reach = step * most_code;
   always @* if (started & full1) begin
     held1: assert (inner_extent1 == less1 && inner_bits1 == bits1 && inner_low1 == low1);
+    ends1: assert (inner_least1 == least1 && inner_most1 == most1);
     ordered1: assert (centred1 || $signed(low1) + $signed({{1'b0, spread1}}) <= 32767);
   end
   always @* if (started & full2) begin
     held2: assert (inner_quotient2 == quotient && inner_low2 == low2);
+    ends2: assert (inner_least2 == least2 && inner_most2 == most2);
     ordered2: assert (centred2 || $signed(low2) + $signed({{1'b0, spread2}}) <= 32767);
     bounds: assert (mantissa >= 1 && exponent <= {MAX_EXPONENT} && (exponent == 0 || mantissa[{MANTISSA_BITS - 1}]));
     least_step: assert (step >= need && step - need < (1 << exponent));
     covers: assert (reach >= spread2);
     fits: assert (centred2 || low + $signed(reach) <= 65535);
     low_kept: assert (low == low2);
+    ends_kept: assert (inner_waiting__i__payload[{_RANGE_BITS} +: {2 * _BITS}] == {{most2, least2}});
   end
 """
     return with_assumptions(device, body)
