@@ -41,7 +41,8 @@ class BlockDecoder(wiring.Component):
         the block begins with, also when that is no range. Rows of affine modes are codes, of all bits of a value.
 
     Latency 3 cycles from the last slice of a block to its first row; a slice and a row per cycle, a block of 8 rows every 8
-    cycles without a bubble as long as its slices come in 8 cycles. Any mask is decoded, within the block.
+    cycles without a bubble as long as its slices come in 8 cycles (in 7, where a block has at most 7 slices). Any mask is
+    decoded, within the block.
     """
 
     i: stream.Interface
@@ -67,12 +68,13 @@ class BlockDecoder(wiring.Component):
         number, full, turn = Signal(range(self.slices)), Signal(), Signal()
         part = self.i.payload
         takes = self.i.valid & self.i.ready
-        m.d.comb += self.i.ready.eq(~full | turn)
+        # Where there is a cycle to spare, ready of o does not reach that of i.
+        m.d.comb += self.i.ready.eq(~full | (turn if self.slices >= BLOCK_SIDE else 0))
         for index in range(self.slices):
             with m.If(takes & (number == index)):
                 m.d.sync += collected[index * slice_bits : (index + 1) * slice_bits].eq(part["data"])
-        with m.If(self.i.ready):
-            m.d.sync += full.eq(self.i.valid & part["ends"])
+        with m.If(self.i.ready | turn):
+            m.d.sync += full.eq(takes & part["ends"])
         with m.If(takes):
             m.d.sync += number.eq(Mux(part["ends"], 0, number + 1))
         rows = registered(m, takes, part["rows"], "rows")

@@ -38,7 +38,9 @@ class RowSerializer(wiring.Component):
     o
         Stream of rows (:func:`~cdu.lane_words.lane_row`).
 
-    Latency 1 cycle, a row per cycle. A word may come in the cycle in which the last row of the word in its place leaves.
+    Latency 1 cycle, a row per cycle. With several words a word comes in the cycle after the one in which the last row of the
+    word in its place has left at the earliest, so that ``ready`` of ``o`` does not reach that of ``i``; with one word in the
+    same cycle.
     """
 
     i: stream.Interface
@@ -71,7 +73,7 @@ class RowSerializer(wiring.Component):
             self.o.payload["ends"].eq(word["ends"] & final),
             *(self.o.payload[name].eq(word[name]) for name in self.common),
             done.eq(self.o.valid & self.o.ready & final),
-            self.i.ready.eq(~held.bit_select(entering, 1) | (done & (entering == leaving))),
+            self.i.ready.eq(~held.bit_select(entering, 1) | (done if self.words == 1 else 0)),
             takes.eq(self.i.valid & self.i.ready),
         ]
         with m.If(self.o.valid & self.o.ready):

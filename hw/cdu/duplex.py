@@ -15,7 +15,7 @@ from cdu.compression_path import CompressionPath, CompressorPorts
 from cdu.compressor import Compressor
 from cdu.decompression_path import DecompressionPath, DecompressorPorts
 from cdu.decompressor import Decompressor
-from cdu.join import join, join_ports
+from cdu.join import assigned, join, join_ports
 from cdu.two_way_dct import TwoWayDct
 
 
@@ -125,8 +125,10 @@ def share(m: Module, second: Signal, sources: tuple[stream.Interface, stream.Int
 
 
 def spread(m: Module, second: Signal, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]) -> None:
-    """Connect ``source`` to one of two streams: the second when ``second`` is high."""
-    with m.If(second):
-        join(m, source, sinks[1])
-    with m.Else():
-        join(m, source, sinks[0])
+    """Connect ``source`` to one of two streams: the second when ``second`` is high.
+
+    The payload goes to both, so that it does not wait for ``second``.
+    """
+    m.d.comb += source.ready.eq(Mux(second, sinks[1].ready, sinks[0].ready))
+    for sink, chosen in ((sinks[0], ~second), (sinks[1], second)):
+        m.d.comb += [sink.valid.eq(source.valid & chosen), *assigned(sink.payload, source.payload)]

@@ -32,8 +32,9 @@ class RowAssembler(wiring.Component):
     o
         Stream of :class:`~cdu.words.BlockWord`, likewise. Rows behind ``count`` are undefined.
 
-    Latency 1 cycle after the last row of a word, a row per cycle. A row may come in the cycle in which the word in its place
-    leaves.
+    Latency 1 cycle after the last row of a word, a row per cycle. With several words a row comes in the cycle after the one in
+    which the word in its place has left at the earliest, so that ``ready`` of ``o`` does not reach that of ``i``; with one
+    word in the same cycle.
     """
 
     i: stream.Interface
@@ -56,7 +57,7 @@ class RowAssembler(wiring.Component):
         m.d.comb += [
             takes.eq(self.i.valid & self.i.ready),
             done.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~held.bit_select(entering, 1) | (done & (entering == leaving))),
+            self.i.ready.eq(~held.bit_select(entering, 1) | (done if self.words == 1 else 0)),
             self.o.valid.eq(held.bit_select(leaving, 1)),
             self.o.payload.eq(words[leaving]),
         ]

@@ -15,22 +15,26 @@ from amaranth.lib.wiring import In, connect, flipped
 def join(m: Module, source: stream.Interface, sink: stream.Interface) -> None:
     """Connect two streams, also under a condition.
 
+    Payloads as in :func:`assigned`.
+    """
+    m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), *assigned(sink.payload, source.payload)]
+
+
+def assigned(sink: Any, source: Any) -> Iterator[Any]:
+    """Assignments of a payload to one that may have another layout.
+
     Rows of integers of different width are extended, or cut where they are known to fit; of structures, the fields of
     ``sink`` are taken.
     """
-    m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), *_assigned(sink.payload, source.payload)]
-
-
-def _assigned(sink: Any, source: Any) -> Iterator[Any]:
     shape = sink.shape()
     if shape == source.shape() or not isinstance(shape, data.Layout):
         yield sink.eq(source)
     elif isinstance(shape, data.ArrayLayout):
         for ours, theirs in zip(sink, source, strict=True):
-            yield from _assigned(ours, theirs)
+            yield from assigned(ours, theirs)
     else:
         for name, _ in shape:
-            yield from _assigned(sink[name], source[name])
+            yield from assigned(sink[name], source[name])
 
 
 def join_ports(m: Module, port: Any, inner: Any, without: str = "") -> None:

@@ -107,20 +107,33 @@ class TileShaper(wiring.Component):
         """Tiles in place of single blocks."""
         row = Signal(BEATS_BITS)
         left = Signal(BEATS_BITS)  # blocks of the row, from this tile on
-        wide = left > TILE_BLOCKS
+        # Comparisons of wide counts are made a tile ahead.
+        wide = Signal()  # left > TILE_BLOCKS
+        many = Signal()  # blocks > TILE_BLOCKS
         width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
         blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
         with m.If(is_one_of(shape.tag.mode, [mode for mode in self.config.built_modes if mode.in_tiles])):
             m.d.comb += [
                 width.eq(Mux(wide, TILE_BLOCKS, left)),
                 # A job that is no whole number of strips ends where its beats end.
-                in_job.eq(Mux(blocks > TILE_BLOCKS, TILE_BLOCKS, blocks)),
+                in_job.eq(Mux(many, TILE_BLOCKS, blocks)),
                 shape.blocks.eq(Mux(in_job < width, in_job, width)),
                 shape.rows.eq(BLOCK_SIDE),
                 shape.strip_ends.eq(~wide | final),
-                final.eq((blocks <= TILE_BLOCKS) & (in_job <= width)),
+                final.eq(~many & (in_job <= width)),
             ]
+        low_bits = (2 * TILE_BLOCKS).bit_length()
         with m.If(step):
-            m.d.sync += left.eq(Mux(wide, left - TILE_BLOCKS, row))
+            m.d.sync += [
+                left.eq(Mux(wide, left - TILE_BLOCKS, row)),
+                wide.eq(Mux(wide, left > 2 * TILE_BLOCKS, row > TILE_BLOCKS)),
+                many.eq(blocks[low_bits:].any() | (blocks[:low_bits] > shape.blocks + TILE_BLOCKS)),
+            ]
         with m.If(self.job.valid & self.job.ready):
-            m.d.sync += [row.eq(self.job.payload.row_beats), left.eq(self.job.payload.row_beats)]
+            next_job = self.job.payload
+            m.d.sync += [
+                row.eq(next_job.row_beats),
+                left.eq(next_job.row_beats),
+                wide.eq(next_job.row_beats > TILE_BLOCKS),
+                many.eq(next_job.beats > BLOCK_SIDE * TILE_BLOCKS),
+            ]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS
 
@@ -111,19 +110,21 @@ class ValueBack(wiring.Component):
             self.o.valid.eq(units[0].o.valid),
         ]
         for lane, (first, unit) in enumerate(zip(firsts, units, strict=True)):
-            there = plan["count"] > lane
-            m.d.comb += [first.i.valid.eq(enters), unit.o.ready.eq(self.o.ready), first.i.payload.scale.eq(plan.scales[lane])]
-            for place, value in enumerate(words.payload["values"][lane]):
-                m.d.comb += first.i.payload["values"][place].eq(value & there.replicate(len(value)))
+            m.d.comb += [
+                first.i.valid.eq(enters),
+                unit.o.ready.eq(self.o.ready),
+                first.i.payload.scale.eq(plan.scales[lane]),
+                first.i.payload["values"].eq(words.payload["values"][lane]),
+            ]
             if self.config.has_affine:
-                # What is no beat becomes zeros, as int8 do.
-                mode, quantizer = plan.tag.mode, plan.tag.quantizer
-                m.d.comb += [first.i.payload.mode.eq(Mux(there, mode, Mode.SFPR)), first.i.payload.quantizer.eq(quantizer)]
+                m.d.comb += [first.i.payload.mode.eq(plan.tag.mode), first.i.payload.quantizer.eq(plan.tag.quantizer)]
             if self.ranged:
                 m.d.comb += first.i.payload.range.eq(words.payload["ranges"][lane])
             if self.config.has_offsets:
                 m.d.comb += first.i.payload.offset.eq(plan.offsets[lane])
-            m.d.comb += self.o.payload["values"][lane].eq(unit.o.payload)
+            # What is no beat becomes zeros, behind the units: their first stage has no time for that.
+            there, result = self.o.payload.count > lane, unit.o.payload.as_value()
+            m.d.comb += self.o.payload["values"][lane].eq(result & there.replicate(len(result)))
 
         beside: dict[str, Value] = {name: plan[name] for name in ("count", "last")}
         busy: Value = Const(0)
