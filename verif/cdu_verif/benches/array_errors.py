@@ -361,8 +361,10 @@ async def watchdog(dut: Any, direction: str) -> None:
         if missing in ("scales", "sink"):
             bench.i[channel].send(input_of(channel, item))
         elif missing == "rest":
-            bench.i[channel].stall(chain(repeat(True, 3), repeat(False)))
-            bench.i[channel].send(input_of(channel, item))
+            content = input_of(channel, item)
+            last = (len(content) - 1) // bench.i[channel].size
+            bench.i[channel].stall(chain(repeat(True, min(3, last)), repeat(False)))
+            bench.i[channel].send(content)
         await bench.within(20 * _WATCHDOG_CYCLES, _raised(bench), f"watchdog, no {missing}")
         assert bench.watches.cycle - begin >= _WATCHDOG_CYCLES, f"no {missing}: aborted too early"
         assert not (await bench.read("STATUS", channel))["jobs"], f"no {missing}: the job is still there"
