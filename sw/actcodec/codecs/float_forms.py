@@ -23,7 +23,7 @@ from actcodec.codecs.backend import Backend
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.tensor_seeds import TensorSeeds
-from actcodec.golden.codes import pack_codes, unpack_codes
+from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.random_bits import random_bits
 
 #: 16-bit formats of what is kept per cell, map or group.
@@ -55,16 +55,11 @@ class FloatForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float32 arithmetic."""
-        values = self._codes().to(torch.float32) * self._spread(self.step) + self._spread(self.low)
+        codes = unpack_tight(self.codes, self.bits, prod(self.shape))
+        values = codes.to(torch.float32) * self._spread(self.step) + self._spread(self.low)
         if self.means.numel():
             values += self.means.to(torch.float32)[pooling_cells(self.shape, values.device)]
         return values.to(self.dtype).view(self.shape)
-
-    def _codes(self) -> Tensor:
-        count = prod(self.shape)
-        padded = self.codes.new_zeros(-(-count // LANES) * self.bits)
-        padded[: self.codes.numel()] = self.codes
-        return unpack_codes(padded.view(-1, self.bits), self.bits).flatten()[:count]
 
     def _spread(self, per_range: Tensor) -> Tensor:
         return _spread(per_range.to(torch.float32), self.shape, whole_maps=self.means.numel() > 0)
@@ -108,9 +103,9 @@ class _FloatCodec(Codec):
         if whole_maps:
             values = values - means.to(torch.float32)[pooling_cells(x.shape, x.device)]
         least, greatest = _least_and_greatest(values, x.shape, whole_maps=whole_maps)
-        low = _rounded(least, half, up=False)
+        low = rounded_to_half(least, half, up=False)
         # With the rounded least value, so that the codes reach the greatest one.
-        step = _rounded((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
+        step = rounded_to_half((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         if not bool((low.isfinite() & step.isfinite()).all() & means.isfinite().all()):
             other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
@@ -121,7 +116,7 @@ class _FloatCodec(Codec):
             drawn = random_bits(self._seeds.next(), 0, -(-values.numel() // LANES), x.device)
             added = drawn.flatten()[: values.numel()] * 2.0**-16
         codes = ((values - floor) / width + added).floor_().clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
-        return FloatForm(tuple(x.shape), x.dtype, self.bits, low, step, _packed(codes, self.bits), means)
+        return FloatForm(tuple(x.shape), x.dtype, self.bits, low, step, pack_tight(codes, self.bits), means)
 
     @abstractmethod
     def _means(self, values: Tensor, shape: Sequence[int]) -> Tensor:
@@ -166,7 +161,9 @@ class DivisionFloatCodec(_FloatCodec):
 
 @dataclass
 class ActnnFloatCodec(_FloatCodec):
-    """``actnn-float``: ActNN as published. Range of every 256 consecutive values. Any shape.
+    """``actnn-float``: codec ``actnn`` in floating point. Range of every 256 consecutive values, whichever sample they are of.
+
+    Any shape. :class:`~actcodec.codecs.sample_groups.ActnnSampleCodec` has groups within samples, as published.
 
     Parameters as for :class:`DivisionFloatCodec`.
     """
@@ -220,17 +217,10 @@ def _spread(per_range: Tensor, shape: Sequence[int], *, whole_maps: bool) -> Ten
     return per_range.repeat_interleave(size)[: prod(shape)]
 
 
-def _rounded(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
-    """float32 to 16 bits, rounded up or down."""
+def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
+    """float32 to a 16-bit format, rounded up or down."""
     near = values.to(half)
     back = near.to(torch.float32)
     wrong = back < values if up else back > values
     distance = values.abs() * torch.finfo(half).eps + torch.finfo(half).smallest_normal * torch.finfo(half).eps
     return torch.where(wrong, (values + distance if up else values - distance).to(half), near)
-
-
-def _packed(codes: Tensor, bits: int) -> Tensor:
-    """Codes without gaps, uint8 (ceil(n * bits / 8),)."""
-    padded = codes.new_zeros(-(-codes.numel() // LANES) * LANES)
-    padded[: codes.numel()] = codes
-    return pack_codes(padded.view(-1, LANES), bits).flatten()[: -(-codes.numel() * bits // 8)].clone()

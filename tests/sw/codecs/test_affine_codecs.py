@@ -10,7 +10,7 @@ from cdu_spec.affine import CODE_BITS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-STOCHASTIC = ["division", "actnn", "autoquant", "autoquantz", "division-float", "actnn-float"]
+STOCHASTIC = ["division", "actnn", "autoquant", "autoquantz", "division-float", "actnn-float", "actnn-sample"]
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(7, 20), st.integers(7, 40))
 
 
