@@ -40,8 +40,8 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
-    ``division-float``, ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``division-float``, ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError
+    for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -206,16 +206,21 @@ def _levels(bits: Tensor) -> Tensor:
     return torch.exp2(bits.to(torch.float32))[:, None] - 1
 
 
+def _widths(bits: Tensor) -> list[int]:
+    """The numbers of bits that occur, ascending."""
+    return sorted(set(bits.tolist()))
+
+
 def _packed(codes: Tensor, bits: Tensor) -> Tensor:
     """Codes, uint8 (N, D), to bytes: the samples of each width together."""
-    return torch.cat([pack_tight(codes[bits == width].flatten(), int(width)) for width in bits.unique()])
+    return torch.cat([pack_tight(codes[bits == width].flatten(), width) for width in _widths(bits)])
 
 
 def _unpacked(packed: Tensor, bits: Tensor, size: int) -> Tensor:
     """The inverse of :func:`_packed`."""
     codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)
     first = 0
-    for width in bits.unique().tolist():
+    for width in _widths(bits):
         chosen = bits == width
         count = int(chosen.sum()) * size
         after = first + -(-count * width // LANES)

@@ -1,10 +1,12 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
+from actcodec.training.catalog import POLICY_NAMES, policy, policy_options
 from actcodec.training.hooks import compress_activations
 from actcodec.training.layout import ReconstructionError
+from actcodec.training.levels import level_policy
+from actcodec.training.mixed_precision import LayerBits, MixedPrecisionPolicy
 from actcodec.training.policy import (
     EXACT,
-    POLICY_NAMES,
     CodecSpec,
     Policy,
     Rule,
@@ -12,7 +14,6 @@ from actcodec.training.policy import (
     brc_policy,
     exact_policy,
     jpeg_act_policy,
-    policy,
     sfpr_policy,
     sfpr_zvc_policy,
     uniform_policy,
@@ -23,6 +24,8 @@ __all__ = [
     "EXACT",
     "POLICY_NAMES",
     "CodecSpec",
+    "LayerBits",
+    "MixedPrecisionPolicy",
     "Policy",
     "ReconstructionError",
     "Rule",
@@ -33,7 +36,9 @@ __all__ = [
     "compress_activations",
     "exact_policy",
     "jpeg_act_policy",
+    "level_policy",
     "policy",
+    "policy_options",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

@@ -14,11 +14,11 @@ from cdu_spec.errors import UserError
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actcodec import codecs
 from actcodec.data import Dataset
 from actcodec.models import ResNet, Vdsr
+from actcodec.training.catalog import policy, policy_options
 from actcodec.training.hooks import compress_activations
-from actcodec.training.policy import POLICY_NAMES, Policy, policy
+from actcodec.training.policy import Policy
 from actcodec.training.statistics import Statistics
 
 MODEL_NAMES = ("resnet", "vdsr")
@@ -116,11 +116,8 @@ def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
 
     UserError for an unknown codec, and for an option that none of the codecs has.
     """
-    for name in names:
-        if name not in POLICY_NAMES:
-            raise UserError(f"unknown codec {name!r}: use {', '.join(POLICY_NAMES)}")
     wanted = dict.fromkeys((BASELINE, *names))
-    known = {name: codecs.codec_options(name) for name in wanted}
+    known = {name: policy_options(name) for name in wanted}
     for option in options:
         if not any(option in allowed for allowed in known.values()):
             raise UserError(f"none of the codecs {', '.join(wanted)} has an option {option}")
@@ -162,6 +159,7 @@ def train(
             model.train()
         chosen = shuffled[place * recipe.batch : (place + 1) * recipe.batch].to(device)
         inputs, targets = dataset.train_inputs[chosen], dataset.train_targets[chosen]
+        codec_policy.set_samples(chosen)
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with compress_activations(model, codec_policy, measure_error=place == 0) as statistics:

@@ -98,7 +98,7 @@ class Coded:
 
     def __init__(self, x: Tensor, codec: Codec) -> None:
         self._layout = Layout.of(x)
-        self._codec = codec
+        self.codec = codec
         self._packed: Packed = codec.compress(self._layout.distinct_values(x.detach()))
 
     @property
@@ -108,7 +108,7 @@ class Coded:
 
     def tensor(self) -> Tensor:
         """The reconstruction; ReconstructionError when the codec returns another shape or dtype."""
-        return self._layout.restore(self._codec.decompress(self._packed), f"codec {self._codec.name!r}")
+        return self._layout.restore(self.codec.decompress(self._packed), f"codec {self.codec.name!r}")
 
 
 def distinct_bytes(x: Tensor) -> int:

@@ -15,11 +15,13 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.training.cache import TensorCache
+from actcodec.training.catalog import policy as policy_of
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
 from actcodec.training.operations import (
     UNKNOWN,
     WEIGHTED,
+    Operation,
     OperationTracker,
     is_parameter,
     leaf_of,
@@ -27,7 +29,6 @@ from actcodec.training.operations import (
     producer,
 )
 from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
-from actcodec.training.policy import policy as policy_of
 from actcodec.training.statistics import Statistics, TensorRecord
 
 
@@ -60,15 +61,16 @@ def compress_activations(
     raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
-    the values replace the signs for both.
+    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
 
     Parameters
     ----------
     model
         Its parameters and buffers are recognised; its module names go to the policy and the statistics.
     codec
-        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``division``, ``actnn``, ``brc``, ``none``: the policies of
-        that name), a :class:`Policy`, or a codec object for every activation that fits it.
+        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``division``, ``actnn``, ``brc``, ``none``) or of a level of
+        ActNN (``actnn-L0`` to ``actnn-L5``), for the policy of that name; a :class:`Policy`; or a codec object for every
+        activation that fits it.
     measure_error
         Decompress at once and record the relative error of every tensor.
     codec_factory
@@ -86,19 +88,21 @@ def compress_activations(
 class _Saved:
     """What the graph holds in place of one distinct saved tensor."""
 
-    __slots__ = ("__weakref__", "form", "is_mask", "record")
+    __slots__ = ("__weakref__", "beside", "form", "is_mask", "record")
 
-    def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False) -> None:
+    def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False, beside: Form | None = None) -> None:
         self.form = form
         self.record = record
         self.is_mask = signs
+        self.beside = beside  #: signs that ReLU keeps of the same tensor
 
 
 class _Session:
     """State of one context."""
 
     def __init__(self, model: nn.Module, policy: Policy, measure_error: bool) -> None:
-        self.tracker = OperationTracker()
+        self._observer = policy.observer()
+        self.tracker = OperationTracker(None if self._observer is None else self._finished)
         self.statistics = Statistics()
         self._policy = policy
         self._measure_error = measure_error
@@ -114,7 +118,10 @@ class _Session:
     def pack(self, x: Tensor) -> _Saved:
         """Pack hook: the kept form of a tensor that autograd saves."""
         with _plain_torch():
-            return self._pack(x)
+            saved = self._pack(x)
+        if isinstance(saved.form, Coded) and self.tracker.current is not None:
+            self.tracker.current.saved.append(saved.form.codec)
+        return saved
 
     def unpack(self, saved: _Saved) -> Tensor:
         """Unpack hook: the tensor for backward; the same values however often it is called."""
@@ -123,6 +130,10 @@ class _Session:
             return form.tensor()
         with _plain_torch(), torch.no_grad(), _naming("" if saved.record is None else saved.record.name):
             return form.tensor()
+
+    def _finished(self, operation: Operation, result: Any) -> None:
+        if operation.saved and self._observer is not None:
+            self._observer.finished(operation, result)
 
     def _pack(self, x: Tensor) -> _Saved:
         if _storage(x) is None or x.numel() == 0 or self._is_parameter(x):
@@ -156,6 +167,8 @@ class _Session:
         return None if unsuitable else self._policy.choose(tensor)
 
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
+        if codec is not None and self._observer is not None:
+            codec = self._observer.codec_of(tensor, codec)
         with _naming(tensor.module):
             form: Form = Exact(x) if codec is None else Coded(x, codec)
             record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
@@ -163,7 +176,8 @@ class _Session:
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
         """Another operation saves a tensor that is already kept: the stronger form serves both."""
-        assert saved.record is not None
+        record = saved.record
+        assert record is not None
         tensor = self._facts(x)
         if isinstance(saved.form, (Coded, Bits)):
             codec = self._codec_for(x, tensor)
@@ -173,12 +187,17 @@ class _Session:
                 stronger = self._compressed(x, tensor, codec)
                 assert stronger.record is not None
                 self.statistics.records.pop()
-                saved.form, saved.is_mask = stronger.form, stronger.is_mask
-                saved.record.codec = stronger.record.codec
-                saved.record.bytes_compressed = stronger.record.bytes_compressed
-                saved.record.relative_error = stronger.record.relative_error
-        if tensor.consumer not in saved.record.saved_by:
-            saved.record.saved_by += (tensor.consumer,)
+                record.codec = stronger.record.codec
+                record.bytes_compressed = stronger.record.bytes_compressed
+                record.relative_error = stronger.record.relative_error
+                if wants_values and self._policy.keep_signs:
+                    saved = _Saved(stronger.form, record, beside=saved.form)
+                else:
+                    saved.form, saved.is_mask = stronger.form, stronger.is_mask
+                if saved.beside is not None:
+                    record.bytes_compressed += saved.beside.nbytes
+        if tensor.consumer not in record.saved_by:
+            record.saved_by += (tensor.consumer,)
         return saved
 
     def _record(self, x: Tensor, tensor: SavedTensor, codec: str, form: Form) -> TensorRecord:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from actcodec.codecs import Codec
 
 #: Producer of a tensor without history.
 INPUT = "input"
@@ -124,33 +127,44 @@ class Operation:
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    function: str = UNKNOWN  #: its own name (``conv2d``)
+    saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
-        return _tensors_in((*self.args, *self.kwargs.values()))
+        return tensors_in((*self.args, *self.kwargs.values()))
 
 
-def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """All tensors among some values, in lists and tuples too."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
-            yield from _tensors_in(value)
+            yield from tensors_in(value)
 
 
 class OperationTracker(TorchFunctionMode):
-    """While entered, :attr:`current` is the torch function in progress on this thread."""
+    """While entered, :attr:`current` is the torch function in progress on this thread.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_result
+        Called with every function that has come to its end, and its result.
+    """
+
+    def __init__(self, on_result: Callable[[Operation, Any], None] | None = None) -> None:
         super().__init__()
         self.current: Operation | None = None
+        self._on_result = on_result
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run ``func`` and remember it meanwhile."""
-        outer, name = self.current, canonical(getattr(func, "__name__", UNKNOWN))
-        self.current = Operation(name, args, kwargs or {})
+        function = getattr(func, "__name__", UNKNOWN)
+        outer, name = self.current, canonical(function)
+        self.current = operation = Operation(name, args, kwargs or {}, function)
         try:
             result = func(*args, **(kwargs or {}))
         finally:
@@ -158,6 +172,8 @@ class OperationTracker(TorchFunctionMode):
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
         if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
             _metadata(result.grad_fn)[_PRODUCER_MARK] = name
+        if self._on_result is not None:
+            self._on_result(operation, result)
         return result
 
 

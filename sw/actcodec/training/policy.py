@@ -23,13 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from cdu_spec.errors import UserError
+from torch import Tensor
 
 from actcodec import codecs
 from actcodec.codecs import Codec
+from actcodec.training.operations import Operation
 
 #: In place of a codec: keep the tensor as it is.
 EXACT = "exact"
@@ -94,6 +96,16 @@ class Rule:
         )
 
 
+class Observer(Protocol):
+    """What a policy that adapts itself learns while one context is open."""
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """The codec object for one more distinct tensor, for which ``codec`` was chosen."""
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """An operation that saved compressed tensors (:attr:`Operation.saved`) has computed its result."""
+
+
 class Policy:
     """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
 
@@ -108,6 +120,9 @@ class Policy:
         As ``Rule.codec``; what does not fit it either stays exact.
     codec_factory
         Makes codecs of names, ``actcodec.codec`` unless given; a bench gives one whose codecs run elsewhere.
+    keep_signs
+        Whether the signs that a ReLU saves stay beside the values that another operation wants of the same tensor. A codec of
+        few bits turns small positive values into zeros, through which no gradient would pass.
 
     Raises UserError for unknown codecs and options.
     """
@@ -117,9 +132,12 @@ class Policy:
         rules: Sequence[Rule],
         default: str | CodecSpec | Codec = EXACT,
         codec_factory: CodecFactory | None = None,
+        *,
+        keep_signs: bool = False,
     ) -> None:
         self.rules = tuple(rules)
         self.default = default
+        self.keep_signs = keep_signs
         factory = codec_factory or codecs.codec
         self._codecs: dict[str, Codec] = {}
         self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
@@ -155,6 +173,14 @@ class Policy:
         for codec in self._codecs.values():
             codec.restart(seed)
 
+    def set_samples(self, samples: Tensor | None) -> None:
+        """Tell which samples of the data set, integers (N,), the next contexts train with; only policies that adapt care."""
+        del samples
+
+    def observer(self) -> Observer | None:
+        """Called when a context opens: who is to be told what happens in it."""
+        return None
+
 
 def signs_only(codec: Codec) -> bool:
     """Whether a codec keeps nothing but signs."""
@@ -170,6 +196,15 @@ def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
     return CodecSpec(name, {key: value for key, value in options.items() if key in allowed})
 
 
+def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
+    """What the tables have in common: losses and softmax exact, signs for ReLU, with those options that ``brc`` takes."""
+    return (
+        Rule(EXACT, producer=("softmax", "loss")),
+        Rule(EXACT, consumer=("loss",)),
+        Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
+    )
+
+
 def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
     allowed = codecs.codec_options(dense)
     for option in options:
@@ -177,9 +212,7 @@ def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory
             choice = f"use {', '.join(allowed)}" if allowed else "it has none"
             raise UserError(f"codec {dense!r} has no option {option!r}: {choice}")
     rules = (
-        Rule(EXACT, producer=("softmax", "loss")),
-        Rule(EXACT, consumer=("loss",)),
-        Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
+        *first_rules(options),
         Rule(_spec(sparse, options), producer=_SPARSE, dtypes=CODED_DTYPES, min_rank=3),
         Rule(_spec(dense, options), dtypes=CODED_DTYPES),
         Rule(_spec(unfit, options), dtypes=CODED_DTYPES),
@@ -232,34 +265,3 @@ def exact_policy(codec_factory: CodecFactory | None = None, **options: Any) -> P
 def uniform_policy(codec: Codec) -> Policy:
     """One codec object for every activation that it fits, whatever the operation; the rest exact."""
     return Policy((), default=codec)
-
-
-_POLICIES: dict[str, Callable[..., Policy]] = {
-    "jpeg-act": jpeg_act_policy,
-    "sfpr": sfpr_policy,
-    "sfpr+zvc": sfpr_zvc_policy,
-    "division": division_policy,
-    "actnn": actnn_policy,
-    "brc": brc_policy,
-    "none": exact_policy,
-}
-#: Names that :func:`policy` takes.
-POLICY_NAMES = tuple(_POLICIES)
-
-
-def policy(which: str | Policy | Codec, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """A policy by the name of its main codec, of a codec object (:func:`uniform_policy`), or the given policy.
-
-    Raises UserError for unknown names, and for options or a factory that go with no name.
-    """
-    if isinstance(which, str):
-        if which not in _POLICIES:
-            raise UserError(f"unknown codec {which!r}: use {', '.join(_POLICIES)}")
-        return _POLICIES[which](codec_factory, **options)
-    if options or codec_factory is not None:
-        raise UserError("options and codec_factory go with the name of a codec: a codec object or a policy has its own")
-    if isinstance(which, Policy):
-        return which
-    if isinstance(which, Codec):
-        return uniform_policy(which)
-    raise UserError(f"a {type(which).__name__} is no codec: use {', '.join(_POLICIES)}, a Policy, or a codec object")

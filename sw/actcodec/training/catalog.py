@@ -1,0 +1,64 @@
+"""The ready-made policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from cdu_spec.errors import UserError
+
+from actcodec.codecs import Codec, codec_options
+from actcodec.training.levels import LEVELS, level_policy
+from actcodec.training.policy import (
+    CodecFactory,
+    Policy,
+    actnn_policy,
+    brc_policy,
+    division_policy,
+    exact_policy,
+    jpeg_act_policy,
+    sfpr_policy,
+    sfpr_zvc_policy,
+    uniform_policy,
+)
+
+_POLICIES: dict[str, Callable[..., Policy]] = {
+    "jpeg-act": jpeg_act_policy,
+    "sfpr": sfpr_policy,
+    "sfpr+zvc": sfpr_zvc_policy,
+    "division": division_policy,
+    "actnn": actnn_policy,
+    "brc": brc_policy,
+    "none": exact_policy,
+} | {level: partial(level_policy, level) for level in LEVELS}
+#: Names that :func:`policy` takes.
+POLICY_NAMES = tuple(_POLICIES)
+
+
+def policy_options(name: str) -> tuple[str, ...]:
+    """Names of a policy's options: those of its main codec, or of a level; UserError for an unknown policy."""
+    _check_name(name)
+    return LEVELS[name] if name in LEVELS else tuple(codec_options(name))
+
+
+def policy(which: str | Policy | Codec, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """A policy by the name of its main codec, of a codec object (:func:`uniform_policy`), or the given policy.
+
+    Raises UserError for unknown names, and for options or a factory that go with no name.
+    """
+    if isinstance(which, str):
+        _check_name(which)
+        return _POLICIES[which](codec_factory, **options)
+    if options or codec_factory is not None:
+        raise UserError("options and codec_factory go with the name of a codec: a codec object or a policy has its own")
+    if isinstance(which, Policy):
+        return which
+    if isinstance(which, Codec):
+        return uniform_policy(which)
+    raise UserError(f"a {type(which).__name__} is no codec: use {', '.join(_POLICIES)}, a Policy, or a codec object")
+
+
+def _check_name(name: str) -> None:
+    if name not in _POLICIES:
+        raise UserError(f"unknown codec {name!r}: use {', '.join(_POLICIES)}")
