@@ -29,7 +29,7 @@ from actcodec.codecs.host_swap import HostSwap, release_fragmented_cache
 from actcodec.codecs.sample_groups import ActnnSampleCodec, sample_size
 from actcodec.training.operations import Operation, tensors_in
 from actcodec.training.policy import CodecFactory, Policy, Rule, SavedTensor
-from actcodec.training.sensitivity import GradientHistory, check_samples, share, squared_norms
+from actcodec.training.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
 
 #: Intervals after which a tensor that no longer occurs is forgotten.
 _FORGET_AFTER = 2
@@ -51,6 +51,7 @@ class LayerBits:
 class _Reader:
     """An operation that reads a tensor."""
 
+    kind: str  #: of its parameters, see :func:`~actcodec.training.sensitivity.parameter_kind`
     history: GradientHistory
     share: float | Tensor = 1.0
 
@@ -80,9 +81,10 @@ class _Slot:
         return self.spread * torch.stack(weights).sum(0).to(self.spread.device)
 
     @property
-    def has_gradient(self) -> bool:
-        """Whether anything but ranges is known."""
-        return any(reader.history.known for reader in self.readers)
+    def kind(self) -> str | None:
+        """Of the parameters whose gradient it serves; None while no gradient is known."""
+        kinds = {reader.kind for reader in self.readers if reader.history.known}
+        return next((kind for kind in PARAMETER_KINDS if kind in kinds), None)
 
 
 class _SlotCodec(Codec):
@@ -141,7 +143,7 @@ class _Step:
             place = self._readers[id(slot)]
             self._readers[id(slot)] += 1
             if place == len(slot.readers):
-                slot.readers.append(_Reader(GradientHistory(self._policy.average)))
+                slot.readers.append(_Reader(parameter_kind(operation), GradientHistory(self._policy.average)))
             reader = slot.readers[place]
             reader.share = share(operation, slot.values, max(output.numel() // count, 1))
             _listen(output, reader.history, count, slot.samples)
@@ -250,11 +252,17 @@ class MixedPrecisionPolicy(Policy):
         return [slot for slot in self._slots.values() if slot.step == self._step and slot.spread is not None]
 
     def _allocate(self) -> None:
-        """Divide the budget among the tensors of the last step; forget those that have not occurred for long."""
-        slots = [slot for slot in self._last_step() if slot.has_gradient]
-        if not slots:
-            return
-        self._allocated = self._step
+        """Divide the budgets among the tensors of the last step; forget those that have not occurred for long."""
+        slots = self._last_step()
+        for kind in PARAMETER_KINDS:
+            if any(slot.kind == kind for slot in slots):
+                self._allocated = self._step
+                self._divide([slot for slot in slots if slot.kind == kind])
+        oldest = self._step - _FORGET_AFTER * self.interval
+        self._slots = {key: slot for key, slot in self._slots.items() if slot.step > oldest}
+
+    def _divide(self, slots: Sequence[_Slot]) -> None:
+        """One budget, the mean number of bits for all values of some tensors."""
         sensitivity = torch.cat([slot.sensitivity().cpu() for slot in slots]).tolist()
         sizes = [slot.values for slot in slots for _ in range(_count(slot))]
         found = greedy_allocation(sensitivity, sizes, floor(self.mean_bits * sum(sizes)))
@@ -263,8 +271,6 @@ class MixedPrecisionPolicy(Policy):
             after = first + _count(slot)
             slot.given = sum(found.bits[first:after]), after - first
             first = after
-        oldest = self._step - _FORGET_AFTER * self.interval
-        self._slots = {key: slot for key, slot in self._slots.items() if slot.step > oldest}
 
 
 def _count(slot: _Slot) -> int:

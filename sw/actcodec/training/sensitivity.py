@@ -31,8 +31,15 @@ from torch import Tensor
 
 from actcodec.training.operations import Operation
 
+#: Kinds of parameters, see :func:`parameter_kind`; what serves several counts as the first of them.
+PARAMETER_KINDS = ("weights", "gammas", "none")
 # Functions of two factors whose first tensor is not the left factor.
 _LEFT_IS_SECOND = frozenset({"addmm", "addmv", "baddbmm", "addbmm", "__rmatmul__"})
+
+
+def parameter_kind(operation: Operation) -> str:
+    """What the gradient is of that an operation computes from a tensor it saves: ``weights``, ``gammas`` or ``none``."""
+    return {"conv": "weights", "linear": "weights", "norm": "gammas"}.get(operation.name, "none")
 
 
 def share(operation: Operation, values: int, outputs: int) -> float | Tensor:
