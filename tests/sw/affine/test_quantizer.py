@@ -5,7 +5,7 @@ import pytest
 import torch
 from actcodec.golden import division
 from actcodec.golden.affine import Ranges, codes_of, dequantize, found_step, quantize
-from actcodec.golden.codes import pack_codes, unpack_codes
+from actcodec.golden.codes import pack_codes, pack_tight, unpack_codes, unpack_tight
 from actcodec.golden.random_bits import random_bits
 from cdu_spec import BitstreamError, UserError
 from cdu_spec.affine import CODE_BITS, AffineSettings, reciprocal
@@ -134,12 +134,21 @@ def test_random_numbers_are_those_of_the_row():
     assert torch.equal(codes, ((77 * 256 + random_bits(5, 0, rows)) >> 16).to(torch.uint8))
 
 
-@pytest.mark.parametrize("bits", CODE_BITS)
+@pytest.mark.parametrize("bits", range(1, 9))
 def test_rows_of_codes(bits):
     codes = torch.randint(0, 2**bits, (500, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(bits))
     packed = pack_codes(codes, bits)
     assert [bytes(row.tolist()) for row in packed] == [pack_row(row, bits) for row in codes.tolist()]
     assert torch.equal(unpack_codes(packed, bits), codes)
+
+
+@given(st.integers(1, 8), st.integers(1, 70), st.integers(0, 2**31))
+def test_any_number_of_codes_without_gaps(bits, count, seed):
+    codes = torch.randint(0, 2**bits, (count,), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+    number = sum(code << (bits * place) for place, code in enumerate(codes.tolist()))
+    packed = pack_tight(codes, bits)
+    assert bytes(packed.tolist()) == number.to_bytes(-(-count * bits // 8), "little")
+    assert torch.equal(unpack_tight(packed, bits, count), codes)
 
 
 @pytest.mark.parametrize(
