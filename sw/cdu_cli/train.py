@@ -49,7 +49,8 @@ def train(
     codec: Annotated[
         str,
         typer.Option(
-            help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, division, actnn, brc. none is always run too."
+            help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, division, actnn, brc, and ActNN's levels "
+            "actnn-L0 to actnn-L5. none is always run too."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[

@@ -55,7 +55,7 @@ def plain_decode(packed):
     return torch.tensor(out, dtype=torch.float64)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(shapes, kinds, st.sampled_from([1, 3, 32, 256, 1000]), st.integers(0, 2**31), st.data())
 def test_error_bytes_and_ranges(shape, kind, group, seed, data):
     x = values_of(kind, shape, seed)
@@ -122,7 +122,7 @@ def test_unbiased_for_parameters_that_need_rounding():
     """Z = 1001.3 and R = 3.21 are no bfloat16 numbers; errors of rounding them would be a thousand times what is allowed."""
     x = 1001.3 + 3.21 * torch.linspace(0, 1, 256, dtype=torch.float64).float()[None]
     codec = actcodec.codec("actnn-sample", bits=2)
-    mean = torch.stack([codec.compress(x).decompress().double() for _ in range(2000)]).mean(0)
+    mean = torch.stack([codec.compress(x).decompress().double() for _ in range(400)]).mean(0)
     assert abs((mean - x.double()).mean()) < 0.01
 
 
