@@ -47,7 +47,7 @@ def step(model, chosen, x, labels=None):
 
 @pytest.mark.parametrize("bits", [1, 1.5, 2])
 def test_every_step_keeps_the_budget(bits):
-    model, mixed = ResNet(1, 10, width=4), policy("actnn-L3", bits=bits, interval=2)
+    model, mixed = ResNet(1, 10, width=8), policy("actnn-L3", bits=bits, interval=2)
     forms = recorded(mixed)
     for number, batch in enumerate((8, 8, 8, 5, 8)):
         forms.clear()
@@ -144,7 +144,7 @@ def test_runs_repeat():
     def run(mixed, seed):
         mixed.restart(seed)
         torch.manual_seed(1)
-        model = ResNet(1, 10, width=4)
+        model = ResNet(1, 10, width=8)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         losses = []
         for number in range(3):
@@ -187,7 +187,7 @@ def test_nothing_of_a_step_lives_on():
 
 
 def test_forward_passes_without_backward_change_nothing():
-    model, mixed = ResNet(1, 10, width=4), policy("actnn-L3", interval=1)
+    model, mixed = ResNet(1, 10, width=8), policy("actnn-L3", interval=1)
     x = torch.randn(4, 1, 8, 8)
     for _ in range(3):
         with actcodec.compress_activations(model, mixed):
@@ -249,7 +249,7 @@ def test_levels_that_need_cuda_say_so():
     found = []
     for chosen in (mixed, swapping):
         torch.manual_seed(2)
-        model = ResNet(1, 10, width=4)
+        model = ResNet(1, 10, width=8)
         for _ in range(2):
             _, stats = step(model, chosen, x, labels)
         found.append((stats.bytes_compressed, [p.grad.tolist() for p in model.parameters()]))
@@ -265,7 +265,7 @@ def test_swapping_changes_no_gradient(level):
     found = []
     for name in ("actnn-L3", level):
         torch.manual_seed(2)
-        model, chosen = ResNet(1, 10, width=4).cuda(), policy(name, interval=1)
+        model, chosen = ResNet(1, 10, width=8).cuda(), policy(name, interval=1)
         for _ in range(3):
             _, stats = step(model, chosen, x, labels)
         found.append((stats.bytes_compressed, [p.grad.cpu() for p in model.parameters()]))
@@ -292,9 +292,9 @@ def test_bad_options(level, options, message):
 
 
 def test_a_training_run_keeps_its_budget():
-    recipe = experiment.Recipe(width=4, steps=10, batch=32)
+    recipe = experiment.Recipe(width=8, steps=8, batch=64)
     mixed = policy("actnn-L3")
-    run = experiment.train(recipe, data.load("digits", limit=320), "actnn-L3", mixed, 0)
+    run = experiment.train(recipe, data.load("digits", limit=640), "actnn-L3", mixed, 0)
     assert all(loss == loss and loss < 10 for loss in run.losses)
     total = sum(layer.values * layer.samples for layer in mixed.layers)
     assert 1.9 < sum(layer.bits * layer.values * layer.samples for layer in mixed.layers) / total <= 2
