@@ -12,15 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
-if TYPE_CHECKING:
-    from actcodec.codecs import Codec
+from actcodec.codecs import Codec
 
 #: Producer of a tensor without history.
 INPUT = "input"
