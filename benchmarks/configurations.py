@@ -95,9 +95,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(CONFIGS), default=list(CONFIGS), help="measure these")
     chosen = parser.parse_args().only
-    kept = json.loads(DATA.read_text(encoding="utf-8")) if DATA.is_file() else {}
     for name in chosen:
-        kept[name] = measure(name)
+        found = measure(name)
+        # Another run may have written meanwhile.
+        kept = json.loads(DATA.read_text(encoding="utf-8")) if DATA.is_file() else {}
+        kept[name] = found
         figures = {name: kept[name] for name in CONFIGS if name in kept}
         write_whole(DATA, json.dumps(figures, indent=2) + "\n")
         write_whole(PAGE, page(figures))
