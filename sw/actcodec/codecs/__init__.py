@@ -6,7 +6,7 @@
 from actcodec.codecs.backend import Backend, MismatchError
 from actcodec.codecs.catalog import CODEC_NAMES, codec, codec_options
 from actcodec.codecs.codec import Codec
-from actcodec.codecs.compressed import STREAM_NAMES, Compressed, Packed, RawCopy, decompress, from_bytes
+from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
 from actcodec.codecs.job import (
     Job,
     beats_in,
@@ -21,7 +21,6 @@ from actcodec.codecs.torch_backend import TorchBackend
 
 __all__ = [
     "CODEC_NAMES",
-    "STREAM_NAMES",
     "Backend",
     "Codec",
     "Compressed",

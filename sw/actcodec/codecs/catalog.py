@@ -40,8 +40,9 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
-    ``jpeg-base`` (those of ``jpeg-act``, and huffman), of which hardware computes SFPR at most; ``division-float`` and ``actnn-float`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float`` and
+    ``actnn-float`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names, options and values; the
+    message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

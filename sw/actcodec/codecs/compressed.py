@@ -6,19 +6,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
-from cdu_spec.bitstream import Header, Mode
+from cdu_spec.bitstream import STREAM_NAMES, Header
 from cdu_spec.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import decompression_job
-from actcodec.codecs.jpeg_base_compressed import JPEG_BASE, JpegBaseCompressed
+from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
-
-
-#: Codecs whose results are streams.
-STREAM_NAMES = (*(mode.label for mode in Mode), JPEG_BASE)
 
 
 class Packed(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec import dqt as tables
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.bitstream import JPEG_BASE, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import UserError
 from cdu_spec.geometry import LANES
@@ -19,7 +19,7 @@ from actcodec.codecs.block_codec import BlockCodec
 from actcodec.codecs.codec import Codec, check_input, check_s
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.job import compression_job
-from actcodec.codecs.jpeg_base_compressed import JPEG_BASE, JpegBaseCompressed
+from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import blocks, jpeg_base
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES, encode
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader

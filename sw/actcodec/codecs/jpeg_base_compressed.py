@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.bitstream import JPEG_BASE, Header, MatrixView, Mode
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
@@ -13,9 +13,6 @@ from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import decompression_job
 from actcodec.golden import blocks, entropy_decoder, jpeg_base, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
-
-#: Name of the codec.
-JPEG_BASE = "jpeg-base"
 
 
 @dataclass(frozen=True, eq=False)

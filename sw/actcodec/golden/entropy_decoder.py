@@ -110,7 +110,7 @@ def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int],
 
 
 def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Per chunk: number of its bits, and for each bit, if a symbol began there: bits of a DC or an AC one, advance of an AC one."""
+    """Of each chunk: its bits; for each of them, if a symbol began there, bits of a DC one, and bits and advance of an AC one."""
     (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = tables.dc.lookup(), tables.ac.lookup()
     dc_table = np.where(dc_lengths > 0, dc_lengths + dc_symbols, 1).astype(np.uint8)
     ac_table = np.where(ac_lengths > 0, ac_lengths + (ac_symbols & 15), 1).astype(np.uint8)
@@ -131,7 +131,8 @@ def _windows(data: _Bytes, at: _Integers, bits: int, sizes: _Integers | None = N
     byte = at >> 3
     threes = data[byte].astype(np.int64) << 16 | data[byte + 1].astype(np.int64) << 8 | data[byte + 2]
     width = np.full_like(at, bits) if sizes is None else sizes
-    return threes >> (24 - (at & 7) - width) & ((1 << width) - 1)
+    found: _Integers = threes >> (24 - (at & 7) - width) & ((1 << width) - 1)
+    return found
 
 
 def _check_filling(data: _Bytes, end: int) -> None:

@@ -35,7 +35,7 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
     """
     pieces = []
     previous = 0
-    for blocks in coefficients.split(_CHUNK):
+    for blocks in torch.split(coefficients, _CHUNK):
         pieces.append(symbols(blocks, previous))
         previous = int(blocks[-1, 0])
     numbers, extra = (torch.cat(parts) for parts in zip(*pieces, strict=True))
@@ -49,10 +49,10 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
 def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
     """Codes and extra bits, first bit at the top of a byte, as bytes, filled with ones."""
     codes, lengths = _code_arrays(tables, numbers.device)
-    total = sum(int((lengths[part.to(torch.int64)] + (part & 15)).sum()) for part in numbers.split(_CHUNK))
+    total = sum(int((lengths[part.to(torch.int64)] + (part & 15)).sum()) for part in torch.split(numbers, _CHUNK))
     words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=numbers.device)
     begin = 0
-    for part, bits in zip(numbers.split(_CHUNK), extra.split(_CHUNK), strict=True):
+    for part, bits in zip(torch.split(numbers, _CHUNK), torch.split(extra, _CHUNK), strict=True):
         index, sizes = part.to(torch.int64), part.to(torch.int64) & 15
         taken = lengths[index] + sizes
         ends = taken.cumsum(0) + begin

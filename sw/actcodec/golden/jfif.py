@@ -24,7 +24,7 @@ def jfif(height: int, width: int, divisors: Sequence[int], tables: HuffmanTables
     Parameters
     ----------
     height, width
-        1 to 65535 (UserError otherwise); blocks cover the image from left to right, strip by strip, beyond its edges if need be.
+        1 to 65535 (UserError otherwise). Blocks cover the image from left to right, strip by strip, to beyond its edges.
     divisors
         64 divisors 1..255 in zig-zag order.
     tables, segment

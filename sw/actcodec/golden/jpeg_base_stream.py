@@ -1,6 +1,6 @@
 """The stream of JPEG-BASE, byte for byte (docs/bitstream.md, section 8). No hardware reads or writes it.
 
-    header | shape | divisors | Huffman tables | reciprocals | entropy-coded segment | CRC-32
+Header, shape, divisors, Huffman tables, reciprocals, entropy-coded segment, CRC-32: all little endian, no gaps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtyp
 from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
 
-from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
 from actcodec.golden.bitstream import check_reciprocals, numbers
+from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
 from actcodec.golden.checks import require
 from actcodec.golden.huffman import MAX_AC_SIZE, MAX_CODE_BITS, MAX_DC_SIZE, STANDARD, HuffmanTable, HuffmanTables
 

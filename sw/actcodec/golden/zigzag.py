@@ -26,4 +26,4 @@ def to_zigzag(blocks: Tensor) -> Tensor:
 
 def from_zigzag(blocks: Tensor) -> Tensor:
     """The inverse of :func:`to_zigzag`."""
-    return blocks[..., list(_PLACES)].unflatten(-1, (BLOCK_SIDE, BLOCK_SIDE))
+    return blocks[..., list(_PLACES)].view(*blocks.shape[:-1], BLOCK_SIDE, BLOCK_SIDE)

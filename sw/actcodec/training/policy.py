@@ -193,7 +193,7 @@ def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -
 
 
 def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """The table's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, S, huffman ...); the others take those they know."""
+    """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
     return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
 
 
