@@ -32,8 +32,8 @@ def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
     rows
         Rows of the matrix from the first, a multiple of 8, to before the second. Default: all.
 
-    Raises UserError for other codecs, for rows that are not there, and for more than 65535 rows or columns; BitstreamError when
-    the payload is corrupted.
+    Raises UserError for other codecs, for rows that are not there, and for more rows or columns than
+    :data:`actcodec.golden.jfif.MAX_SIDE`; BitstreamError when the payload is corrupted.
     """
     if isinstance(packed, JpegBaseCompressed):
         view, divisors = packed.header.view, packed.header.divisors
@@ -58,9 +58,8 @@ def _checked_rows(rows: tuple[int, int] | None, view: MatrixView) -> tuple[int, 
         raise UserError(f"{size} does not fit a JPEG, which has at most {MAX_SIDE} columns: use a tensor of narrower maps")
     begin, end = rows or (0, view.rows)
     if begin % BLOCK_SIDE or not 0 <= begin < end <= view.rows:
-        raise UserError(
-            f"rows {begin} to {end} of {size} are no image: begin with a multiple of {BLOCK_SIDE}, end by {view.rows}"
-        )
+        allowed = f"begin with a multiple of {BLOCK_SIDE} and end by {view.rows}"
+        raise UserError(f"rows {begin}:{end} of {size} are no image: {allowed}")
     if end - begin > MAX_SIDE:
         raise UserError(f"{size} does not fit a JPEG, which has at most {MAX_SIDE} rows: choose rows, as in 0:{MAX_SIDE}")
     return begin, end

@@ -44,8 +44,6 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     positions, firsts, end = _chain(data, count, tables)
     if len(firsts) != count or end > 8 * (len(data) - _BEYOND):
         raise BitstreamError("corrupted stream: the entropy-coded segment ends before its last block does")
-    _check_filling(data, end)
-
     at = np.frombuffer(positions, dtype=np.int64)
     first = np.frombuffer(firsts, dtype=np.int64)
     is_dc = np.zeros(len(at), dtype=bool)
@@ -55,6 +53,7 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     found = np.where(is_dc, dc_symbols[patterns], ac_symbols[patterns]).astype(np.int64)
     if not lengths.all():
         raise BitstreamError("corrupted stream: a pattern of bits is no Huffman code")
+    _check_filling(data, end)
     runs, sizes = np.where(is_dc, 0, found >> 4), found & 15
     advances = np.where(~is_dc & (found == EOB), 0, runs + 1)
     reached = advances.cumsum()
@@ -63,7 +62,7 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     place = reached - (reached[first] - advances[first])[block]
     if bool((place + (~is_dc & (found == ZRL)) > BLOCK_VALUES).any()):
         raise BitstreamError("corrupted stream: a run leaves its block")
-    values = _windows(data, at + lengths, 0, sizes)
+    values = _windows(data, at + lengths, sizes)
     values = np.where(values >> np.maximum(sizes - 1, 0) == 0, values - (1 << sizes) + 1, values)
     values[is_dc] = values[is_dc].cumsum()
     dc = values[is_dc]
@@ -86,7 +85,8 @@ def _unstuffed(segment: _Bytes) -> _Bytes:
 def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int], array[int], int]:
     """Bit position of each symbol, number of the first symbol of each block, and where the last one ends.
 
-    Stops after ``count`` blocks, or at the end of the data. A pattern that is no code counts as one bit that ends its block.
+    Stops after ``count`` blocks, or at the end of the data. A pattern that is no code counts as one bit; among AC codes it ends
+    its block.
     """
     positions, firsts = array("q"), array("q")
     place, at, begin = BLOCK_VALUES, 0, 0
@@ -110,7 +110,7 @@ def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int],
 
 
 def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Of each chunk: its bits; for each of them, if a symbol began there, bits of a DC one, and bits and advance of an AC one."""
+    """Of each chunk: its bits; for each of them, had a symbol begun there, bits of a DC one, bits and advance of an AC one."""
     (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = tables.dc.lookup(), tables.ac.lookup()
     dc_table = np.where(dc_lengths > 0, dc_lengths + dc_symbols, 1).astype(np.uint8)
     ac_table = np.where(ac_lengths > 0, ac_lengths + (ac_symbols & 15), 1).astype(np.uint8)
@@ -126,12 +126,11 @@ def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, by
         yield 8 * size, dc_table[patterns].tobytes(), ac_table[patterns].tobytes(), advance_table[patterns].tobytes()
 
 
-def _windows(data: _Bytes, at: _Integers, bits: int, sizes: _Integers | None = None) -> _Integers:
-    """The ``bits`` (or, one by one, ``sizes``) bits from each bit position on, as numbers; at most 16."""
+def _windows(data: _Bytes, at: _Integers, widths: _Integers | int) -> _Integers:
+    """So many bits, at most 16, from each bit position on, as numbers."""
     byte = at >> 3
     threes = data[byte].astype(np.int64) << 16 | data[byte + 1].astype(np.int64) << 8 | data[byte + 2]
-    width = np.full_like(at, bits) if sizes is None else sizes
-    found: _Integers = threes >> (24 - (at & 7) - width) & ((1 << width) - 1)
+    found: _Integers = threes >> (24 - (at & 7) - widths) & ((1 << widths) - 1)
     return found
 
 

@@ -9,8 +9,8 @@ from cdu_spec.errors import UserError
 
 from actcodec.golden.huffman import HuffmanTables
 
-#: Largest height and width of a JPEG.
-MAX_SIDE = 65535
+#: Largest height and width: T.81 allows 65535, but libjpeg, and with it most viewers, no more than this.
+MAX_SIDE = 65500
 _SOI, _APP0, _DQT, _SOF0, _DHT, _SOS, _EOI = 0xD8, 0xE0, 0xDB, 0xC0, 0xC4, 0xDA, 0xD9
 _COMPONENT = 1
 _DC_TABLE, _AC_TABLE = 0x00, 0x10
@@ -24,7 +24,7 @@ def jfif(height: int, width: int, divisors: Sequence[int], tables: HuffmanTables
     Parameters
     ----------
     height, width
-        1 to 65535 (UserError otherwise). Blocks cover the image from left to right, strip by strip, to beyond its edges.
+        1 to MAX_SIDE (UserError otherwise). Blocks cover the image from left to right, strip by strip, to beyond its edges.
     divisors
         64 divisors 1..255 in zig-zag order.
     tables, segment

@@ -63,5 +63,5 @@ def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]
 
 def _check_range(coefficients: Tensor) -> None:
     dc, ac = coefficients[:, 0], coefficients[:, 1:]
-    if bool(((dc < DC_MIN) | (dc > DC_MAX)).any()) or bool((ac.abs() > AC_LIMIT).any()):
+    if bool(((dc < DC_MIN) | (dc > DC_MAX)).any()) or bool(((ac < -AC_LIMIT) | (ac > AC_LIMIT)).any()):
         raise ValueError(f"coefficients are not those of 8-bit samples: DC {DC_MIN} to {DC_MAX}, AC within {AC_LIMIT}")
