@@ -1,6 +1,7 @@
-"""Speed of the golden model: jpeg-act on a (64, 64, 32, 32) float32 tensor, one thread.
+"""Speed of the golden model: jpeg-act (or jpeg-base) on a (64, 64, 32, 32) float32 tensor, one thread.
 
     python benchmarks/golden_speed.py
+    python benchmarks/golden_speed.py --codec jpeg-base --runs 3
 
 Two inputs: ``conv`` is the convolution of photographs (scikit-learn's samples, 64 crops) with 64 random 3x3 filters,
 batch-normalised, which is what a codec meets after a first layer; ``noise`` is white noise, the worst case. Prints a
@@ -53,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15, help="runs per measurement; the best counts")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--codec", choices=("jpeg-act", "jpeg-base"), default="jpeg-act")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     noise = torch.randn(SHAPE, generator=torch.Generator().manual_seed(arguments.seed))
@@ -64,7 +66,7 @@ def main() -> None:
         ("noise", noise),
     ):
         for table in ("optL", "optH"):
-            codec = actcodec.codec("jpeg-act", dqt=table)
+            codec = actcodec.codec(arguments.codec, dqt=table)
             packed = codec.compress(x)
             copy = best(x.clone, arguments.runs)
             down = best(lambda codec=codec, x=x: codec.compress(x), arguments.runs)

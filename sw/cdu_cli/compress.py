@@ -9,20 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 from rich.console import Console
 
-from cdu_cli.options import BackendOption, BitsOption, CheckOption, JsonOption, RangeOption, codec_backend, write_json
+from cdu_cli.options import (
+    BackendOption,
+    BitsOption,
+    CheckOption,
+    HuffmanOption,
+    JsonOption,
+    RangeOption,
+    codec_backend,
+    write_json,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MODES = tuple(mode.label for mode in Mode)
-_FILE_CODECS = ", ".join(_MODES)
+_FILE_CODECS = ", ".join(STREAM_NAMES)
 
 
 def register(app: typer.Typer) -> None:
@@ -35,14 +43,18 @@ def compress(
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array of float32 or float16.")],
     target: Annotated[Path, typer.Argument(metavar="OUT.cdu", help="The bitstream to write.")],
     codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
-    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act: {DQT_HELP}.")] = None,
+    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-base: {DQT_HELP}.")] = None,
     scale_s: Annotated[float | None, typer.Option("--scale-S", help="S of SFPR, positive (default 1.125).")] = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
     rounding: Annotated[
         str | None,
-        typer.Option(help="jpeg-act: trunc (default) or half_away; affine codecs: stochastic (default) or nearest."),
+        typer.Option(
+            help="jpeg-act: trunc (default) or half_away; jpeg-base: the other way round; affine codecs: stochastic (default) "
+            "or nearest."
+        ),
     ] = None,
+    huffman: HuffmanOption = None,
     seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).")] = None,
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
     backend: BackendOption = "torch",
@@ -57,7 +69,7 @@ def compress(
     import torch
     from actcodec.codecs import CODEC_NAMES
 
-    if codec in set(CODEC_NAMES) - set(_MODES):
+    if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     given = {
         "dqt": dqt,
@@ -65,12 +77,13 @@ def compress(
         "bits": bits,
         "range": range_of,
         "rounding": rounding,
+        "huffman": huffman,
         "seed": seed,
         "nonfinite": nonfinite,
         "backend": codec_backend(backend, check),
     }
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
-    array = _load(source)
+    array = load_array(source)
     with Console(stderr=True).status(f"compressing {source}"):
         packed = chosen.compress(torch.from_numpy(array))
         write_whole(target, packed.to_bytes())
@@ -102,10 +115,7 @@ def decompress(
     import numpy as np
 
     chosen = codec_backend(backend, check)
-    try:
-        stream = source.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {source}: {error.strerror}") from None
+    stream = read_stream(source)
     try:
         with Console(stderr=True).status(f"decompressing {source}"):
             packed = actcodec.from_bytes(stream)
@@ -119,7 +129,7 @@ def decompress(
     np.save(file, values.numpy())
     write_whole(target, file.getvalue())
     result: dict[str, Any] = {
-        "codec": packed.header.mode.label,
+        "codec": packed.codec,
         "shape": list(packed.header.shape),
         "dtype": packed.header.dtype.label,
         "bytes_compressed": packed.nbytes,
@@ -127,7 +137,15 @@ def decompress(
     write_json(json_file, result)
 
 
-def _load(path: Path) -> npt.NDArray[np.generic]:
+def read_stream(path: Path) -> bytes:
+    """The bytes of a file; UserError when there is none."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
+def load_array(path: Path) -> npt.NDArray[np.generic]:
     """The float array of an .npy file in native byte order; UserError says what else it is."""
     import numpy as np
 

@@ -27,6 +27,9 @@ BitsOption = Annotated[
     int | None, typer.Option(help="Bits per value of the affine codecs, 1, 2, 4 or 8; of ActNN's levels 1 to 8.")
 ]
 RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range division uses: channel (default) or block.")]
+HuffmanOption = Annotated[
+    str | None, typer.Option(help="Huffman tables of jpeg-base: standard (default), or optimal ones that count as bytes.")
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 

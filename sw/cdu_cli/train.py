@@ -49,12 +49,13 @@ def train(
     codec: Annotated[
         str,
         typer.Option(
-            help="Codecs with commas between: none, jpeg-act, sfpr, sfpr+zvc, division, actnn, brc, and ActNN's levels "
-            "actnn-L0 to actnn-L5. none is always run too."
+            help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
+            "and ActNN's levels actnn-L0 to actnn-L5."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
-        str | None, typer.Option(help="Quantisation table of jpeg-act: optL, optH, optsL, optsH, imageQ (Q 1-100), optLH.")
+        str | None,
+        typer.Option(help="Quantisation table of jpeg-act and jpeg-base: optL, optH, optsL, optsH, imageQ (Q 1-100), optLH."),
     ] = None,
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
     bits: BitsOption = None,

@@ -98,6 +98,10 @@ _MODE_LABELS = {
 #: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
 JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
 AFFINE_MODES = tuple(mode for mode in Mode if mode.is_affine)
+#: The codec whose stream is none of the modes: software reads and writes it, no unit does.
+JPEG_BASE = "jpeg-base"
+#: Codecs that have a stream.
+STREAM_NAMES = (*(mode.label for mode in Mode), JPEG_BASE)
 
 
 class Dtype(IntEnum):

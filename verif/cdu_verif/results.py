@@ -14,8 +14,8 @@ from cdu_spec.files import write_whole
 from cdu_verif.cover_points import Bins, merged
 
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
-#: Heading of the list of all tests, the last part of report.md.
-TESTS = "## Tests"
+#: Headings of the last two parts of report.md: what tests have measured, and the list of all tests.
+MEASURED, TESTS = "## Measured", "## Tests"
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,6 @@ def report(
         counts = (sum(result.status == status for result in of_group) for status in (PASSED, FAILED, SKIPPED))
         work = (sum(result.cases for result in of_group), sum(result.cycles for result in of_group))
         lines.append("| " + " | ".join(map(str, (group, len(of_group), *counts, *work))) + " |")
-    measured = [(result, name, text) for result in results for name, text in result.figures.items()]
-    if measured:
-        lines += ["", "## Measured", "", "| block | test | what | figure |", "|---|---|---|---|"]
-        lines += [f"| {result.group} | {result.name} | {name} | {text} |" for result, name, text in measured]
     if coverage:
         lines += [
             "",
@@ -183,6 +179,10 @@ def report(
         lines += ["", "## Cover points", "", "| point | bins | hit | missing |", "|---|--:|--:|---|"]
         for point, part in functional.items():
             lines.append(f"| {point} | {part['bins']} | {part['hit']} | {'; '.join(part['missing'])} |")
+    measured = [(result, name, text) for result in results for name, text in result.figures.items()]
+    if measured:
+        lines += ["", MEASURED, "", "| block | test | what | figure |", "|---|---|---|---|"]
+        lines += [f"| {result.group} | {result.name} | {name} | {text} |" for result, name, text in measured]
     lines += ["", TESTS, "", "| block | test | cases | cycles | seed | result |", "|---|---|--:|--:|--:|---|"]
     for result in results:
         lines.append(f"| {result.group} | {result.name} | {result.cases} | {result.cycles} | {result.seed} | {result.status} |")

@@ -16,6 +16,7 @@ from actcodec.codecs.job import (
     payload_shifts,
     tensor_from_beats,
 )
+from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.codecs.torch_backend import TorchBackend
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Codec",
     "Compressed",
     "Job",
+    "JpegBaseCompressed",
     "MismatchError",
     "Packed",
     "RawCopy",

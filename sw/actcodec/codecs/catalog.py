@@ -11,12 +11,14 @@ from cdu_spec.errors import UserError
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
+from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
 from actcodec.codecs.sample_groups import ActnnSampleCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, NoCodec)
+    kind.name: kind
+    for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, NoCodec)
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
@@ -40,8 +42,9 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
-    ``division-float``, ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError
-    for unknown names, options and values; the message lists the allowed ones.
+    ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
+    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names,
+    options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -15,19 +15,17 @@ from cdu_spec import dqt as tables
 from cdu_spec.bitstream import MAX_RANK, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE
 from cdu_spec.sfpr import DEFAULT_S
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend, backend
+from actcodec.codecs.block_codec import BlockCodec
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.job import DTYPES, compression_job, payload_shifts
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales
 
 _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
-#: Name of the piece-wise schedule: optL in the first epochs, optH after them.
-OPT_LH = "optLH"
 
 
 class Codec(ABC):
@@ -199,7 +197,7 @@ class SfprZvcCodec(SfprCodec):
 
 
 @dataclass
-class JpegActCodec(SfprCodec):
+class JpegActCodec(BlockCodec, SfprCodec):
     """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC. Takes (N, C, H, W) with W >= 8 and N * C * H >= 8.
 
     Parameters beyond those of :class:`SfprCodec`:
@@ -222,11 +220,7 @@ class JpegActCodec(SfprCodec):
     mode = Mode.JPEG_ACT
 
     def __post_init__(self) -> None:
-        self._epoch = 0
-        try:
-            self._shifts()
-        except (ValueError, TypeError):
-            raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+        self._check_table()
         super().__post_init__()
 
     def _precision(self) -> CduConfig:
@@ -234,30 +228,8 @@ class JpegActCodec(SfprCodec):
             scale_bits=self.scale_bits, const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding
         )
 
-    def set_epoch(self, epoch: int) -> None:
-        """Tell a schedule how many epochs are over; other tables do not change."""
-        self._epoch = epoch
-
-    @property
-    def table(self) -> str:
-        """Name of the table in use."""
-        if self.dqt != OPT_LH:
-            return self.dqt
-        return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
-
     def _shifts(self) -> tuple[int, ...]:
         return payload_shifts(tables.shifts(self.table))
-
-    def fits(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
-        return len(shape) == 4 and prod(shape) > 0 and shape[3] >= BLOCK_SIDE and prod(shape[:3]) >= BLOCK_SIDE
-
-    def _check_shape(self, shape: Sequence[int]) -> None:
-        if not self.fits(shape):
-            raise UserError(
-                f"jpeg-act does not take a tensor of shape {tuple(shape)}: "
-                f"use sfpr, or (N, C, H, W) with W >= {BLOCK_SIDE} and N*C*H >= {BLOCK_SIDE}"
-            )
 
 
 def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Compressed:

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
-from cdu_spec.bitstream import Header, Mode
+from cdu_spec.bitstream import STREAM_NAMES, Header
 from cdu_spec.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import decompression_job
-from actcodec.golden import bitstream
+from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
+from actcodec.golden import bitstream, jpeg_base_stream
 
 
 class Packed(Protocol):
@@ -39,6 +40,11 @@ class Compressed:
     reciprocals: Tensor  #: float32 (channels,); empty in brc and bypass
     payload: Tensor  #: uint8 (header.payload_bytes,)
     offsets: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int16))  #: blpa: int16 (channels,); else empty
+
+    @property
+    def codec(self) -> str:
+        """Name of the codec that made it."""
+        return self.header.mode.label
 
     @property
     def nbytes(self) -> int:
@@ -71,18 +77,20 @@ class RawCopy:
 
     def to_bytes(self) -> bytes:
         """Raises UserError: the copy is not a stream, ``bypass`` makes one."""
-        raise UserError(f"codec 'none' has no bitstream: use {', '.join(mode.label for mode in Mode)}")
+        raise UserError(f"codec 'none' has no bitstream: use {', '.join(STREAM_NAMES)}")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """A copy of the values."""
         return self.tensor.clone()
 
 
-def from_bytes(stream: bytes) -> Compressed:
-    """The compressed tensor of a stream, on the CPU.
+def from_bytes(stream: bytes) -> Compressed | JpegBaseCompressed:
+    """The compressed tensor of a stream of either kind (docs/bitstream.md), on the CPU.
 
     Raises BitstreamError for anything that is not exactly one intact stream.
     """
+    if stream[: len(jpeg_base_stream.MAGIC)] == jpeg_base_stream.MAGIC:
+        return JpegBaseCompressed(*jpeg_base_stream.parse(bytes(stream)))
     return Compressed(*bitstream.parse(bytes(stream)))
 
 

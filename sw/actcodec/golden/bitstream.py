@@ -62,14 +62,14 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tenso
     reciprocals_at = offsets_at - header.reciprocal_count * RECIPROCAL_BYTES
     table = stream[reciprocals_at - header.shift_table_bytes : reciprocals_at]
     shifts = unpack_shifts(table) if table else ()
-    reciprocals = _numbers(stream[reciprocals_at:offsets_at], torch.float32)
-    offsets = _numbers(stream[offsets_at : header.payload_offset], torch.int16)
-    payload = _numbers(stream[header.payload_offset : -CRC_BYTES], torch.uint8)
+    reciprocals = numbers(stream[reciprocals_at:offsets_at], torch.float32)
+    offsets = numbers(stream[offsets_at : header.payload_offset], torch.int16)
+    payload = numbers(stream[header.payload_offset : -CRC_BYTES], torch.uint8)
     check_reciprocals(reciprocals, header.mode)
     return header, shifts, reciprocals, payload, offsets
 
 
-def _numbers(section: bytes, dtype: torch.dtype) -> Tensor:
+def numbers(section: bytes, dtype: torch.dtype) -> Tensor:
     """The numbers of a section; a copy, for tensors must not alias immutable bytes."""
     return torch.frombuffer(bytearray(section), dtype=dtype) if section else torch.zeros(0, dtype=dtype)
 

@@ -18,6 +18,7 @@ from actcodec.training.policy import (
     division_policy,
     exact_policy,
     jpeg_act_policy,
+    jpeg_base_policy,
     sfpr_policy,
     sfpr_zvc_policy,
     uniform_policy,
@@ -25,6 +26,7 @@ from actcodec.training.policy import (
 
 _POLICIES: dict[str, Callable[..., Policy]] = {
     "jpeg-act": jpeg_act_policy,
+    "jpeg-base": jpeg_base_policy,
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,
     "division": division_policy,

@@ -2,14 +2,14 @@
 
 The ready-made ones follow the table "which activation gets what" of JPEG-ACT, and what DIVISION and ActNN say of it:
 
-======================================  ===========  ========  ===============  ========  =======
-activation                              jpeg_act     sfpr      sfpr_zvc         division  actnn
-======================================  ===========  ========  ===============  ========  =======
-dense: conv, sum, the network's input   jpeg-act     sfpr      sfpr+zvc         division  actnn
-ReLU into anything that needs no value  brc          brc       brc              brc       brc
-ReLU, pool, dropout into other layers   sfpr+zvc     sfpr      sfpr+zvc         division  actnn
-shapes that do not fit (W < 8 ...)      sfpr         sfpr      sfpr+zvc         actnn     actnn
-======================================  ===========  ========  ===============  ========  =======
+======================================  ===========  =========  ========  ===============  ========  =======
+activation                              jpeg_act     jpeg_base  sfpr      sfpr_zvc         division  actnn
+======================================  ===========  =========  ========  ===============  ========  =======
+dense: conv, sum, the network's input   jpeg-act     jpeg-base  sfpr      sfpr+zvc         division  actnn
+ReLU into anything that needs no value  brc          brc        brc       brc              brc       brc
+ReLU, pool, dropout into other layers   sfpr+zvc     sfpr       sfpr      sfpr+zvc         division  actnn
+shapes that do not fit (W < 8 ...)      sfpr         sfpr       sfpr      sfpr+zvc         actnn     actnn
+======================================  ===========  =========  ========  ===============  ========  =======
 
 A ReLU saves its own result and wants only its sign; a convolution after it saves the same tensor and wants its values.
 Whichever comes first, the tensor is kept once, in the form that serves both. Softmax results and whatever a loss function
@@ -223,6 +223,11 @@ def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory
 def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """JPEG-ACT's table. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
     return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
+
+
+def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
+    return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
 
 
 def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

@@ -40,6 +40,12 @@ def array(tmp_path):
     [
         ([], "jpeg-act", {}),
         (["--dqt", "optH", "--scale-S", "1.0"], "jpeg-act", {"dqt": "optH", "S": 1.0}),
+        (["--codec", "jpeg-base"], "jpeg-base", {}),
+        (
+            ["--codec", "jpeg-base", "--huffman", "optimal", "--rounding", "trunc"],
+            "jpeg-base",
+            {"huffman": "optimal", "rounding": "trunc"},
+        ),
         (["--codec", "sfpr+zvc"], "sfpr+zvc", {}),
         (["--codec", "brc"], "brc", {}),
         (["--codec", "bypass"], "bypass", {}),
@@ -156,6 +162,7 @@ def test_bad_choices(run, array, tmp_path):
         (["--codec", "division", "--bits", "3"], "bits = 3"),
         (["--codec", "sfpr", "--bits", "2"], "no option 'bits'"),
         (["--dqt", "best"], "unknown quantisation table"),
+        (["--huffman", "optimal"], "'jpeg-act' has no option 'huffman'"),
         (["--codec", "sfpr", "--dqt", "optL"], "no option 'dqt'"),
         (["--codec", "bypass", "--nonfinite", "raise"], "no option 'nonfinite': use backend"),
         (["--scale-S", "-1"], "S = -1"),

@@ -16,7 +16,7 @@ FLOAT_FORMS = ["division-float", "actnn-float", "actnn-sample"]
 AFFINE = [mode.label for mode in AFFINE_MODES]
 STREAMS = [name for name in CODED if name not in FLOAT_FORMS]
 LOSSY = [name for name in CODED if name != "bypass"]
-OTHER = {"jpeg-act": "use sfpr", "division": "use actnn", "division-float": "use actnn-float"}
+OTHER = {"jpeg-act": "use sfpr", "jpeg-base": "use sfpr", "division": "use actnn", "division-float": "use actnn-float"}
 shapes = st.one_of(
     st.just((1, 1, 1, 1)),
     st.lists(st.integers(1, 6), min_size=1, max_size=5).map(tuple),

@@ -1,0 +1,47 @@
+"""What the codecs of 8x8 DCT blocks have in common: the table in use, and the shapes that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdu_spec import dqt as tables
+from cdu_spec.errors import UserError
+
+from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
+
+#: Name of the piece-wise schedule: optL in the first epochs, optH after them.
+OPT_LH = "optLH"
+
+
+class BlockCodec:
+    """Stands before :class:`~actcodec.codecs.codec.Codec` among the bases of a codec with an option ``dqt``."""
+
+    name: str
+    dqt: str
+
+    def _check_table(self) -> None:
+        """UserError for an unknown table; to be called first."""
+        self._epoch = 0
+        try:
+            tables.divisors(self.table)
+        except (ValueError, TypeError):
+            raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell a schedule how many epochs are over; other tables do not change."""
+        self._epoch = epoch
+
+    @property
+    def table(self) -> str:
+        """Name of the table in use."""
+        if self.dqt != OPT_LH:
+            return self.dqt
+        return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
+        return has_blocks(shape)
+
+    def _check_shape(self, shape: Sequence[int]) -> None:
+        if not has_blocks(shape):
+            raise UserError(f"{self.name} does not take a tensor of shape {tuple(shape)}: use sfpr, or {BLOCK_SHAPES}")

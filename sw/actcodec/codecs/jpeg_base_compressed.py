@@ -1,0 +1,59 @@
+"""A tensor compressed by JPEG-BASE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import JPEG_BASE, Header, MatrixView, Mode
+from torch import Tensor
+
+from actcodec.codecs.backend import Backend
+from actcodec.codecs.backend import backend as backend_of
+from actcodec.codecs.job import decompression_job
+from actcodec.golden import blocks, entropy_decoder, jpeg_base, jpeg_base_stream
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+
+
+@dataclass(frozen=True, eq=False)
+class JpegBaseCompressed:
+    """One compressed tensor, its parts in memory: reciprocals and payload stay on the tensor's device."""
+
+    header: JpegBaseHeader
+    reciprocals: Tensor  #: float32 (channels,)
+    payload: Tensor  #: uint8 (header.payload_bytes,): the entropy-coded segment
+
+    @property
+    def codec(self) -> str:
+        """Name of the codec that made it."""
+        return JPEG_BASE
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the serialised stream: header, tables, scales, payload, checksum."""
+        return self.header.stream_bytes
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream (docs/bitstream.md, section 8)."""
+        return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
+
+    def coefficients(self) -> Tensor:
+        """Quantised blocks, int16 (blocks, 64) in zig-zag order. Raises BitstreamError when the payload is corrupted."""
+        return entropy_decoder.decode(self.payload, self.header.view.blocks, self.header.tables)
+
+    def samples(self) -> Tensor:
+        """What SFPR's values have become, int8 (N*C*H, W). Raises BitstreamError when the payload is corrupted."""
+        header = self.header
+        restored = jpeg_base.inverse(self.coefficients(), header.divisors, header.const_bits, header.pass1_bits)
+        return blocks.untiled(restored, header.view)[: header.view.rows, : header.view.columns]
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor; needs nothing but this stream. ``backend`` computes the inverse of SFPR.
+
+        Raises BitstreamError when the payload is corrupted.
+        """
+        view = MatrixView.of(self.header.shape, Mode.SFPR)
+        values = blocks.padded(self.samples(), view).reshape(-1).view(torch.uint8)
+        header = Header(Mode.SFPR, self.header.dtype, self.header.shape, values.numel())
+        job = decompression_job(header, (), self.reciprocals)
+        return backend_of(backend).decompress_tensor(values, view, job, header.shape)

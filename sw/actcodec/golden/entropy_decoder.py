@@ -1,0 +1,143 @@
+"""Reading entropy-coded segments: the inverse of :mod:`actcodec.golden.entropy_encoder`, for any content, in linear time.
+
+Where a code begins is known only when the one before it has been read, so that chain is followed symbol by symbol. Everything
+else is done on whole arrays: what a symbol at *each* bit would be, before the chain is followed, and the values, after it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.golden.checks import require
+from actcodec.golden.entropy_encoder import MARKER
+from actcodec.golden.huffman import EOB, MAX_CODE_BITS, ZRL, HuffmanTables
+from actcodec.golden.run_length import DC_MAX, DC_MIN
+
+_Bytes = npt.NDArray[np.uint8]
+_Integers = npt.NDArray[np.int64]
+#: Bytes of the segment whose bits are looked at together.
+_CHUNK_BYTES = 1 << 16
+#: Bytes of ones after the segment, so that a window may reach over its end.
+_BEYOND = 4
+#: What EOB, and a pattern that is no code, add to the place in a block: the block ends.
+_ENDS, _NO_CODE = BLOCK_VALUES, 255
+
+
+def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
+    """The ``count`` blocks (at least one) of a segment, uint8 (n,): int16 (count, 64) in zig-zag order.
+
+    Raises BitstreamError for a segment that is not exactly so many blocks, filled with ones to a whole byte, and for values
+    that 8-bit samples do not have.
+    """
+    require("segment", segment, (torch.uint8,))
+    data = _unstuffed(segment.cpu().numpy())
+    dc_symbols, dc_lengths = tables.dc.lookup()
+    ac_symbols, ac_lengths = tables.ac.lookup()
+    positions, firsts, end = _chain(data, count, tables)
+    if len(firsts) != count or end > 8 * (len(data) - _BEYOND):
+        raise BitstreamError("corrupted stream: the entropy-coded segment ends before its last block does")
+    at = np.frombuffer(positions, dtype=np.int64)
+    first = np.frombuffer(firsts, dtype=np.int64)
+    is_dc = np.zeros(len(at), dtype=bool)
+    is_dc[first] = True
+    patterns = _windows(data, at, MAX_CODE_BITS)
+    lengths = np.where(is_dc, dc_lengths[patterns], ac_lengths[patterns]).astype(np.int64)
+    found = np.where(is_dc, dc_symbols[patterns], ac_symbols[patterns]).astype(np.int64)
+    if not lengths.all():
+        raise BitstreamError("corrupted stream: a pattern of bits is no Huffman code")
+    _check_filling(data, end)
+    runs, sizes = np.where(is_dc, 0, found >> 4), found & 15
+    advances = np.where(~is_dc & (found == EOB), 0, runs + 1)
+    reached = advances.cumsum()
+    block = is_dc.cumsum() - 1
+    # Place after each symbol; after a ZRL a coefficient must follow.
+    place = reached - (reached[first] - advances[first])[block]
+    if bool((place + (~is_dc & (found == ZRL)) > BLOCK_VALUES).any()):
+        raise BitstreamError("corrupted stream: a run leaves its block")
+    values = _windows(data, at + lengths, sizes)
+    values = np.where(values >> np.maximum(sizes - 1, 0) == 0, values - (1 << sizes) + 1, values)
+    values[is_dc] = values[is_dc].cumsum()
+    dc = values[is_dc]
+    if dc.min() < DC_MIN or dc.max() > DC_MAX:
+        raise BitstreamError(f"corrupted stream: a DC coefficient is not within {DC_MIN} to {DC_MAX}")
+    coefficients = np.zeros((count, BLOCK_VALUES), dtype=np.int16)
+    kept = is_dc | (sizes > 0)
+    coefficients[block[kept], place[kept] - 1] = values[kept]
+    return torch.from_numpy(coefficients).to(segment.device)
+
+
+def _unstuffed(segment: _Bytes) -> _Bytes:
+    """Without the zero byte after every FF, and with ones at the end; BitstreamError where another byte follows."""
+    marks = np.flatnonzero(segment == MARKER)
+    if len(marks) and (marks[-1] + 1 == len(segment) or segment[marks + 1].any()):
+        raise BitstreamError("corrupted stream: a marker stands in the entropy-coded segment")
+    return np.concatenate((np.delete(segment, marks + 1), np.full(_BEYOND, 0xFF, dtype=np.uint8)))
+
+
+def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int], array[int], int]:
+    """Bit position of each symbol, number of the first symbol of each block, and where the last one ends.
+
+    Stops after ``count`` blocks, or at the end of the data. A pattern that is no code counts as one bit; among AC codes it ends
+    its block.
+    """
+    positions, firsts = array("q"), array("q")
+    place, at, begin = BLOCK_VALUES, 0, 0
+    for size, dc_steps, ac_steps, advances in _steps(data, tables):
+        while at < size:
+            if place < BLOCK_VALUES:
+                positions.append(begin + at)
+                place += advances[at]
+                at += ac_steps[at]
+            elif len(firsts) < count:
+                firsts.append(len(positions))
+                positions.append(begin + at)
+                place = 1
+                at += dc_steps[at]
+            else:
+                return positions, firsts, begin + at
+        at -= size
+        begin += size
+    # A block that is not complete reads on beyond the data.
+    return positions, firsts, begin + at + (place < BLOCK_VALUES)
+
+
+def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """Of each chunk: its bits; for each of them, had a symbol begun there, bits of a DC one, bits and advance of an AC one."""
+    (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = tables.dc.lookup(), tables.ac.lookup()
+    dc_table = np.where(dc_lengths > 0, dc_lengths + dc_symbols, 1).astype(np.uint8)
+    ac_table = np.where(ac_lengths > 0, ac_lengths + (ac_symbols & 15), 1).astype(np.uint8)
+    ends = np.where(ac_lengths == 0, _NO_CODE, _ENDS)
+    advance_table = np.where((ac_lengths == 0) | (ac_symbols == EOB), ends, (ac_symbols >> 4) + 1).astype(np.uint8)
+    shifts = np.arange(8, 0, -1, dtype=np.uint32)
+    length = len(data) - _BEYOND
+    for begin in range(0, length, _CHUNK_BYTES):
+        size = min(_CHUNK_BYTES, length - begin)
+        wide = data[begin : begin + size + 2].astype(np.uint32)
+        threes = wide[:-2] << 16 | wide[1:-1] << 8 | wide[2:]
+        patterns = (threes[:, None] >> shifts & 0xFFFF).astype(np.uint16).ravel()
+        yield 8 * size, dc_table[patterns].tobytes(), ac_table[patterns].tobytes(), advance_table[patterns].tobytes()
+
+
+def _windows(data: _Bytes, at: _Integers, widths: _Integers | int) -> _Integers:
+    """So many bits, at most 16, from each bit position on, as numbers."""
+    byte = at >> 3
+    threes = data[byte].astype(np.int64) << 16 | data[byte + 1].astype(np.int64) << 8 | data[byte + 2]
+    found: _Integers = threes >> (24 - (at & 7) - widths) & ((1 << widths) - 1)
+    return found
+
+
+def _check_filling(data: _Bytes, end: int) -> None:
+    """BitstreamError unless less than a byte follows the last bit, all ones."""
+    total = 8 * (len(data) - _BEYOND)
+    rest = total - end
+    ones = (1 << rest % 8) - 1
+    if rest >= 8 or (rest and int(data[total // 8 - 1]) & ones != ones):
+        raise BitstreamError("corrupted stream: the entropy-coded segment does not end where its last block does")

@@ -1,0 +1,91 @@
+"""Entropy-coded segment of a grayscale scan of baseline JPEG (ITU-T T.81, F.1.2), without restart intervals."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.huffman import STANDARD, HuffmanTable, HuffmanTables, optimal_table
+from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
+
+#: Kinds of tables.
+STANDARD_TABLES, OPTIMAL_TABLES = "standard", "optimal"
+HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
+#: Blocks, and symbols, handled at a time.
+_CHUNK = 1 << 14
+_WORD_BITS = 32
+_WORD_BYTES = _WORD_BITS // 8
+#: Byte that begins a marker; among coded bits a zero byte follows it.
+MARKER = 0xFF
+
+
+def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[HuffmanTables, Tensor]:
+    """Tables and entropy-coded segment of blocks.
+
+    Parameters
+    ----------
+    coefficients
+        int16 (B, 64), B at least 1, as :func:`actcodec.golden.run_length.symbols` takes them.
+    huffman
+        ``standard`` tables (Annex K.3), or the ``optimal`` ones for these blocks.
+
+    Returns
+    -------
+    The tables, and uint8 (n,): codes and extra bits, filled with ones to a whole byte, a zero byte after every FF.
+    """
+    pieces = []
+    previous = 0
+    for blocks in torch.split(coefficients, _CHUNK):
+        pieces.append(symbols(blocks, previous))
+        previous = int(blocks[-1, 0])
+    numbers, extra = (torch.cat(parts) for parts in zip(*pieces, strict=True))
+    tables = STANDARD
+    if huffman == OPTIMAL_TABLES:
+        frequencies = torch.bincount(numbers, minlength=ALPHABET).tolist()
+        tables = HuffmanTables(optimal_table(frequencies[DC_BASE:]), optimal_table(frequencies[:DC_BASE]))
+    return tables, _stuffed(_packed(numbers, extra, tables))
+
+
+def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
+    """Codes and extra bits, first bit at the top of a byte, as bytes, filled with ones."""
+    codes, lengths = _code_arrays(tables, numbers.device)
+    total = sum(int((lengths[part.to(torch.int64)] + (part & 15)).sum()) for part in torch.split(numbers, _CHUNK))
+    words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=numbers.device)
+    begin = 0
+    for part, bits in zip(torch.split(numbers, _CHUNK), torch.split(extra, _CHUNK), strict=True):
+        index, sizes = part.to(torch.int64), part.to(torch.int64) & 15
+        taken = lengths[index] + sizes
+        ends = taken.cumsum(0) + begin
+        starts = ends - taken
+        # At most 16 + 11 bits: two words hold them wherever they begin.
+        window = (codes[index] << sizes | bits) << (2 * _WORD_BITS - taken - starts % _WORD_BITS)
+        where = starts // _WORD_BITS
+        words.index_add_(0, where, window >> _WORD_BITS & 0xFFFFFFFF)
+        words.index_add_(0, where + 1, window & 0xFFFFFFFF)
+        begin = int(ends[-1])
+    shifts = torch.arange(_WORD_BITS - 8, -1, -8, device=words.device)
+    whole = (words[:, None] >> shifts & 0xFF).to(torch.uint8).flatten()[: -(-total // 8)].clone()
+    whole[-1] |= (1 << (-total % 8)) - 1
+    return whole
+
+
+def _code_arrays(tables: HuffmanTables, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Code and length of each symbol of the alphabet, int64 (512,) each."""
+    codes, lengths = torch.zeros(2, ALPHABET, dtype=torch.int64)
+    for base, table in ((0, tables.ac), (DC_BASE, tables.dc)):
+        _fill(codes, lengths, base, table)
+    return codes.to(device), lengths.to(device)
+
+
+def _fill(codes: Tensor, lengths: Tensor, base: int, table: HuffmanTable) -> None:
+    for symbol, (code, length) in table.codes.items():
+        codes[base + symbol] = code
+        lengths[base + symbol] = length
+
+
+def _stuffed(whole: Tensor) -> Tensor:
+    """With a zero byte after every FF."""
+    marks = (whole == MARKER).to(torch.int64)
+    out = torch.zeros(whole.numel() + int(marks.sum()), dtype=torch.uint8, device=whole.device)
+    out[torch.arange(whole.numel(), device=whole.device) + marks.cumsum(0) - marks] = whole
+    return out

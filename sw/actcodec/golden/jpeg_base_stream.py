@@ -1,0 +1,152 @@
+"""The stream of JPEG-BASE, byte for byte (docs/bitstream.md, section 8). No hardware reads or writes it.
+
+Header, shape, divisors, Huffman tables, reciprocals, entropy-coded segment, CRC-32: all little endian, no gaps.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.golden.bitstream import check_reciprocals, numbers
+from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
+from actcodec.golden.checks import require
+from actcodec.golden.huffman import MAX_AC_SIZE, MAX_CODE_BITS, MAX_DC_SIZE, STANDARD, HuffmanTable, HuffmanTables
+
+MAGIC = b"CDJ\x1a"
+VERSION = 1
+#: magic, version, number format, const_bits, pass1_bits, kind of tables, three reserved, payload bytes.
+_HEADER = struct.Struct("<4s8BQ")
+_SHAPE = struct.Struct("<4I")
+_FIXED_BYTES = _HEADER.size + _SHAPE.size + BLOCK_VALUES
+_STANDARD_TABLES, _OWN_TABLES = 0, 1
+#: Fewest and most bits of a block: a DC and an AC code of one bit; the longest codes and values everywhere.
+_LEAST_BITS = 2
+_MOST_BITS = MAX_CODE_BITS + MAX_DC_SIZE + (BLOCK_VALUES - 1) * (MAX_CODE_BITS + MAX_AC_SIZE)
+
+
+@dataclass(frozen=True)
+class JpegBaseHeader:
+    """What stands before the reciprocals; every instance is valid (BitstreamError otherwise)."""
+
+    dtype: Dtype
+    shape: tuple[int, ...]  #: (N, C, H, W)
+    payload_bytes: int
+    const_bits: int
+    pass1_bits: int
+    divisors: tuple[int, ...]  #: 64 divisors 1..255 in zig-zag order
+    tables: HuffmanTables = STANDARD
+
+    def __post_init__(self) -> None:
+        if not (has_blocks(self.shape) and all(extent < 1 << 32 for extent in self.shape)):
+            raise BitstreamError(f"shape {self.shape} does not fit the format: {BLOCK_SHAPES}, extents below 2**32, does")
+        if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
+            raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
+        if len(self.divisors) != BLOCK_VALUES or not all(1 <= divisor <= 255 for divisor in self.divisors):
+            raise BitstreamError("the quantisation table is not allowed: it needs 64 divisors from 1 to 255")
+        least, most = -(-self.view.blocks * _LEAST_BITS // 8), 2 * -(-self.view.blocks * _MOST_BITS // 8)
+        if not least <= self.payload_bytes <= most:
+            raise BitstreamError(
+                f"{self.payload_bytes} payload bytes cannot hold shape {self.shape}: {least} to {most} bytes can"
+            )
+
+    @property
+    def view(self) -> MatrixView:
+        """The matrix that the blocks cover: that of mode jpeg-act."""
+        return MatrixView.of(self.shape, Mode.JPEG_ACT)
+
+    @property
+    def stream_bytes(self) -> int:
+        """Length of the whole stream."""
+        own = 0 if self.tables == STANDARD else self.tables.dc.nbytes + self.tables.ac.nbytes
+        return _FIXED_BYTES + own + self.shape[1] * RECIPROCAL_BYTES + self.payload_bytes + CRC_BYTES
+
+
+def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> bytes:
+    """One stream.
+
+    Parameters
+    ----------
+    header
+        Says how long every section is.
+    reciprocals
+        float32 (channels,).
+    payload
+        uint8 (header.payload_bytes,): the entropy-coded segment.
+    """
+    require("reciprocals", reciprocals, (torch.float32,), (header.shape[1],))
+    require("payload", payload, (torch.uint8,), (header.payload_bytes,))
+    own = header.tables != STANDARD
+    kind = _OWN_TABLES if own else _STANDARD_TABLES
+    precision = (header.const_bits, header.pass1_bits)
+    fixed = _HEADER.pack(MAGIC, VERSION, header.dtype, *precision, kind, 0, 0, 0, header.payload_bytes)
+    tables = header.tables.dc.pack() + header.tables.ac.pack() if own else b""
+    sections = (fixed, _SHAPE.pack(*header.shape), bytes(header.divisors), tables)
+    body = b"".join((*sections, reciprocals.cpu().numpy().astype("<f4").tobytes(), payload.cpu().numpy().tobytes()))
+    return body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
+
+
+def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
+    """Header, reciprocals and payload of a stream, on the CPU.
+
+    Raises BitstreamError unless lengths, checksum, tables and the range of every reciprocal are right. Whether the payload is
+    so many blocks is seen when it is decoded.
+    """
+    header, place = _read_header(stream)
+    if len(stream) != header.stream_bytes:
+        raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")
+    if zlib.crc32(stream[:-CRC_BYTES]) != int.from_bytes(stream[-CRC_BYTES:], "little"):
+        raise BitstreamError("corrupted stream: the checksum does not match")
+    payload_at = place + header.shape[1] * RECIPROCAL_BYTES
+    reciprocals = numbers(stream[place:payload_at], torch.float32)
+    check_reciprocals(reciprocals, Mode.JPEG_ACT)
+    return header, reciprocals, numbers(stream[payload_at:-CRC_BYTES], torch.uint8)
+
+
+def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:
+    """Header, and where the reciprocals begin."""
+    if len(stream) < _FIXED_BYTES:
+        raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {_FIXED_BYTES}")
+    magic, version, dtype, const_bits, pass1_bits, kind, *reserved, payload_bytes = _HEADER.unpack_from(stream)
+    if magic != MAGIC:
+        raise BitstreamError("not a stream of jpeg-base: it does not begin with the magic bytes")
+    if version != VERSION:
+        raise BitstreamError(f"stream version {version} is not known: this software reads version {VERSION}")
+    if dtype not in list(Dtype):
+        raise BitstreamError(f"corrupted stream: number format {dtype} does not exist")
+    if kind not in (_STANDARD_TABLES, _OWN_TABLES) or any(reserved):
+        raise BitstreamError("corrupted stream: reserved header bits are not zero")
+    tables, place = STANDARD, _FIXED_BYTES
+    if kind == _OWN_TABLES:
+        dc, place = _read_table(stream, place)
+        ac, place = _read_table(stream, place)
+        tables = _tables(dc, ac)
+    divisors = tuple(stream[_FIXED_BYTES - BLOCK_VALUES : _FIXED_BYTES])
+    shape = _SHAPE.unpack_from(stream, _HEADER.size)
+    return JpegBaseHeader(Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, divisors, tables), place
+
+
+def _read_table(stream: bytes, place: int) -> tuple[tuple[Sequence[int], Sequence[int]], int]:
+    """Counts and symbols of a table, and where it ends."""
+    counts = stream[place : place + MAX_CODE_BITS]
+    end = place + MAX_CODE_BITS + sum(counts)
+    return (counts, stream[place + MAX_CODE_BITS : end]), end
+
+
+def _tables(dc: tuple[Sequence[int], Sequence[int]], ac: tuple[Sequence[int], Sequence[int]]) -> HuffmanTables:
+    """Tables of counts and symbols; BitstreamError for what cannot be tables, or are the standard ones (then kind is 0)."""
+    try:
+        first, second = (HuffmanTable(tuple(counts), tuple(symbols)) for counts, symbols in (dc, ac))
+        tables = HuffmanTables(first, second)
+    except ValueError as error:
+        raise BitstreamError(f"corrupted stream: {error}") from None
+    if tables == STANDARD:
+        raise BitstreamError("corrupted stream: it carries the standard Huffman tables")
+    return tables

@@ -1,0 +1,92 @@
+"""``cdu export-jpeg``: activations as an image that any viewer opens."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from cdu_spec.dqt import DQT_HELP
+from cdu_spec.errors import UserError
+from cdu_spec.files import write_whole
+from rich.console import Console
+
+from cdu_cli.compress import load_array, read_stream
+from cdu_cli.options import HuffmanOption, JsonOption, write_json
+
+if TYPE_CHECKING:
+    from actcodec.codecs import Compressed, JpegBaseCompressed
+
+#: How every .npy file begins.
+_NPY_MAGIC = b"\x93NUMPY"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("export-jpeg", epilog="Example: cdu export-jpeg activations.npy activations.jpg --dqt image80")(export_jpeg)
+
+
+def export_jpeg(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="IN.npy|IN.cdu", help="Array of float32 or float16, or a bitstream of jpeg-base or jpeg-act."),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT.jpg", help="The image to write.")],
+    rows: Annotated[
+        str | None,
+        typer.Option(metavar="BEGIN:END", help="Rows of the matrix (N*C*H, W); BEGIN is a multiple of 8. Default: all."),
+    ] = None,
+    dqt: Annotated[str | None, typer.Option(help=f"Of an array: quantisation table, {DQT_HELP}.")] = None,
+    scale_s: Annotated[float | None, typer.Option("--scale-S", help="Of an array: S of SFPR (default 1.125).")] = None,
+    rounding: Annotated[str | None, typer.Option(help="Of an array: half_away (default) or trunc.")] = None,
+    huffman: HuffmanOption = None,
+    nonfinite: Annotated[str | None, typer.Option(help="Of an array: NaN and infinity, raise (default) or saturate.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Write the blocks of compressed activations as a grayscale JPEG: the maps one below the other, zero in middle grey."""
+    import torch
+    from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
+    from actcodec.codecs.jpeg_image import jpeg_image
+
+    chosen = _rows(rows)
+    given = {"dqt": dqt, "S": scale_s, "rounding": rounding, "huffman": huffman, "nonfinite": nonfinite}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    content = read_stream(source)
+    with Console(stderr=True).status(f"exporting {source}"):
+        if content.startswith(_NPY_MAGIC):
+            packed: Compressed | JpegBaseCompressed = JpegBaseCodec(**options).compress(torch.from_numpy(load_array(source)))
+        elif options:
+            raise UserError(f"{source} is no .npy array: --dqt, --scale-S, --rounding, --huffman and --nonfinite go with one")
+        else:
+            packed = _parsed(source, content)
+        try:
+            image = jpeg_image(packed, chosen)
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None
+        write_whole(target, image)
+    begin, end = chosen or (0, packed.header.view.rows)
+    height, width = end - begin, packed.header.view.columns
+    print(f"{target}: {height} x {width} samples in {len(image)} bytes", file=sys.stderr)
+    write_json(json_file, {"codec": packed.codec, "height": height, "width": width, "bytes": len(image)})
+
+
+def _rows(text: str | None) -> tuple[int, int] | None:
+    """Both numbers of ``--rows``."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", text, re.ASCII)
+    if match is None:
+        raise UserError(f"--rows {text!r} is not of the form BEGIN:END, as in 0:4096")
+    return int(match[1]), int(match[2])
+
+
+def _parsed(source: Path, content: bytes) -> Compressed | JpegBaseCompressed:
+    """The compressed tensor of a file's bytes."""
+    import actcodec
+
+    try:
+        return actcodec.from_bytes(content)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
