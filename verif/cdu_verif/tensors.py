@@ -75,29 +75,17 @@ def tensor(rng: Random, shape: tuple[int, ...], kind: str, dtype: torch.dtype) -
 
 
 def exchange(
-    config: CduConfig,
-    rng: Random,
-    shape: tuple[int, ...],
-    mode: Mode,
-    kind: str,
-    tables: Sequence[str] = TABLES,
-    settings: AffineSettings | None = None,
+    config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode, kind: str, tables: Sequence[str] = TABLES
 ) -> Exchange:
     """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes.
 
-    A jpeg-act job has one of the DQT ``tables``; one of an affine mode has ``settings``, or else random ones.
+    A jpeg-act job has one of the DQT ``tables``.
     """
-    return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables, settings)
+    return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables)
 
 
 def of_tensor(
-    config: CduConfig,
-    rng: Random,
-    x: Tensor,
-    mode: Mode,
-    kind: str = "given",
-    tables: Sequence[str] = TABLES,
-    settings: AffineSettings | None = None,
+    config: CduConfig, rng: Random, x: Tensor, mode: Mode, kind: str = "given", tables: Sequence[str] = TABLES
 ) -> Exchange:
     """Jobs and golden results of a given tensor, whose dtype is the configuration's."""
     form, shape = config.dtype, tuple(x.shape)
@@ -114,9 +102,9 @@ def of_tensor(
     precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.has_dct else (0, 0)
     shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.has_dct else ()
     rounding = config.rounding_mode if mode.has_dct else None
-    offsets = torch.zeros(0, dtype=torch.int16)
+    settings, offsets = None, torch.zeros(0, dtype=torch.int16)
     if mode.is_affine:
-        settings = settings or affine_settings(rng, mode)
+        settings = affine_settings(rng, mode)
         k, r = _wide_scales(k)
     if mode.has_offsets:
         reach = rng.choice((100, 1 << (BASE_BITS - 1)))

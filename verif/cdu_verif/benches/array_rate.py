@@ -17,7 +17,7 @@ from cdu_verif.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.bench import simulated_config
 from cdu_verif.cases.case import generator
 from cdu_verif.rates import least_cycles, rows_per_cycle
-from cdu_verif.tensors import TABLES, Exchange, affine_settings, exchange, incompressible, of_tensor
+from cdu_verif.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
 _MODES = simulated_config().built_modes
 _CHANNELS = [channel.value for channel in Channel]
@@ -97,10 +97,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
 @cocotb.test
 @cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
 async def hand_over(dut: Any, direction: str, mode: str) -> None:
-    """Jobs of one kind whose registers are ready follow each other without an idle cycle.
-
-    A change to codes of more bits is another kind: longer blocks need a cycle more until they can be decoded.
-    """
+    """Jobs of one mode whose registers are ready follow each other without an idle cycle."""
     bench = await ArrayBench(dut, f"hand_over/direction={direction}/mode={mode}").start()
     lost, _ = await _in_a_row(bench, Channel(direction), [Mode[mode.upper()]] * _HAND_OVER_JOBS)
     bench.report(lost=f"{lost} cycles in {_HAND_OVER_JOBS - 1} changes of job")
@@ -129,12 +126,11 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
     """
     config = bench.config
     items = []
-    settings = {mode: affine_settings(bench.rng, mode) for mode in dict.fromkeys(modes) if mode.is_affine}
     for mode in modes:
         blocks = int(_HAND_OVER_CYCLES * rows_per_cycle(config, mode)) // BLOCK_SIDE
         blocks -= blocks % config.port_beats
         shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * max(blocks, config.port_beats))
-        items.append(exchange(config, bench.rng, shape, mode, "normal", TABLES[:1], settings.get(mode)))
+        items.append(exchange(config, bench.rng, shape, mode, "normal", TABLES[:1]))
     jobs = [job_of(channel, item) for item in items]
     tables = [job.shifts for job in jobs if job.shifts]
     if tables:
