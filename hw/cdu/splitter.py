@@ -65,8 +65,9 @@ class Splitter(wiring.Component):
     idle
         No job.
 
-    Latency 2 cycles from a word that completes a slice. A block takes as many cycles as it has slices, with N up to 4 at least
-    two; jobs follow each other without a pause when their payloads have the right length.
+    Latency 2 cycles from a word that completes a slice, with N up to 4 one more where the slice is a whole block. A block takes
+    as many cycles as it has slices, with N up to 4 at least two; jobs follow each other without a pause when their payloads
+    have the right length.
     """
 
     job: stream.Interface
@@ -130,6 +131,11 @@ class Splitter(wiring.Component):
             m.d.sync += [first.eq(step.done), rest.eq(step.rest)]
             with m.If(first):
                 m.d.sync += [beats.eq(beats - rows), block_rows.eq(rows), block_final.eq(only), block_heads.eq(heads)]
+        # The last slice of a block is not shown before the block's second cycle: if one that fits into a single slice came
+        # earlier, the first longer one after it would come late, and with N = 4 there is no cycle to make up for that.
+        waits = Signal()
+        if self.looks_first:
+            m.d.sync += waits.eq(go & first & step.ends)
         with m.If(advance):
             m.d.sync += out_valid.eq(go & step.gives)
             m.d.sync += [
@@ -150,12 +156,12 @@ class Splitter(wiring.Component):
         for lane, sink in enumerate(self.o):
             mine = turn == lane
             m.d.comb += [
-                sink.valid.eq(out_valid & mine),
+                sink.valid.eq(out_valid & ~waits & mine),
                 sink.payload.eq(out),
                 sink.payload["data"].eq(bits),
             ]
             with m.If(mine):
-                m.d.comb += out_ready.eq(sink.ready)
+                m.d.comb += out_ready.eq(sink.ready & ~waits)
 
         # What leaves the window, and what comes in
         amount = Signal(range(self.reach + 1))
