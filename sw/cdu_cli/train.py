@@ -24,12 +24,6 @@ from cdu_cli.options import (
     write_json,
 )
 
-#: Data set that fits each model, and width, depth, epochs and learning rate that train it in a minute or so.
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "resnet": {"dataset": "digits", "width": 8, "depth": 1, "epochs": 6, "learning_rate": 0.1},
-    "vdsr": {"dataset": "photos", "width": 16, "depth": 5, "epochs": 20, "learning_rate": 0.1},
-}
-
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -38,9 +32,11 @@ def register(app: typer.Typer) -> None:
 
 def train(
     output: OutputOption,
-    model: Annotated[str, typer.Option(help="Network: resnet (classification) or vdsr (super-resolution).")] = "resnet",
+    model: Annotated[
+        str, typer.Option(help="Network: resnet, vgg, wide-resnet, vit (classification) or vdsr (super-resolution).")
+    ] = "resnet",
     dataset: Annotated[
-        str | None, typer.Option(help="digits (resnet's default), photos (vdsr's), cifar10 or fashion-mnist.")
+        str | None, typer.Option(help="digits (default), photos (default of vdsr), cifar10 or fashion-mnist.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
@@ -93,17 +89,8 @@ def train(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    if model not in experiment.MODEL_NAMES:
-        raise UserError(f"unknown model {model!r}: use {', '.join(experiment.MODEL_NAMES)}")
-    usual = _DEFAULTS[model]
-    recipe = experiment.Recipe(
-        model=model,
-        width=usual["width"] if width is None else width,
-        depth=usual["depth"] if depth is None else depth,
-        epochs=usual["epochs"] if epochs is None else epochs,
-        steps=steps,
-        batch=batch,
-        learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
+    recipe = experiment.Recipe.usual(
+        model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
     given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of}
@@ -111,7 +98,7 @@ def train(
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}
     policies = experiment.codec_policies(names, **options)
-    images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(_device(device))
+    images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit).to(_device(device))
     experiment.build_model(recipe, images)
     total = experiment.total_steps(recipe, images)
     experiment.steps_per_epoch(recipe, images)

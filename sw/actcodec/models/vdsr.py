@@ -23,6 +23,9 @@ class Vdsr(nn.Module):
         layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, 1, 1), nn.ReLU()]
         for _ in range(depth - 2):
             layers += [nn.Conv2d(width, width, 3, 1, 1), nn.ReLU()]
+        for layer in layers:
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         last = nn.Conv2d(width, channels, 3, 1, 1)
         # Training starts at the bicubic image: an untrained residual would first have to be unlearnt.
         nn.init.zeros_(last.weight)

@@ -15,21 +15,21 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actcodec.data import Dataset
-from actcodec.models import ResNet, Vdsr
 from actcodec.training.catalog import policy, policy_options
 from actcodec.training.hooks import compress_activations
+from actcodec.training.networks import NETWORKS, Network
 from actcodec.training.policy import Policy
 from actcodec.training.statistics import Statistics
 
-MODEL_NAMES = ("resnet", "vdsr")
 BASELINE = "none"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: SGD with momentum 0.9 and weight decay 5e-4, cosine learning rate, gradient norm at most 1 for vdsr.
+    """How to train: with the network's optimizer (:mod:`actcodec.training.networks`) and a cosine learning rate.
 
     ``epochs`` passes over the training images, or exactly ``steps`` steps when given. Incomplete batches are left out.
+    UserError for what is not allowed.
     """
 
     model: str = "resnet"
@@ -39,21 +39,30 @@ class Recipe:
     steps: int | None = None
     batch: int = 64
     learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
 
     def __post_init__(self) -> None:
-        if self.model not in MODEL_NAMES:
-            raise UserError(f"unknown model {self.model!r}: use {', '.join(MODEL_NAMES)}")
-        for name in ("width", "depth", "epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} = {getattr(self, name)} is not allowed: use 1 or more")
+        least = {"width": 1, "depth": network(self.model).least_depth, "epochs": 1, "batch": 1}
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise UserError(f"{name} = {getattr(self, name)} is not allowed for {self.model}: use {bound} or more")
         if self.steps is not None and self.steps < 1:
             raise UserError(f"steps = {self.steps} is not allowed: use 1 or more")
-        if self.model == "vdsr" and self.depth < 2:
-            raise UserError(f"depth = {self.depth} is not allowed for vdsr: use 2 or more")
         if not 0 < self.learning_rate < 10:
             raise UserError(f"learning rate {self.learning_rate:g} is not allowed: use a number above 0 and below 10")
+
+    @classmethod
+    def usual(cls, model: str, **given: Any) -> Recipe:
+        """The recipe of a network, but for what is given and not None."""
+        kind = network(model)
+        usual = {name: getattr(kind, name) for name in ("width", "depth", "epochs", "learning_rate")}
+        return cls(model, **(usual | {name: value for name, value in given.items() if value is not None}))
+
+
+def network(model: str) -> Network:
+    """A reference network by name; UserError when there is none of that name."""
+    if model not in NETWORKS:
+        raise UserError(f"unknown model {model!r}: use {', '.join(NETWORKS)}")
+    return NETWORKS[model]
 
 
 @dataclass
@@ -101,14 +110,12 @@ class Run:
 
 def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
     """The network of a recipe for a data set; UserError when they do not go together."""
-    channels = dataset.train_inputs.shape[1]
-    if recipe.model == "resnet":
-        if not dataset.classes:
-            raise UserError(f"model resnet classifies, but {dataset.name} is for super-resolution: use vdsr")
-        return ResNet(channels, dataset.classes, recipe.width, recipe.depth)
-    if dataset.classes:
-        raise UserError(f"model vdsr is for super-resolution, but {dataset.name} is for classification: use resnet")
-    return Vdsr(channels, recipe.width, recipe.depth)
+    kind = network(recipe.model)
+    if kind.classifies != bool(dataset.classes):
+        does, has = ("classifies", "super-resolution") if kind.classifies else ("is for super-resolution", "classification")
+        fitting = ", ".join(name for name, other in NETWORKS.items() if other.classifies == bool(dataset.classes))
+        raise UserError(f"model {recipe.model} {does}, but {dataset.name} is for {has}: use {fitting}")
+    return kind.build(dataset, recipe.width, recipe.depth)
 
 
 def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
@@ -132,23 +139,25 @@ def train(
     seed: int,
     on_step: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Train once. Runs of the same seed begin with the same weights and see the same batches, whatever the codec.
+    """Train once. Runs of the same seed have the same first weights, batches and (on the CPU) dropped values.
 
     Error per tensor is measured in the first step of every epoch; that step does not count in the time.
     """
-    device = dataset.train_inputs.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = build_model(recipe, dataset).to(device)
+        return _train(recipe, dataset, Run(codec, seed, "accuracy" if dataset.classes else "psnr"), codec_policy, on_step)
+
+
+def _train(recipe: Recipe, dataset: Dataset, run: Run, codec_policy: Policy, on_step: Callable[[], None]) -> Run:
+    device, seed = dataset.train_inputs.device, run.seed
+    model = build_model(recipe, dataset).to(device)
     order = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.SGD(
-        model.parameters(), recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-    )
+    kind = network(recipe.model)
+    optimizer = kind.optimizer(model, recipe.learning_rate)
     batches = steps_per_epoch(recipe, dataset)
     total = total_steps(recipe, dataset)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
     codec_policy.restart(seed)
-    run = Run(codec, seed, "accuracy" if dataset.classes else "psnr")
     times: list[float] = []
     measured = Statistics()
     for step in range(total):
@@ -165,8 +174,8 @@ def train(
         with compress_activations(model, codec_policy, measure_error=place == 0) as statistics:
             loss = _loss(model(inputs), targets, dataset)
         torch.autograd.backward(loss)
-        if recipe.model == "vdsr":
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if kind.gradient_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), kind.gradient_norm)
         optimizer.step()
         schedule.step()
         run.losses.append(float(loss.detach()))
@@ -198,21 +207,23 @@ def total_steps(recipe: Recipe, dataset: Dataset) -> int:
 
 
 def score(model: nn.Module, dataset: Dataset) -> float:
-    """Accuracy in percent, or the mean PSNR in dB of images clamped to 0..1, on the test images."""
+    """On the test images: accuracy in percent, or the PSNR in dB that follows from the mean square error of all pixels.
+
+    Restored images are limited to 0..1. A mean of the PSNR of small crops would be that of the empty ones.
+    """
     model.eval()
-    values = []
+    total = 0.0
     with torch.no_grad():
         for start in range(0, len(dataset.test_inputs), 256):
             inputs, targets = dataset.test_inputs[start : start + 256], dataset.test_targets[start : start + 256]
             outputs = model(inputs)
             if dataset.classes:
-                values.append((outputs.argmax(1) == targets).double())
+                total += float((outputs.argmax(1) == targets).double().sum())
             else:
-                errors = (outputs.clamp(0, 1) - targets).double().square().flatten(1).mean(1)
-                values.append(-10 * torch.log10(errors.clamp_min(1e-10)))
+                total += float((outputs.clamp(0, 1) - targets).double().square().sum())
     model.train()
-    mean = float(torch.cat(values).mean())
-    return 100 * mean if dataset.classes else mean
+    mean = total / dataset.test_targets.numel()
+    return 100 * mean if dataset.classes else -10 * math.log10(mean)
 
 
 def _loss(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from actcodec.data import Dataset
 from actcodec.training.experiment import BASELINE, Recipe, Run, summarise
+from actcodec.training.networks import NETWORKS
 
 _UNITS = {"accuracy": "%", "psnr": "dB"}
 # A loss that falls by more than this factor is drawn on a logarithmic axis.
@@ -27,9 +28,9 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
         f"Data: {dataset.note}. {len(dataset.train_inputs)} training and {len(dataset.test_inputs)} test images, inputs of "
         f"{' x '.join(map(str, dataset.train_inputs.shape[1:]))}.",
         f"Network: {recipe.model}, width {recipe.width}, depth {recipe.depth}. {len(runs[0].losses)} steps of "
-        f"{recipe.batch} images, SGD with momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}, learning rate "
-        f"{recipe.learning_rate:g} falling to 0 by a cosine. Seeds {', '.join(map(str, seeds))}: weights and order of images "
-        "are the same for every codec.",
+        f"{recipe.batch} images, {NETWORKS[recipe.model].optimizer_text}, learning rate {recipe.learning_rate:g} "
+        f"falling to 0 by a cosine. Seeds {', '.join(map(str, seeds))}: weights and order of images are the same "
+        "for every codec.",
         "",
         f"| codec | {runs[0].score_name} ({unit}) | difference to {BASELINE} | loss at the end | ratio | KiB saved by autograd "
         "per step | KiB kept | ms per step |",

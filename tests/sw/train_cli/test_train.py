@@ -73,7 +73,8 @@ def test_stochastic_codecs_repeat_run_by_run(tmp_path):
     ("arguments", "message"),
     [
         (("--codec", "jpeg"), "unknown codec 'jpeg'"),
-        (("--model", "vgg"), "unknown model 'vgg'"),
+        (("--model", "lenet"), "unknown model 'lenet': use resnet, vgg, wide-resnet, vit, vdsr"),
+        (("--model", "vdsr", "--depth", "1"), "depth = 1 is not allowed for vdsr: use 2 or more"),
         (("--dataset", "mnist"), "unknown data set 'mnist'"),
         (("--dataset", "photos"), "use vdsr"),
         (("--model", "vdsr", "--dataset", "digits"), "use resnet"),

@@ -1,0 +1,240 @@
+"""Every method on every reference network: score, ratio, error and time, over several seeds.
+
+    python benchmarks/comparison.py [--network NAME ...] [--method NAME ...] [--seeds N] [--jobs N]
+
+A run is kept in build/comparison/NETWORK as soon as it has ended, so that an interrupted campaign goes on where it stopped;
+delete a file to repeat its run. Prints a table per network as markdown; writes build/comparison/report.md with the picture
+``pareto.png`` beside it. $CDU_DATA_DIR names the folder with CIFAR-10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import sqrt
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from cdu_spec.files import write_whole
+
+ROOT = Path(__file__).parent.parent
+KEPT = Path("build", "comparison")
+BASELINE = "none"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A network, its data and how long it is trained."""
+
+    model: str
+    dataset: str
+    title: str
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+
+
+SETTINGS = {
+    "resnet": Setting("resnet", "cifar10", "ResNet", {"width": 8, "depth": 1, "epochs": 4}, 8192),
+    "vgg": Setting("vgg", "cifar10", "VGG", {"width": 8, "depth": 1, "epochs": 5}, 8192),
+    "wide-resnet": Setting("wide-resnet", "cifar10", "Wide ResNet", {"width": 16, "depth": 1, "epochs": 3}, 4096),
+    "vit": Setting("vit", "cifar10", "Vision transformer", {"width": 32, "depth": 2, "epochs": 4}, 8192),
+    "vdsr": Setting("vdsr", "photos", "VDSR", {"epochs": 10}),
+}
+#: Method -> policy and its options.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    BASELINE: ("none", {}),
+    "sfpr": ("sfpr", {}),
+    "sfpr+zvc": ("sfpr+zvc", {}),
+    "jpeg-base optL": ("jpeg-base", {"dqt": "optL"}),
+    "jpeg-act optL": ("jpeg-act", {"dqt": "optL"}),
+    "jpeg-act optH": ("jpeg-act", {"dqt": "optH"}),
+    "division": ("division", {"bits": 2, "range": "block"}),
+    "actnn": ("actnn", {"bits": 2}),
+    "actnn-L2": ("actnn-L2", {}),
+    "actnn-L3 2 bits": ("actnn-L3", {"bits": 2}),
+}
+
+
+def run(task: tuple[str, str, int]) -> tuple[str, str, int, float]:
+    """Train one network by one method with one seed, and keep the result; returns the task and its seconds."""
+    import torch
+    from actcodec import data
+    from actcodec.training import experiment
+
+    torch.set_num_threads(1)
+    name, method, seed = task
+    setting, (policy, options) = SETTINGS[name], METHODS[method]
+    images = data.load(setting.dataset, None, setting.limit)
+    start = time.perf_counter()
+    recipe = experiment.Recipe.usual(setting.model, **setting.recipe)
+    result = experiment.train(recipe, images, method, experiment.policy(policy, **options), seed)
+    write_whole(kept(name, method, seed), json.dumps(result.to_dict("torch") | {"recipe": asdict(recipe)}) + "\n")
+    return name, method, seed, time.perf_counter() - start
+
+
+def kept(network: str, method: str, seed: int) -> Path:
+    """Where a run is kept."""
+    return KEPT / network / f"{method.replace(' ', '_')}-{seed}.json"
+
+
+def measure(tasks: Sequence[tuple[str, str, int]], jobs: int) -> None:
+    """Make the runs that are not there yet, in ``jobs`` processes."""
+    missing = [task for task in tasks if not kept(*task).exists()]
+    for name in {task[0] for task in missing}:
+        (KEPT / name).mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for done, (name, method, seed, seconds) in enumerate(pool.imap_unordered(run, missing), 1):
+            left = (time.perf_counter() - start) / done * (len(missing) - done) / 60
+            print(f"{done}/{len(missing)} {name} {method} seed {seed}: {seconds:.0f} s, {left:.0f} min left", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method on a network, over all seeds; differences are to the uncompressed run of the same seed."""
+
+    method: str
+    score: float
+    score_deviation: float
+    difference: float
+    difference_deviation: float
+    ratio: float
+    error: float | None  #: relative, weighted by bytes
+    time: float  #: of a step, in steps of the uncompressed network
+
+
+def rows(network: str, methods: Iterable[str], seeds: Sequence[int]) -> list[Row]:
+    """What came of the runs of a network."""
+    found = []
+    load = {m: [json.loads(kept(network, m, seed).read_text(encoding="utf-8")) for seed in seeds] for m in methods}
+    for method, runs in load.items():
+        scores = [run["score"] for run in runs]
+        differences = [run["score"] - base["score"] for run, base in zip(runs, load[BASELINE], strict=True)]
+        ratio = sum(run["bytes_original"] for run in runs) / sum(run["bytes_compressed"] for run in runs)
+        base_time = median(run["seconds_per_step"] for run in load[BASELINE])
+        found.append(
+            Row(
+                method,
+                *_spread(scores),
+                *_spread(differences),
+                ratio,
+                _error([tensor for run in runs for tensor in run["tensors"]]),
+                median(run["seconds_per_step"] for run in runs) / base_time,
+            )
+        )
+    return found
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    mean = sum(values) / len(values)
+    return mean, sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
+
+
+def _error(tensors: Sequence[dict[str, Any]]) -> float | None:
+    """Root of the mean square of the tensors' relative errors; masks, of which only signs are kept, do not count."""
+    errors = [t["relative_error"] for t in tensors if t["relative_error"] is not None and t["codec"] not in ("brc", "bits")]
+    return sqrt(sum(error * error for error in errors) / len(errors)) if errors else None
+
+
+def table(network: str, found: Sequence[Row], seeds: Sequence[int]) -> str:
+    """The rows as markdown."""
+    setting = SETTINGS[network]
+    example = json.loads(kept(network, BASELINE, seeds[0]).read_text(encoding="utf-8"))
+    recipe, unit = example["recipe"], "dB" if example["score_name"] == "psnr" else "%"
+    lines = [
+        f"### {setting.title} on {setting.dataset}",
+        "",
+        f"Width {recipe['width']}, depth {recipe['depth']}, {len(example['losses'])} steps of {recipe['batch']} images, "
+        f"{example['bytes_original'] / len(example['losses']) / 1024:.0f} KiB saved per step, seeds "
+        f"{', '.join(map(str, seeds))}.",
+        "",
+        f"| method | {example['score_name']} ({unit}) | difference | ratio | relative error | time of a step |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for row in found:
+        difference = "" if row.method == BASELINE else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}"
+        error = "" if row.error is None else f"{row.error:.3f}"
+        lines.append(
+            f"| {row.method} | {row.score:.2f} ± {row.score_deviation:.2f} | {difference} | {row.ratio:.2f} | {error} | "
+            f"{row.time:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def front(found: Sequence[Row]) -> list[Row]:
+    """The rows that no other one beats in both score and ratio, by ratio."""
+    return sorted(
+        (
+            row
+            for row in found
+            if not any(
+                o.ratio >= row.ratio and o.score >= row.score and (o.ratio, o.score) != (row.ratio, row.score) for o in found
+            )
+        ),
+        key=lambda row: row.ratio,
+    )
+
+
+def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:
+    """A PNG: difference of the score against ratio, a panel per network, the best methods joined by a line."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = 2
+    lines = -(-len(tables) // columns)
+    figure = Figure(figsize=(14, 5.2 * lines), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (network, found) in enumerate(tables.items(), 1):
+        axes = figure.add_subplot(lines, columns, place)
+        best = front(found)
+        for row in found:
+            on_front = row in best
+            colour = "#0072B2" if on_front else "#777777"
+            axes.errorbar(row.ratio, row.difference, row.difference_deviation, fmt="o", color=colour, capsize=2, markersize=5)
+            axes.annotate(row.method, (row.ratio, row.difference), (5, 4), textcoords="offset points", fontsize=8, color=colour)
+        axes.plot([row.ratio for row in best], [row.difference for row in best], color="#0072B2", linewidth=1, alpha=0.6)
+        axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
+        axes.set_xscale("log", base=2)
+        ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64) if tick <= 2 * max(row.ratio for row in found)]
+        axes.set_xticks(ticks, [f"{tick}x" for tick in ticks])
+        axes.set(
+            title=f"{SETTINGS[network].title} on {SETTINGS[network].dataset}",
+            xlabel="compression ratio of activations",
+            ylabel="score, difference to uncompressed",
+        )
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def main() -> None:
+    """Measure what is missing and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--network", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
+    parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each network and method")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes, each on one core")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    seeds = range(arguments.seeds)
+    methods = list(dict.fromkeys((BASELINE, *arguments.method)))
+    measure([(n, m, seed) for n in arguments.network for m in methods for seed in seeds], arguments.jobs)
+    tables = {network: rows(network, methods, seeds) for network in arguments.network}
+    text = "\n\n".join(table(network, found, seeds) for network, found in tables.items())
+    write_whole(KEPT / "pareto.png", picture(tables))
+    write_whole(KEPT / "report.md", f"{text}\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
