@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from actcodec.codecs.codec import Codec
+from actcodec.codecs.codec import Codec, check_input
 from actcodec.codecs.compressed import Packed, RawCopy
 from actcodec.codecs.host_swap import HostSwap
 
@@ -25,6 +25,7 @@ class VdnnCodec(Codec):
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
+        check_input(x)
         # A copy on the device first: the model may change its tensor in place while this one is on its way.
         return self._swap.out(RawCopy(x.detach().clone()))
 

@@ -59,7 +59,7 @@ def vdnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
     if not torch.cuda.is_available():
         warnings.warn("vdnn moves tensors to host memory, where those on the CPU already are: nothing moves", stacklevel=2)
         return exact_policy(codec_factory)
-    return Policy((*LOSS_RULES, Rule("vdnn")), codec_factory=codec_factory)
+    return Policy((*LOSS_RULES, Rule("vdnn", dtypes=CODED_DTYPES)), codec_factory=codec_factory)
 
 
 def _check_none(name: str, options: dict[str, Any]) -> None:

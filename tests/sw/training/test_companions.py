@@ -202,11 +202,11 @@ SHAPE_ONLY = {
     "adaptive_max_pool3d": (5, lambda y: F.adaptive_max_pool3d(y, 4)),
     "fractional_max_pool2d": (
         4,
-        lambda y: F.fractional_max_pool2d(y, 2, 4, _random_samples=torch.full((2, 3, 2), 0.3, dtype=y.dtype)),
+        lambda y: F.fractional_max_pool2d(y, 2, 4, _random_samples=y.new_full((2, 3, 2), 0.3)),
     ),
     "fractional_max_pool3d": (
         5,
-        lambda y: F.fractional_max_pool3d(y, 2, 4, _random_samples=torch.full((2, 3, 3), 0.3, dtype=y.dtype)),
+        lambda y: F.fractional_max_pool3d(y, 2, 4, _random_samples=y.new_full((2, 3, 3), 0.3)),
     ),
 }
 
