@@ -1,8 +1,8 @@
 """Indices of max pooling in as few bits as a window has positions.
 
 For every output of a max pool autograd keeps the index of the input value that won, in 64 bits. It lies in the output's window,
-which is known; its position there takes ``ceil(log2(positions))`` bits, 2 for a window of 2x2 and 4 for 3x3. Padding never wins.
-Indices come back exactly.
+which is known; its position there takes ``ceil(log2(positions))`` bits: 2 for a window of 2x2, 4 for 3x3. Padding never wins.
+Indices come back exactly. The windows of a fractional max pool are drawn at random: its windows here are the whole input.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from actcodec.training.operations import Operation
 _SUFFIXES = ("", "_with_indices")
 _FIXED = {f"max_pool{rank}d{suffix}": rank for rank in (1, 2, 3) for suffix in _SUFFIXES}
 _ADAPTIVE = {f"adaptive_max_pool{rank}d{suffix}": rank for rank in (1, 2, 3) for suffix in _SUFFIXES}
+_FRACTIONAL = {f"fractional_max_pool{rank}d{suffix}": rank for rank in (2, 3) for suffix in _SUFFIXES}
 _PARAMETERS = ("input", "kernel_size", "stride", "padding", "dilation")
 
 
@@ -57,7 +58,7 @@ class WindowPositions:
     def of(cls, indices: Tensor, operation: Operation) -> WindowPositions | None:
         """The packed form of indices that ``operation`` computes, or None.
 
-        None when the operation is no max pool of fixed or adaptive windows, or the indices do not lie in its windows.
+        None when the operation is no max pool, or the indices do not lie in its windows.
         """
         axes = _axes(indices, operation)
         if not axes or indices.numel() == 0 or Layout.of(indices).overlaps:
@@ -99,13 +100,14 @@ def _axes(indices: Tensor, operation: Operation) -> list[_Axis]:
     """The windows of a max pool, one entry for each pooled axis; none for other operations."""
     given = dict(zip(_PARAMETERS, operation.args, strict=False)) | operation.kwargs
     source = given.get("input")
-    fixed, adaptive = _FIXED.get(operation.function, 0), _ADAPTIVE.get(operation.function, 0)
-    rank = fixed or adaptive
+    rank = (_FIXED | _ADAPTIVE | _FRACTIONAL).get(operation.function, 0)
     if not rank or not isinstance(source, Tensor) or min(source.ndim, indices.ndim) < rank:
         return []
     pairs = zip(source.shape[-rank:], indices.shape[-rank:], strict=True)
-    if adaptive:
+    if operation.function in _ADAPTIVE:
         return [_adaptive_axis(extent, outputs) for extent, outputs in pairs]
+    if operation.function in _FRACTIONAL:
+        return [_Axis(extent, (0,) * outputs, extent) for extent, outputs in pairs]
     kernel = _each(given["kernel_size"], rank)
     stride = _each(given.get("stride") or kernel, rank)
     padding, dilation = _each(given.get("padding", 0), rank), _each(given.get("dilation", 1), rank)

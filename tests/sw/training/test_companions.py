@@ -54,6 +54,27 @@ def values_of(shape, kind, seed, last=False):
     return x.to(memory_format=LAST[x.ndim]) if last and x.ndim in LAST else x
 
 
+def every_window_sees_the_input(shape, result, arguments):
+    """Windows of dilated pools can step over a short input, from padding to padding.
+
+    Torch then computes an index that is not in the window, and its own backward pass may write outside the gradient.
+    """
+    rank = len(arguments["kernel_size"])
+    return all(
+        any(0 <= output * (stride or size) - pad + step * dilation < extent for step in range(size))
+        for extent, outputs, size, stride, pad, dilation in zip(
+            shape[-rank:],
+            result[-rank:],
+            arguments["kernel_size"],
+            arguments["stride"] or [None] * rank,
+            arguments["padding"],
+            arguments["dilation"],
+            strict=True,
+        )
+        for output in range(outputs)
+    )
+
+
 def outcome(x, function, codec=None):
     """Result of the function, gradient of a weighted sum, and statistics; without hooks when there is no codec."""
     x = x.clone().requires_grad_()
@@ -90,13 +111,11 @@ def test_max_pools_of_any_kind_keep_positions_and_a_shape(pool, kind, last, seed
     rank = len(arguments["kernel_size"])
     x = values_of(shape, kind, seed, last)
     try:
-        _, indices = MAX_POOLS[rank](x, **arguments, return_indices=True)
+        result = MAX_POOLS[rank](x, **arguments)
     except RuntimeError:  # torch has no result of size 0
         assume(False)
-    # Windows of dilated pools can lie between the input and its padding. Their index is none of the input, and torch's own
-    # backward pass then writes outside the gradient.
-    assume(indices.max() < prod(shape[-rank:]))
-    outputs = indices.numel()
+    assume(every_window_sees_the_input(shape, result.shape, arguments))
+    outputs = result.numel()
     stats = assert_unchanged(x, lambda y: MAX_POOLS[rank](y, **arguments))
     bits = ceil(log2(prod(arguments["kernel_size"])))
     assert stats.index_bytes_original == 8 * outputs
@@ -119,6 +138,12 @@ def test_adaptive_max_pools(rank, data, kind, last, seed):
         for extent, count in zip(extents, counts, strict=True)
     ]
     assert stats.index_bytes_compressed == ceil(6 * prod(counts) * ceil(log2(prod(longest))) / 8)
+
+
+def test_fractional_max_pools_keep_places_in_the_whole_input():
+    pool = nn.FractionalMaxPool2d(3, 5, _random_samples=torch.rand(2, 3, 2))
+    stats = assert_unchanged(values_of((2, 3, 13, 11), "ties", 3), pool)
+    assert stats.index_bytes_compressed == ceil(6 * 25 * ceil(log2(13 * 11)) / 8)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +195,8 @@ def test_indices_that_are_not_of_the_windows_are_left_alone():
     assert WindowPositions.of(indices + 1, dilated) is None
 
 
-def test_windows_between_input_and_padding_are_left_alone():
-    """Torch gives them an index outside the input."""
+def test_windows_that_step_over_the_input_are_left_alone():
+    """From padding to padding; torch gives them an index outside the input."""
     x = torch.randn(1, 1, 1, 3, requires_grad=True)
     with actcodec.compress_activations(EMPTY, "none") as stats:
         _, indices = F.max_pool2d(x * 1, (2, 1), padding=(1, 0), dilation=(2, 1), return_indices=True)
