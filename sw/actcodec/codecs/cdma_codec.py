@@ -17,6 +17,7 @@ from actcodec.codecs.backend import Backend
 from actcodec.codecs.codec import Codec, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.bits import pack_bits, unpack_bits
+from actcodec.golden.movement import select, spread
 
 #: Words that share a mask.
 BLOCK_WORDS = 32
@@ -28,8 +29,9 @@ class CdmaForm:
     """A tensor as masks and the words that are not zero."""
 
     shape: tuple[int, ...]
+    dtype: torch.dtype
     masks: Tensor  #: uint8 (4 * blocks,), word i at bit ``i % 8`` of byte ``i // 8``; bits beyond the last word are zero
-    words: Tensor  #: values that are not zero, format of the tensor (words,)
+    words: Tensor  #: int32 or int16, patterns of the values that are not zero (words,)
 
     @property
     def nbytes(self) -> int:
@@ -42,9 +44,7 @@ class CdmaForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The tensor, to the last bit."""
-        values = torch.zeros(prod(self.shape), dtype=self.words.dtype, device=self.words.device)
-        values[unpack_bits(self.masks)[: values.numel()]] = self.words
-        return values.view(self.shape)
+        return spread(self.words, unpack_bits(self.masks)[: prod(self.shape)]).view(self.dtype).view(self.shape)
 
 
 @dataclass
@@ -59,11 +59,11 @@ class CdmaCodec(Codec):
     def compress(self, x: Tensor) -> CdmaForm:
         """See :class:`Codec`."""
         check_input(x)
-        values = x.detach().contiguous().flatten()
-        nonzero = values.view(_WORDS[x.element_size()]) != 0
-        flags = nonzero.new_zeros(-(-values.numel() // BLOCK_WORDS) * BLOCK_WORDS)
-        flags[: values.numel()] = nonzero
-        return CdmaForm(tuple(x.shape), pack_bits(flags), values[nonzero])
+        words = x.detach().contiguous().flatten().view(_WORDS[x.element_size()])
+        nonzero = words != 0
+        flags = nonzero.new_zeros(-(-words.numel() // BLOCK_WORDS) * BLOCK_WORDS)
+        flags[: words.numel()] = nonzero
+        return CdmaForm(tuple(x.shape), x.dtype, pack_bits(flags), select(words, nonzero))
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -16,12 +16,14 @@ fp16 and fp10 never use the greatest exponent, fp8 never the one code above 448;
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from actcodec.golden.checks import require
+from actcodec.golden.sfpr import CHUNK_VALUES
 
 _SINGLE_FRACTION, _SINGLE_BIAS, _SINGLE_INFINITY = 23, 127, 0x7F800000
 
@@ -49,30 +51,53 @@ class Minifloat:
         """Number of codes without a sign: bits below this one are exponent and fraction."""
         return 1 << (self.bits - 1)
 
+    @property
+    def _step(self) -> float:
+        """The smallest positive number."""
+        return 2.0 ** (1 - self.bias - self.fraction_bits)
+
     def encode(self, values: Tensor) -> Tensor:
         """float32 (...) to codes, int32 (...). NaN becomes 0, infinity the greatest number; -0.0 keeps its sign."""
         require("values", values, (torch.float32,))
-        patterns = values.contiguous().view(torch.int32)
+        return _by_pieces(self._encode, values, torch.int32)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Codes of :meth:`encode`, int32 (...), to float32 (...), exactly."""
+        require("codes", codes, (torch.int32,))
+        return _by_pieces(self._decode, codes, torch.float32)
+
+    def _encode(self, values: Tensor) -> Tensor:
+        patterns = values.view(torch.int32)
         magnitudes = patterns & 0x7FFFFFFF
         dropped = _SINGLE_FRACTION - self.fraction_bits
         # Half a step less one, and one more where the code below is odd; a carry runs into the exponent as it must.
-        normal = magnitudes + ((1 << (dropped - 1)) - 1) + (magnitudes >> dropped & 1) >> dropped
-        normal -= (_SINGLE_BIAS - self.bias) << self.fraction_bits
+        normal = (magnitudes >> dropped & 1) + magnitudes + ((1 << (dropped - 1)) - 1) >> dropped
+        normal = (normal - (_SINGLE_BIAS - self.bias << self.fraction_bits)).clamp_max(self.greatest)
         # A sum with this number has the format's smallest step as its last bit: the adder rounds.
-        adder = torch.full((), 2.0 ** (1 - self.bias - self.fraction_bits + _SINGLE_FRACTION), device=values.device)
-        subnormal = (magnitudes.view(torch.float32) + adder).view(torch.int32) - adder.view(torch.int32)
-        smallest_normal = 1 - self.bias + _SINGLE_BIAS << _SINGLE_FRACTION
-        codes = torch.where(magnitudes < smallest_normal, subnormal, normal.clamp_max(self.greatest))
-        codes = torch.where(magnitudes > _SINGLE_INFINITY, torch.zeros_like(codes), codes)
-        return torch.where(patterns < 0, codes | self.magnitudes, codes)
+        adder = torch.full((), self._step * 2.0**_SINGLE_FRACTION, device=values.device)
+        limited = magnitudes.clamp_max(_SINGLE_BIAS - self.bias + 1 << _SINGLE_FRACTION).view(torch.float32)
+        subnormal = (limited + adder).view(torch.int32) - adder.view(torch.int32)
+        # Equal steps are the greater code up to the smallest normal number, at which they stop. (No `where`, which is slow.)
+        codes = torch.maximum(normal, subnormal)
+        codes &= (magnitudes - (_SINGLE_INFINITY + 1)) >> 31  # 0 for NaN, else all ones
+        return codes | (patterns >> (32 - self.bits) & self.magnitudes)
 
-    def decode(self, codes: Tensor) -> Tensor:
-        """Codes of :meth:`encode` to float32 (...), exactly."""
-        magnitudes = codes.to(torch.int32) & (self.magnitudes - 1)
-        rebased = (magnitudes << (_SINGLE_FRACTION - self.fraction_bits)) + (_SINGLE_BIAS - self.bias << _SINGLE_FRACTION)
-        subnormal = magnitudes.to(torch.float32) * 2.0 ** (1 - self.bias - self.fraction_bits)
-        values = torch.where(magnitudes >> self.fraction_bits == 0, subnormal, rebased.view(torch.float32))
-        return torch.where(codes >= self.magnitudes, -values, values)
+    def _decode(self, codes: Tensor) -> Tensor:
+        magnitudes = codes & (self.magnitudes - 1)
+        normal = (magnitudes << (_SINGLE_FRACTION - self.fraction_bits)) + (_SINGLE_BIAS - self.bias << _SINGLE_FRACTION)
+        subnormal = (magnitudes.to(torch.float32) * self._step).view(torch.int32)
+        is_subnormal = (magnitudes - (1 << self.fraction_bits)) >> 31  # all ones, else 0
+        patterns = normal ^ ((normal ^ subnormal) & is_subnormal)
+        return (patterns | (codes & self.magnitudes) << (32 - self.bits)).view(torch.float32)
+
+
+def _by_pieces(function: Callable[[Tensor], Tensor], source: Tensor, dtype: torch.dtype) -> Tensor:
+    """The function of contiguous pieces whose intermediate results stay in a cache; of the whole on other devices than CPU."""
+    target = torch.empty(source.shape, dtype=dtype, device=source.device)
+    size = CHUNK_VALUES if source.device.type == "cpu" else max(source.numel(), 1)
+    for piece, result in zip(source.reshape(-1).split(size), target.view(-1).split(size), strict=True):
+        result.copy_(function(piece))
+    return target
 
 
 #: Formats that GIST uses, by name.
