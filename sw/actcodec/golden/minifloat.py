@@ -95,7 +95,7 @@ def _by_pieces(function: Callable[[Tensor], Tensor], source: Tensor, dtype: torc
     """The function of contiguous pieces whose intermediate results stay in a cache; of the whole on other devices than CPU."""
     target = torch.empty(source.shape, dtype=dtype, device=source.device)
     size = CHUNK_VALUES if source.device.type == "cpu" else max(source.numel(), 1)
-    for piece, result in zip(source.reshape(-1).split(size), target.view(-1).split(size), strict=True):
+    for piece, result in zip(torch.split(source.reshape(-1), size), torch.split(target.view(-1), size), strict=True):
         result.copy_(function(piece))
     return target
 
