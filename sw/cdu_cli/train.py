@@ -16,6 +16,7 @@ from cdu_cli.options import (
     BackendOption,
     BitsOption,
     CheckOption,
+    DprOption,
     JsonOption,
     OutputOption,
     RangeOption,
@@ -46,7 +47,7 @@ def train(
         str,
         typer.Option(
             help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "and ActNN's levels actnn-L0 to actnn-L5."
+            "gist, cdma, vdnn, and ActNN's levels actnn-L0 to actnn-L5."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
@@ -56,6 +57,7 @@ def train(
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
+    dpr: DprOption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
@@ -93,7 +95,7 @@ def train(
         model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of}
+    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "dpr": dpr}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}

@@ -9,6 +9,7 @@ from typing import Any
 from cdu_spec.errors import UserError
 
 from actcodec.codecs import Codec, codec_options
+from actcodec.training.baselines import cdma_policy, gist_policy, vdnn_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
     CodecFactory,
@@ -32,6 +33,9 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "division": division_policy,
     "actnn": actnn_policy,
     "brc": brc_policy,
+    "gist": gist_policy,
+    "cdma": cdma_policy,
+    "vdnn": vdnn_policy,
     "none": exact_policy,
 } | {level: partial(level_policy, level) for level in LEVELS}
 #: Names that :func:`policy` takes.

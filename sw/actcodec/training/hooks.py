@@ -29,6 +29,8 @@ from actcodec.training.operations import (
     producer,
 )
 from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
+from actcodec.training.pool_indices import WindowPositions
+from actcodec.training.shape_only import SHAPE, ShapeOnly
 from actcodec.training.statistics import Statistics, TensorRecord
 
 
@@ -59,6 +61,9 @@ def compress_activations(
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), tensors of rank 0 and 1, subclasses
     of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
     raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
+
+    Whatever the policy says, no more than the shape is kept of the input of a pool, unless another operation wants its values,
+    and the indices of a max pool take as many bits as its windows have positions; both change no gradient.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
     the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
@@ -139,12 +144,38 @@ class _Session:
         if _storage(x) is None or x.numel() == 0 or self._is_parameter(x):
             return _Saved(Exact(x))
         found = self._cache.get(x)
+        reduced = self._without_values(x, found)
+        if reduced is not None:
+            return reduced
         if found is not None and found.record is None:
             return found
         saved = self._add_user(x, found) if found is not None else self._first(x)
         if saved is not found:
             self._cache.put(x, saved)
         return saved
+
+    def _without_values(self, x: Tensor, found: _Saved | None) -> _Saved | None:
+        """What pooling needs: its indices as positions in windows, and of its input the shape; None for other tensors."""
+        operation = self.tracker.current
+        if operation is None:
+            return None
+        if x.dtype == torch.int64:
+            positions = WindowPositions.of(x, operation)
+            if positions is None:
+                return None
+            self.statistics.index_bytes_original += distinct_bytes(x)
+            self.statistics.index_bytes_compressed += positions.nbytes
+            return _Saved(positions)
+        form = ShapeOnly.of(x, operation)
+        if form is None:
+            return None
+        if found is None:
+            saved = _Saved(form, self._record(x, self._facts(x), SHAPE, form))
+            self._cache.put(x, saved)
+            return saved
+        if found.record is not None and operation.name not in found.record.saved_by:
+            found.record.saved_by += (operation.name,)
+        return _Saved(form)
 
     def _first(self, x: Tensor) -> _Saved:
         if not x.is_floating_point():
@@ -179,10 +210,11 @@ class _Session:
         record = saved.record
         assert record is not None
         tensor = self._facts(x)
-        if isinstance(saved.form, (Coded, Bits)):
+        shape_only = isinstance(saved.form, ShapeOnly)
+        if isinstance(saved.form, (Coded, Bits, ShapeOnly)):
             codec = self._codec_for(x, tensor)
-            wants_exact = codec is None and isinstance(saved.form, Coded)
-            wants_values = codec is not None and saved.is_mask and not signs_only(codec)
+            wants_exact = codec is None and not isinstance(saved.form, Bits)
+            wants_values = codec is not None and (shape_only or (saved.is_mask and not signs_only(codec)))
             if wants_exact or wants_values:
                 stronger = self._compressed(x, tensor, codec)
                 assert stronger.record is not None
@@ -190,7 +222,9 @@ class _Session:
                 record.codec = stronger.record.codec
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
-                if wants_values and self._policy.keep_signs:
+                if shape_only:
+                    saved = _Saved(stronger.form, record, stronger.is_mask)
+                elif wants_values and self._policy.keep_signs:
                     saved = _Saved(stronger.form, record, beside=saved.form)
                 else:
                     saved.form, saved.is_mask = stronger.form, stronger.is_mask
@@ -302,7 +336,9 @@ def _plain_torch() -> Iterator[None]:
 
 
 def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
-    """||x - y|| / ||x|| in double; for ``brc`` of the signs, which is all that it is asked for."""
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, and for a shape 0: nothing more is asked for."""
+    if codec == SHAPE:
+        return 0.0
     exact, got = x.detach().double(), y.double()
     if codec == "brc":
         exact = (exact > 0).double()

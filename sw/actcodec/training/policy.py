@@ -187,7 +187,10 @@ def signs_only(codec: Codec) -> bool:
     return codec.name == "brc"
 
 
-_SPARSE = ("relu", "pool", "dropout")
+#: Producers of tensors with many zeros.
+SPARSE = ("relu", "pool", "dropout")
+#: Losses and softmax results stay exact.
+LOSS_RULES = (Rule(EXACT, producer=("softmax", "loss")), Rule(EXACT, consumer=("loss",)))
 
 
 def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
@@ -199,8 +202,7 @@ def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
 def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
     """What the tables have in common: losses and softmax exact, signs for ReLU, with those options that ``brc`` takes."""
     return (
-        Rule(EXACT, producer=("softmax", "loss")),
-        Rule(EXACT, consumer=("loss",)),
+        *LOSS_RULES,
         Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
     )
 
@@ -213,7 +215,7 @@ def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory
             raise UserError(f"codec {dense!r} has no option {option!r}: {choice}")
     rules = (
         *first_rules(options),
-        Rule(_spec(sparse, options), producer=_SPARSE, dtypes=CODED_DTYPES, min_rank=3),
+        Rule(_spec(sparse, options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
         Rule(_spec(dense, options), dtypes=CODED_DTYPES),
         Rule(_spec(unfit, options), dtypes=CODED_DTYPES),
     )

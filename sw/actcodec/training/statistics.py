@@ -15,7 +15,7 @@ class TensorRecord:
     op: str  #: operation that produced it
     shape: tuple[int, ...]
     dtype: str
-    codec: str  #: a codec's name, ``exact``, or ``bits`` (a float mask in one bit per value)
+    codec: str  #: a codec's name, ``exact``, ``bits`` (a float mask in one bit per value), or ``shape`` (no value is needed)
     bytes_original: int
     bytes_compressed: int
     relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
@@ -27,11 +27,13 @@ class Statistics:
 
     An activation is a floating-point tensor of rank 2 or more that autograd saved and that is no parameter, buffer or
     statistic; a float dropout mask is one. A tensor that several operations save counts once. Values repeated by expansion
-    count once.
+    count once. Indices of max pools are no activations and have an account of their own.
     """
 
     def __init__(self, records: Iterable[TensorRecord] = ()) -> None:
         self.records = list(records)
+        self.index_bytes_original = 0  #: of the indices of max pools, int64
+        self.index_bytes_compressed = 0
 
     @property
     def bytes_original(self) -> int:

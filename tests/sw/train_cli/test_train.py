@@ -102,3 +102,17 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, arguments, messa
     assert message in str(result.exception)
     assert "\n" not in str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_cdma_trains_as_without_it_and_gist_takes_a_format(tmp_path):
+    arguments = ("--steps", 4, "--seeds", 1, "--width", 8, "--limit", 256, "--codec", "gist,cdma")
+    ratios = {}
+    for dpr in ("fp16", "fp8"):
+        result = run(*arguments, "--dpr", dpr, "-o", tmp_path / dpr)
+        assert result.exit_code == 0, result.output
+        runs = {r["codec"]: r for r in json.loads((tmp_path / dpr / "results.json").read_text())["runs"]}
+        assert runs["cdma"]["losses"] == runs["none"]["losses"] != runs["gist"]["losses"]
+        assert runs["cdma"]["scores"] == runs["none"]["scores"]
+        assert runs["cdma"]["ratio"] > 1
+        ratios[dpr] = runs["gist"]["ratio"]
+    assert 2 < ratios["fp16"] < ratios["fp8"]

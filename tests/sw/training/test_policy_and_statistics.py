@@ -61,6 +61,72 @@ def test_the_tables_of_division_and_actnn(tensor, by_division, by_actnn):
         assert getattr(chosen, "bits", 4) == 4
 
 
+@pytest.mark.parametrize(
+    ("tensor", "by_gist", "by_cdma"),
+    [
+        (saved("conv", "norm", MAP), "gist", None),
+        (saved("sum", "conv", MAP), "gist", None),
+        (saved("input", "conv", MAP), "gist", None),
+        (saved("relu", "relu", MAP), "brc", "cdma"),
+        (saved("relu", "conv", MAP), "gist-csr", "cdma"),
+        (saved("relu", "dropout", MAP), "gist-csr", "cdma"),
+        (saved("pool", "conv", (4, 8, 7, 7)), "gist-csr", "cdma"),
+        (saved("conv", "norm", (4, 8, 4, 4)), "gist", None),
+        (saved("relu", "linear", (4, 8)), "gist", None),
+        (saved("softmax", "loss", (4, 8)), None, None),
+        (saved("conv", "norm", MAP, torch.float64), None, None),
+    ],
+)
+def test_the_tables_of_gist_and_cdma(tensor, by_gist, by_cdma):
+    for name, options, want in (("gist", {"dpr": "fp8"}, by_gist), ("cdma", {}, by_cdma)):
+        chosen = policy(name, **options).choose(tensor)
+        assert (chosen and chosen.name) == want
+        assert getattr(chosen, "dpr", "fp8") == "fp8"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without CUDA")
+def test_vdnn_says_that_nothing_moves_on_the_cpu():
+    with pytest.warns(UserWarning, match="nothing moves"):
+        chosen = policy("vdnn")
+    assert chosen.choose(saved("conv", "norm", MAP)) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_vdnn_trains_from_host_memory():
+    model, x = ResNet(1, 10, width=8).cuda(), torch.randn(4, 1, 16, 16).cuda()
+    gradients = []
+    for name in ("none", "vdnn"):
+        model.zero_grad()
+        with actcodec.compress_activations(model, name) as stats:
+            loss = model(x).square().sum()
+        loss.backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    assert stats.bytes_compressed == stats.bytes_original
+    assert any(record.codec == "vdnn" for record in stats.records)
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_cdma_changes_no_gradient_and_gist_few():
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten())
+    x = torch.randn(8, 1, 16, 16)
+
+    def gradient(which, **options):
+        model.zero_grad()
+        with actcodec.compress_activations(model, which, **options) as stats:
+            loss = model(x).square().sum()
+        loss.backward()
+        return torch.cat([parameter.grad.flatten() for parameter in model.parameters()]), stats
+
+    exact, without = gradient("none")
+    same, stats = gradient("cdma")
+    assert torch.equal(exact, same)
+    assert stats.ratio > without.ratio == 1
+    errors = [float((gradient("gist", dpr=dpr)[0] - exact).norm() / exact.norm()) for dpr in ("fp16", "fp10", "fp8")]
+    assert 0 < errors[0] < 1e-3 < errors[1] < errors[2] < 0.1
+
+
 def test_signs_serve_only_relu():
     chosen = actcodec.Policy([actcodec.Rule("brc")], default="sfpr")
     assert chosen.choose(saved("relu", "conv", MAP)).name == "sfpr"
@@ -97,7 +163,16 @@ def test_codec_factory_and_schedule_reach_every_codec():
 
 
 @pytest.mark.parametrize(
-    ("which", "options"), [("jpeg", {}), ("jpeg-act", {"dq": 1}), ("none", {"S": 1.0}), (3, {}), ("jpeg-act", {"dqt": "x"})]
+    ("which", "options"),
+    [
+        ("jpeg", {}),
+        ("jpeg-act", {"dq": 1}),
+        ("none", {"S": 1.0}),
+        ("cdma", {"S": 1.0}),
+        ("gist", {"bits": 8}),
+        (3, {}),
+        ("jpeg-act", {"dqt": "x"}),
+    ],
 )
 def test_bad_choices_are_one_sentence(which, options):
     with pytest.raises(UserError) as caught, actcodec.compress_activations(nn.Module(), which, **options):

@@ -1,0 +1,60 @@
+"""Tensors of which the backward pass reads nothing but size, stride and format: inputs of pooling, padding and gathering.
+
+Autograd saves them with all their values. That these operations need none is a fact about torch that the tests check against
+gradients without hooks; double backward neither needs any.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+import torch
+from torch import Tensor
+
+from actcodec.training.layout import Layout
+from actcodec.training.operations import Operation
+
+_RANKS = (1, 2, 3)
+_SUFFIXES = ("", "_with_indices")
+#: Functions that save their input, and no other floating-point tensor, for its shape: ``pad`` with mode reflect or replicate,
+#: ``interpolate`` with mode area.
+_FUNCTIONS = frozenset(
+    {
+        "gather",
+        "take_along_dim",
+        "interpolate",
+        "pad",
+        *(f"{kind}avg_pool{rank}d" for kind in ("", "adaptive_") for rank in _RANKS),
+        *(f"{kind}max_pool{rank}d{suffix}" for kind in ("", "adaptive_") for rank in _RANKS for suffix in _SUFFIXES),
+        *(f"fractional_max_pool{rank}d{suffix}" for rank in (2, 3) for suffix in _SUFFIXES),
+    }
+)
+#: Elsewhere backward may read the input (max pooling on Apple's GPUs does).
+_DEVICES = ("cpu", "cuda")
+_NUMBER_BYTES = 8
+#: In place of a codec's name.
+SHAPE = "shape"
+
+
+class ShapeOnly:
+    """Size and stride of a tensor: a :class:`~actcodec.training.forms.Form`."""
+
+    def __init__(self, x: Tensor) -> None:
+        self._layout = Layout.of(x)
+
+    @classmethod
+    def of(cls, x: Tensor, operation: Operation) -> ShapeOnly | None:
+        """The form of a tensor that ``operation`` saves, or None when its values may be needed."""
+        if operation.function not in _FUNCTIONS or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
+            return None
+        return None if Layout.of(x).overlaps else cls(x)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of size and stride."""
+        return 2 * _NUMBER_BYTES * len(self._layout.size)
+
+    def tensor(self) -> Tensor:
+        """A tensor of NaN: should anything use a value, the gradient would show it."""
+        values = torch.full((1,), nan, dtype=self._layout.dtype, device=self._layout.device)
+        return self._layout.restore(values.expand(self._layout.distinct_size), "the shape keeper")
