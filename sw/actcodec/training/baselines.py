@@ -59,7 +59,8 @@ def vdnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
     if not torch.cuda.is_available():
         warnings.warn("vdnn moves tensors to host memory, where those on the CPU already are: nothing moves", stacklevel=2)
         return exact_policy(codec_factory)
-    return Policy((*LOSS_RULES, Rule("vdnn", dtypes=CODED_DTYPES)), codec_factory=codec_factory)
+    rules = (*LOSS_RULES, Rule("vdnn", dtypes=CODED_DTYPES))
+    return Policy(rules, codec_factory=codec_factory, companions=False)
 
 
 def _check_none(name: str, options: dict[str, Any]) -> None:

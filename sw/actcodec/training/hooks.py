@@ -62,8 +62,9 @@ def compress_activations(
     of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
     raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
-    Whatever the policy says, no more than the shape is kept of the input of a pool, unless another operation wants its values,
-    and the indices of a max pool take as many bits as its windows have positions; both change no gradient.
+    Unless the policy leaves out such ``companions`` (``none`` does), no more than the shape is kept of the input of a pool that
+    no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
+    masks one bit per value; no gradient changes by it.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
     the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
@@ -157,7 +158,7 @@ class _Session:
     def _without_values(self, x: Tensor, found: _Saved | None) -> _Saved | None:
         """What pooling needs: its indices as positions in windows, and of its input the shape; None for other tensors."""
         operation = self.tracker.current
-        if operation is None:
+        if operation is None or not self._policy.companions:
             return None
         if x.dtype == torch.int64:
             positions = WindowPositions.of(x, operation)
@@ -183,14 +184,15 @@ class _Session:
         if x.ndim < 2:
             return _Saved(Exact(x))
         tensor = self._facts(x)
-        if self._is_auxiliary(x):
-            # Made inside the operation and not differentiable: dropout's mask, or a statistic.
-            mask = Bits.of(x) if tensor.consumer in ("dropout", "mul") else None
-            if mask is None:
-                return _Saved(Exact(x))
-            return _Saved(mask, self._record(x, replace(tensor, producer="mask"), "bits", mask))
-        if tensor.consumer == "mul" and not x.requires_grad and (mask := Bits.of(x)) is not None:
-            return _Saved(mask, self._record(x, replace(tensor, producer="mask"), "bits", mask))
+        auxiliary = self._is_auxiliary(x)
+        may_be_mask = tensor.consumer in ("dropout", "mul") if auxiliary else tensor.consumer == "mul" and not x.requires_grad
+        mask = Bits.of(x) if may_be_mask else None
+        if mask is not None:
+            form, kind = (mask, "bits") if self._policy.companions else (Exact(x), EXACT)
+            return _Saved(form, self._record(x, replace(tensor, producer="mask"), kind, form))
+        if auxiliary:
+            # Made inside the operation and not differentiable: a statistic.
+            return _Saved(Exact(x))
         return self._compressed(x, tensor, self._codec_for(x, tensor))
 
     def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:

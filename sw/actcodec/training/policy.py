@@ -123,6 +123,8 @@ class Policy:
     keep_signs
         Whether the signs that a ReLU saves stay beside the values that another operation wants of the same tensor. A codec of
         few bits turns small positive values into zeros, through which no gradient would pass.
+    companions
+        Whether masks, indices of pools, and inputs of which only the shape is needed, are kept in their smallest lossless form.
 
     Raises UserError for unknown codecs and options.
     """
@@ -134,10 +136,12 @@ class Policy:
         codec_factory: CodecFactory | None = None,
         *,
         keep_signs: bool = False,
+        companions: bool = True,
     ) -> None:
         self.rules = tuple(rules)
         self.default = default
         self.keep_signs = keep_signs
+        self.companions = companions
         factory = codec_factory or codecs.codec
         self._codecs: dict[str, Codec] = {}
         self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
@@ -266,7 +270,7 @@ def exact_policy(codec_factory: CodecFactory | None = None, **options: Any) -> P
     """Everything as it is, for comparison and for counting; takes no options."""
     if options:
         raise UserError(f"codec 'none' has no option {next(iter(options))!r}: it has none")
-    return Policy((), codec_factory=codec_factory)
+    return Policy((), codec_factory=codec_factory, companions=False)
 
 
 def uniform_policy(codec: Codec) -> Policy:

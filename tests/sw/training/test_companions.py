@@ -18,6 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 
 EMPTY = nn.Module()
+#: Everything exact but for the companions.
+COMPANIONS = actcodec.training.Policy(())
 MAX_POOLS = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 ADAPTIVE_MAX_POOLS = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -97,7 +99,7 @@ def outcome(x, function, codec=None):
 
 def assert_unchanged(x, function):
     """Result, gradient and its layout are those without hooks."""
-    want, got = outcome(x, function), outcome(x, function, "none")
+    want, got = outcome(x, function), outcome(x, function, COMPANIONS)
     for a, b in zip(want[:2], got[:2], strict=True):
         assert torch.equal(a, b)
         assert a.stride() == b.stride()
@@ -176,7 +178,7 @@ def test_nan_wins_and_its_index_comes_back():
 
 
 def assert_unchanged_with_nan(x):
-    want, got = outcome(x, lambda y: F.max_pool2d(y, 3, 2, 1)), outcome(x, lambda y: F.max_pool2d(y, 3, 2, 1), "none")
+    want, got = outcome(x, lambda y: F.max_pool2d(y, 3, 2, 1)), outcome(x, lambda y: F.max_pool2d(y, 3, 2, 1), COMPANIONS)
     assert want[0].isnan().any()
     assert torch.equal(want[1], got[1])
     return got[2]
@@ -200,7 +202,7 @@ def test_indices_that_are_not_of_the_windows_are_left_alone():
 def test_windows_that_step_over_the_input_are_left_alone():
     """From padding to padding; torch gives them an index outside the input."""
     x = torch.randn(1, 1, 1, 3, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, "none") as stats:
+    with actcodec.compress_activations(EMPTY, COMPANIONS) as stats:
         _, indices = F.max_pool2d(x * 1, (2, 1), padding=(1, 0), dilation=(2, 1), return_indices=True)
     assert indices.max() >= x.numel()
     assert stats.index_bytes_original == 0
@@ -258,7 +260,7 @@ def second_derivative(function, x, hooks, backward_inside):
     x = x.clone().requires_grad_()
     with contextlib.ExitStack() as stack:
         if hooks:
-            stack.enter_context(actcodec.compress_activations(EMPTY, "none"))
+            stack.enter_context(actcodec.compress_activations(EMPTY, COMPANIONS))
         z = function(x * 1)
         if not backward_inside:
             stack.close()
@@ -295,12 +297,12 @@ def test_an_input_that_another_operation_wants_is_kept_with_its_values():
         (record,) = got[2].records
         assert (record.codec, record.saved_by) == ("copy", ("pool", "conv") if function is pool_first else ("conv", "pool"))
         assert record.bytes_compressed == record.bytes_original == 4 * x.numel()
-        assert outcome(x, function, "none")[2].records[0].codec == "exact"
+        assert outcome(x, function, COMPANIONS)[2].records[0].codec == "exact"
 
 
 def test_a_shape_keeps_no_memory_of_its_tensor():
     x = torch.randn(2, 3, 8, 8, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, "none"):
+    with actcodec.compress_activations(EMPTY, COMPANIONS):
         y = x * 1
         storage = weakref.ref(y.untyped_storage())
         z = F.max_pool2d(y, 2)
@@ -322,7 +324,7 @@ def test_relu_into_pool_is_signs_and_positions():
 
 
 def test_error_of_a_shape_is_none_of_its_business():
-    with actcodec.compress_activations(EMPTY, "none", measure_error=True) as stats:
+    with actcodec.compress_activations(EMPTY, COMPANIONS, measure_error=True) as stats:
         F.avg_pool2d(torch.randn(2, 3, 8, 8, requires_grad=True) * 1, 2)
     assert [record.relative_error for record in stats.records] == [0.0]
     assert SHAPE in stats.table()
@@ -392,3 +394,19 @@ def test_gradients_of_networks_to_the_last_bit(kind, kernel, stride, padding, di
     assert all(torch.equal(a, b) for a, b in zip(plain[1], small[1], strict=True))
     assert small[2].ratio > 1.2
     assert 8 < small[2].index_bytes_original / small[2].index_bytes_compressed <= 64
+
+
+def test_none_leaves_everything_as_it_is():
+    """The uncompressed baseline counts the same bytes and keeps them all."""
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.5), nn.Conv2d(4, 4, 3), nn.AvgPool2d(2))
+    x = torch.randn(2, 1, 16, 16)
+    counted = {}
+    for name, policy in (("none", "none"), ("companions", COMPANIONS)):
+        with actcodec.compress_activations(model, policy) as stats:
+            model(x).sum().backward()
+        counted[name] = stats
+    assert counted["none"].bytes_original == counted["companions"].bytes_original
+    assert counted["none"].ratio == 1
+    assert counted["none"].index_bytes_original == 0
+    assert {record.codec for record in counted["none"].records} == {"exact"}
+    assert {"shape", "bits"} <= {record.codec for record in counted["companions"].records}
