@@ -22,6 +22,7 @@ from actcodec.golden import blocks
 
 _NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
+FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,152 @@
+// Modes sfpr, sfpr+zvc and brc (docs/bitstream.md, sections 3, 5 and 6), and the maxima that scales follow from.
+#include <vector>
+
+#include "zvc.h"
+
+using namespace cdu;
+
+namespace {
+
+// Bits of a number without the sign; they are ordered as the magnitudes are, infinity and NaN above all.
+inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7fffffff; }
+inline uint16_t magnitude(Bf16 x) { return x.bits & 0x7fff; }
+inline uint16_t magnitude(_Float16 x) { return std::bit_cast<uint16_t>(x) & 0x7fff; }
+
+// One value after the other over a matrix whose rows have a scale each: body(row, first column, columns).
+template <class Body> void by_pieces(int64_t rows, int64_t columns, int threads, Body body) {
+    int64_t per_row = pieces(columns, PIECE), rows_per_step = std::max<int64_t>(PIECE / columns, 1);
+    parallel(pieces(rows, rows_per_step) * per_row, threads, [&](int64_t step) {
+        int64_t first = step % per_row * PIECE, end = std::min(rows, (step / per_row + 1) * rows_per_step);
+        for (int64_t row = step / per_row * rows_per_step; row < end; ++row)
+            body(row, first, std::min(columns - first, PIECE));
+    });
+}
+
+}  // namespace
+
+extern "C" {
+
+// Largest magnitude of each channel of (outer, channels, inner), as bits; infinity or NaN if there is any in the channel.
+void channel_maxima(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, uint32_t* largest, int threads) {
+    with_format(format, [&]<class T>(T) {
+        const T* values = static_cast<const T*>(x);
+        std::fill_n(largest, channels, 0);
+        int64_t per_step = std::max<int64_t>(PIECE / (channels * inner), 1);
+        int64_t across = pieces(inner, PIECE), steps = pieces(outer, per_step) * across;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+        {
+            std::vector<uint32_t> mine(channels);
+#pragma omp for schedule(static) nowait
+            for (int64_t step = 0; step < steps; ++step) {
+                int64_t first = step % across * PIECE, count = std::min(inner - first, PIECE);
+                int64_t end = std::min(outer, (step / across + 1) * per_step);
+                for (int64_t row = step / across * per_step * channels; row < end * channels; ++row) {
+                    const T* piece = values + row * inner + first;
+                    auto most = magnitude(piece[0]);
+                    for (int64_t i = 0; i < count; ++i) most = std::max(most, magnitude(piece[i]));
+                    uint32_t& known = mine[row % channels];
+                    known = std::max<uint32_t>(known, most);
+                }
+            }
+#pragma omp critical
+            for (int64_t channel = 0; channel < channels; ++channel)
+                largest[channel] = std::max(largest[channel], mine[channel]);
+        }
+    });
+}
+
+// (rows, columns) with one multiplier per row to int8, rows of row_bytes bytes; what follows the columns is not written.
+void sfpr_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_bytes, const float* k, int8_t* q,
+                 int threads) {
+    with_format(format, [&]<class T>(T) {
+        by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
+            const T* from = static_cast<const T*>(x) + row * columns + first;
+            int8_t* to = q + row * row_bytes + first;
+            double factor = k[row];
+            for (int64_t i = 0; i < count; ++i) to[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
+        });
+    });
+}
+
+void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int64_t row_bytes, const float* r, void* y,
+                 int threads) {
+    with_format(format, [&]<class T>(T) {
+        by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
+            const int8_t* from = q + row * row_bytes + first;
+            T* to = static_cast<T*>(y) + row * columns + first;
+            float factor = r[row];
+            for (int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(float(from[i]) * factor);
+        });
+    });
+}
+
+// The int8 values of sfpr_encode, rows filled up to whole beats, in blocks with masks. Returns the length of the payload.
+int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
+                        const float* k, uint8_t* payload, int threads) {
+    return with_format(format, [&]<class T>(T) {
+        const T* values = static_cast<const T*>(x);
+        return pack_blocks(blocks, payload, threads, [&](int64_t block, int8_t* q) {
+            int64_t row = block * BLOCK_SIDE / row_beats, beat = block * BLOCK_SIDE % row_beats;
+            for (int j = 0; j < BLOCK_SIDE; ++j, q += LANES) {
+                int64_t count = row < rows ? std::min<int64_t>(columns - beat * LANES, LANES) : 0;
+                if (count < LANES) std::memset(q, 0, LANES);
+                if (count > 0) {
+                    const T* from = values + row * columns + beat * LANES;
+                    double factor = k[row];
+                    if (count == LANES)
+                        for (int i = 0; i < LANES; ++i) q[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
+                    else
+                        for (int i = 0; i < count; ++i) q[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
+                }
+                if (++beat == row_beats) beat = 0, ++row;
+            }
+        });
+    });
+}
+
+// The inverse; false for a payload that is not exactly so many blocks.
+bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t row_beats,
+                     int64_t blocks, const float* r, void* y, int threads) {
+    return with_format(format, [&]<class T>(T) {
+        return unpack_blocks(payload, size, blocks, threads, [&](int64_t block, const int8_t* q) {
+            int64_t row = block * BLOCK_SIDE / row_beats, beat = block * BLOCK_SIDE % row_beats;
+            for (int j = 0; j < BLOCK_SIDE && row < rows; ++j, q += LANES) {
+                int64_t count = std::min<int64_t>(columns - beat * LANES, LANES);
+                T* to = static_cast<T*>(y) + row * columns + beat * LANES;
+                float factor = r[row];
+                if (count == LANES)
+                    for (int i = 0; i < LANES; ++i) to[i] = narrowed<T>(float(q[i]) * factor);
+                else
+                    for (int i = 0; i < count; ++i) to[i] = narrowed<T>(float(q[i]) * factor);
+                if (++beat == row_beats) beat = 0, ++row;
+            }
+        });
+    });
+}
+
+// One bit per value, x > 0.
+void brc_encode(const void* x, int format, int64_t count, uint8_t* payload, int threads) {
+    with_format(format, [&]<class T>(T) {
+        const T* values = static_cast<const T*>(x);
+        int64_t bytes = pieces(count, 8);
+        parallel(pieces(bytes, PIECE), threads, [&](int64_t step) {
+            int64_t end = std::min(bytes, (step + 1) * PIECE);
+            for (int64_t byte = step * PIECE; byte < end; ++byte) {
+                int bits = int(std::min<int64_t>(count - 8 * byte, 8)), packed = 0;
+                for (int i = 0; i < bits; ++i) packed |= (widened(values[8 * byte + i]) > 0) << i;
+                payload[byte] = uint8_t(packed);
+            }
+        });
+    });
+}
+
+void brc_decode(const uint8_t* payload, int format, int64_t count, void* y, int threads) {
+    with_format(format, [&]<class T>(T) {
+        parallel(pieces(count, PIECE), threads, [&](int64_t step) {
+            T* values = static_cast<T*>(y);
+            int64_t end = std::min(count, (step + 1) * PIECE);
+            for (int64_t i = step * PIECE; i < end; ++i) values[i] = narrowed<T>(float(payload[i / 8] >> (i % 8) & 1));
+        });
+    });
+}
+}
