@@ -57,7 +57,7 @@ class GroupQuantizer:
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """``Z + R * code / B`` in float32, limited to the numbers of ``dtype`` (R is rounded up), in ``dtype`` and ``shape``."""
+        """``Z + R * code / B`` in float32, limited to the range of ``dtype`` (R is rounded up), in ``dtype`` and ``shape``."""
         values = codes.to(torch.float32)
         values /= greatest_codes(bits)
         for part, groups in _parts(values, group):

@@ -30,8 +30,8 @@ def least_and_greatest(groups: Tensor) -> tuple[Tensor, Tensor]:
 def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
     """How far a value of each channel lies from the mean of its 8x8 block at most, in units of the quantised values.
 
-    All in float32, where the order of additions matters: halves of a row are added to each other until one number is left,
-    then those of the column of sums, so that every device and every backend finds the same.
+    All in float32, where the order of additions matters: the halves of each column are added to each other until one number is
+    left, then those of the row of sums, so that every device and every backend finds the same.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
     rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
     grid = (matrix * k[rows // view.channel_rows % view.channels][:, None]).view(-1, BLOCK_SIDE, view.row_beats, LANES)
     total = grid
-    for axis in (3, 1):
+    for axis in (1, 3):
         while total.shape[axis] > 1:
             left, right = total.chunk(2, axis)
             total = left + right

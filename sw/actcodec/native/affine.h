@@ -13,12 +13,13 @@ inline Words rotated(Words word, int places) { return places ? (word << places) 
 
 // Random numbers of RANDOM_BEATS beats from number `first` on, which counts modulo 2**32.
 inline void random_beats(uint32_t seed, uint32_t first, uint16_t (*out)[LANES]) {
-    Words word[STATE_WORDS] = {}, second[STATE_WORDS];
+    uint16_t low[RANDOM_BEATS], high[RANDOM_BEATS];
     for (int beat = 0; beat < RANDOM_BEATS; ++beat) {
-        uint32_t counter = first + beat;
-        word[0][beat] = uint16_t(counter), word[1][beat] = uint16_t(counter >> WORD_BITS);
-        word[2][beat] = uint16_t(seed), word[3][beat] = uint16_t(seed >> WORD_BITS);
+        low[beat] = uint16_t(first + beat);
+        high[beat] = uint16_t((first + beat) >> WORD_BITS);
     }
+    Words zero = {}, second[STATE_WORDS];
+    Words word[] = {load<Words>(low), load<Words>(high), zero + uint16_t(seed), zero + uint16_t(seed >> WORD_BITS)};
     for (int constant : ROUND_CONSTANTS) {
         // The substitution of all 16 columns, in the sequence of operations that the authors of RECTANGLE give.
         Words a0 = word[0] ^ uint16_t(constant), a1 = word[1], a2 = word[2], a3 = word[3];
@@ -30,11 +31,19 @@ inline void random_beats(uint32_t seed, uint32_t first, uint16_t (*out)[LANES]) 
         word[3] = rotated(t8 ^ (mixed & t6), ROTATIONS[3]);
     }
     for (int i = 0; i < STATE_WORDS; ++i) second[i] = rotated(word[i], SECOND_ROTATION) ^ word[(i + 1) % STATE_WORDS];
-    uint16_t lanes[LANES][RANDOM_BEATS];
-    std::memcpy(lanes[0], word, sizeof word);
-    std::memcpy(lanes[STATE_WORDS], second, sizeof second);
-    for (int beat = 0; beat < RANDOM_BEATS; ++beat)
-        for (int lane = 0; lane < LANES; ++lane) out[beat][lane] = lanes[lane][beat];
+    // A perfect shuffle makes the highest bit of a number's place, (lane, beat), the lowest: three times, and it is (beat, lane).
+    Words lanes[LANES];
+    for (int i = 0; i < STATE_WORDS; ++i) lanes[i] = word[i], lanes[STATE_WORDS + i] = second[i];
+    for (int bit = 1; bit < LANES; bit *= 2) {
+        Words shuffled[LANES];
+        for (int i = 0; i < LANES / 2; ++i) {
+            Words a = lanes[i], b = lanes[LANES / 2 + i];
+            shuffled[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            shuffled[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+        std::copy_n(shuffled, LANES, lanes);
+    }
+    std::memcpy(out, lanes, sizeof lanes);
 }
 
 // What is added to quotients before they are rounded down: random numbers, or one half.
@@ -58,7 +67,10 @@ struct Range {
     int32_t low;
     int32_t mantissa, exponent;
 
-    int32_t step() const { return mantissa << exponent; }
+    // What codes stand for.
+    Floats values(Codes codes, float r) const {
+        return floats(widened(codes) * (mantissa << exponent) + low) * r;
+    }
 };
 
 // The range from the least to (at least) the greatest value.
@@ -70,24 +82,23 @@ inline Range found(int32_t least, int32_t greatest, int levels) {
     return {least, int32_t(mantissa >> carry), exponent + carry};
 }
 
-// Codes of a row of 8 values as `bits` bytes. All numbers fit 32 bits: t has 16, the reciprocal is at most 2**16.
+// Codes of 8 values. All numbers fit 32 bits: t has 16, the reciprocal is at most 2**16.
 struct RowQuantizer {
     int32_t low;
     uint32_t inverse, shift, levels;
-    int bits;
 
-    RowQuantizer(const Range& range, int bits) : low(range.low), levels((1u << bits) - 1), bits(bits) {
+    RowQuantizer(const Range& range, int bits) : low(range.low), levels((1u << bits) - 1) {
         int spare = MANTISSA_BITS - bit_length(range.mantissa);
         uint32_t normalised = uint32_t(range.mantissa) << spare;
         inverse = ((1u << RECIPROCAL_SHIFT) + normalised / 2) / normalised;
         shift = RECIPROCAL_SHIFT - FRACTION_BITS + range.exponent - spare;
     }
 
-    void operator()(const int16_t* x, const uint16_t* added, uint8_t* codes) const {
-        for (int i = 0; i < LANES; ++i) {
-            uint32_t t = uint32_t(std::min(std::max(x[i] - low, 0), (1 << BASE_BITS) - 1));
-            codes[i] = uint8_t(std::min(levels, ((t * inverse >> shift) + added[i]) >> FRACTION_BITS));
-        }
+    Codes operator()(Shorts x, const uint16_t* added) const {
+        Words32 t = std::bit_cast<Words32>(clamped(__builtin_convertvector(x, Ints) - low, 0, (1 << BASE_BITS) - 1));
+        Words32 sum = (t * inverse >> shift) + __builtin_convertvector(load<Words16>(added), Words32);
+        Words32 most = {};
+        return narrowed<Codes>(std::bit_cast<Ints>(least(sum >> FRACTION_BITS, most + levels)));
     }
 };
 
@@ -106,33 +117,45 @@ struct CodePacker {
     explicit CodePacker(int bits)
         : bits(bits), one(low_bits(bits, 8)), two(low_bits(2 * bits, 16)), four(bits == 8 ? ~uint64_t(0) : low_bits(4 * bits, 32)) {}
 
-    void pack(const uint8_t* codes, uint8_t* out) const {
-        uint64_t word;
-        std::memcpy(&word, codes, LANES);
+    void pack(Codes codes, uint8_t* out) const {
+        uint64_t word = std::bit_cast<uint64_t>(codes);
         if (bits < 8) {
             word = (word | word >> (8 - bits)) & two;
             word = (word | word >> (16 - 2 * bits)) & four;
             word |= word >> (32 - 4 * bits);
         }
-        std::memcpy(out, &word, bits);
+        write(out, word);
     }
 
-    void unpack(const uint8_t* packed, uint8_t* codes) const {
-        uint64_t word = 0;
-        std::memcpy(&word, packed, bits);
+    Codes unpack(const uint8_t* packed) const {
+        uint64_t word = read(packed);
         if (bits < 8) {
             word = (word | word << (32 - 4 * bits)) & four;
             word = (word | word << (16 - 2 * bits)) & two;
             word = (word | word << (8 - bits)) & one;
         }
-        std::memcpy(codes, &word, LANES);
+        return std::bit_cast<Codes>(word);
+    }
+
+  private:
+    // A row of codes; what has the length of a number is moved as one.
+    uint64_t read(const uint8_t* from) const {
+        if (bits == 1) return *from;
+        if (bits == 2) return load<uint16_t>(from);
+        if (bits == 4) return load<uint32_t>(from);
+        if (bits == 8) return load<uint64_t>(from);
+        uint64_t word = 0;
+        std::memcpy(&word, from, bits);
+        return word;
+    }
+
+    void write(uint8_t* to, uint64_t word) const {
+        if (bits == 1) return store(to, uint8_t(word));
+        if (bits == 2) return store(to, uint16_t(word));
+        if (bits == 4) return store(to, uint32_t(word));
+        if (bits == 8) return store(to, word);
+        std::memcpy(to, &word, bits);
     }
 };
-
-inline int16_t read16(const uint8_t* at) {
-    int16_t value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-}
 
 }  // namespace cdu

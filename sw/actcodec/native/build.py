@@ -38,7 +38,7 @@ def constants() -> str:
     numbers = {
         name: getattr(module, name)
         for module, names in (
-            (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_COLUMNS")),
+            (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
             (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),

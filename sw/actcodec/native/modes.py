@@ -131,8 +131,8 @@ DECODERS: Mapping[Mode, Decoder] = {
 
 
 def _scratch(view: MatrixView) -> Tensor:
-    """Room for the longest payload with masks, and the byte behind it that packing may touch."""
-    return torch.empty(view.blocks * MAX_BLOCK_BYTES + 1, dtype=torch.uint8)
+    """Room for the longest payload with masks."""
+    return torch.empty(view.blocks * MAX_BLOCK_BYTES, dtype=torch.uint8)
 
 
 def _settings(job: Job) -> AffineSettings:

@@ -1,7 +1,5 @@
 // Codec actnn-sample: groups within samples, in floating point. Every operation is that of codecs/sample_groups.py, in float32
 // and in the same order, so that the results are the same to the last bit.
-#include <limits>
-
 #include "affine.h"
 
 using namespace cdu;
@@ -40,13 +38,16 @@ void group_edges(const void* x, int format, int64_t samples, int64_t size, int64
         parallel(samples * per_sample, threads, [&](int64_t number) {
             int64_t first = number % per_sample * group, count = std::min(group, size - first);
             const T* values = static_cast<const T*>(x) + number / per_sample * size + first;
-            float low = widened(values[0]), high = low;
-            for (int64_t i = 0; i < count; ++i) {
-                float value = widened(values[i]);
-                low = value < low ? value : low;
-                high = value > high ? value : high;
+            Floats low = load_some(values, count), high = low;
+            for (int64_t i = 0; i < count; i += LANES) {
+                Floats some = load_some(values + i, count - i);
+                low = cdu::least(low, some), high = cdu::greatest(high, some);
             }
-            least[number] = low, greatest[number] = high;
+            least[number] = low[0], greatest[number] = high[0];
+            for (int i = 1; i < LANES; ++i) {
+                least[number] = std::min(least[number], low[i]);
+                greatest[number] = std::max(greatest[number], high[i]);
+            }
         });
     });
 }
@@ -60,21 +61,27 @@ void group_codes(const void* x, int format, int64_t samples, int64_t size, int64
     with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);
         parallel(pieces(count, PIECE_VALUES), threads, [&](int64_t piece) {
-            uint16_t drawn[PIECE_BEATS][LANES];
+            uint16_t drawn[PIECE_BEATS + 1][LANES] = {};
             int64_t begin = piece * PIECE_VALUES, end = std::min(count, begin + PIECE_VALUES);
             if (stochastic) added(begin / LANES, PIECE_BEATS, drawn);
             groups.parts(begin, end, [&](int64_t first, int64_t here, int64_t number, int64_t sample) {
                 float least = low[number], width = extent[number], most = levels[sample];
                 const uint16_t* random = drawn[0] + (first - begin);
-                for (int64_t i = 0; i < here; ++i) {
-                    float steps = (widened(values[first + i]) - least) / width * most, whole;
+                for (int64_t i = 0; i < here; i += LANES) {
+                    // Not negative, so that conversion to integers rounds down.
+                    Floats steps = (load_some(values + first + i, here - i) - least) / width * most;
+                    Ints whole;
                     if (stochastic) {
-                        whole = std::floor(steps);
-                        whole += steps - whole > (float(random[i]) + 0.5f) / float(1 << WORD_BITS) ? 1.0f : 0.0f;
+                        whole = __builtin_convertvector(steps, Ints);
+                        Floats fraction = steps - floats(whole);
+                        Ints integers = __builtin_convertvector(load<Words16>(random + i), Ints);
+                        Floats thresholds = (floats(integers) + 0.5f) / float(1 << WORD_BITS);
+                        whole -= fraction > thresholds;  // a comparison that holds is -1
                     } else {
-                        whole = std::floor(steps + 0.5f);
+                        whole = __builtin_convertvector(steps + 0.5f, Ints);
                     }
-                    codes[first + i] = uint8_t(int32_t(std::min(most, std::max(0.0f, whole))));
+                    Codes rounded = narrowed<Codes>(clamped(whole, 0, int(most)));
+                    std::memcpy(codes + first + i, &rounded, std::min<int64_t>(here - i, LANES));
                 }
             });
         });
@@ -92,9 +99,12 @@ void group_values(const uint8_t* codes, int format, int64_t samples, int64_t siz
             int64_t begin = piece * PIECE_VALUES, end = std::min(count, begin + PIECE_VALUES);
             groups.parts(begin, end, [&](int64_t first, int64_t here, int64_t number, int64_t sample) {
                 float least = low[number], width = extent[number], most = levels[sample];
-                for (int64_t i = 0; i < here; ++i) {
-                    float value = float(codes[first + i]) / most * width + least;
-                    values[first + i] = narrowed<T>(std::max(-limit, std::min(limit, value)));
+                Floats bound = Floats{} + limit;
+                for (int64_t i = 0; i < here; i += LANES) {
+                    Codes some = {};
+                    std::memcpy(&some, codes + first + i, std::min<int64_t>(here - i, LANES));
+                    Floats value = floats(widened(some)) / most * width + least;
+                    store_some(values + first + i, greatest(cdu::least(value, bound), -bound), here - i);
                 }
             });
         });
@@ -107,12 +117,12 @@ void codes_pack(const uint8_t* codes, int64_t count, int bits, uint8_t* packed, 
     int64_t rows = count / LANES;
     parallel(pieces(rows, PIECE_BEATS), threads, [&](int64_t piece) {
         int64_t end = std::min(rows, (piece + 1) * PIECE_BEATS);
-        for (int64_t row = piece * PIECE_BEATS; row < end; ++row) packer.pack(codes + row * LANES, packed + row * bits);
+        for (int64_t row = piece * PIECE_BEATS; row < end; ++row) packer.pack(load<Codes>(codes + row * LANES), packed + row * bits);
     });
     if (int left = int(count % LANES)) {
         uint8_t last[LANES] = {}, bytes[LANES];
         std::copy_n(codes + rows * LANES, left, last);
-        packer.pack(last, bytes);
+        packer.pack(load<Codes>(last), bytes);
         std::copy_n(bytes, pieces(left * bits, 8), packed + rows * bits);
     }
 }
@@ -122,13 +132,13 @@ void codes_unpack(const uint8_t* packed, int64_t count, int bits, uint8_t* codes
     int64_t rows = count / LANES;
     parallel(pieces(rows, PIECE_BEATS), threads, [&](int64_t piece) {
         int64_t end = std::min(rows, (piece + 1) * PIECE_BEATS);
-        for (int64_t row = piece * PIECE_BEATS; row < end; ++row) packer.unpack(packed + row * bits, codes + row * LANES);
+        for (int64_t row = piece * PIECE_BEATS; row < end; ++row) store(codes + row * LANES, packer.unpack(packed + row * bits));
     });
     if (int left = int(count % LANES)) {
-        uint8_t last[LANES], bytes[LANES] = {};
+        uint8_t bytes[LANES] = {};
         std::copy_n(packed + rows * bits, pieces(left * bits, 8), bytes);
-        packer.unpack(bytes, last);
-        std::copy_n(last, left, codes + rows * LANES);
+        Codes some = packer.unpack(bytes);
+        std::memcpy(codes + rows * LANES, &some, left);
     }
 }
 }

@@ -12,6 +12,9 @@ inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7ffff
 inline uint16_t magnitude(Bf16 x) { return x.bits & 0x7fff; }
 inline uint16_t magnitude(_Float16 x) { return std::bit_cast<uint16_t>(x) & 0x7fff; }
 
+inline Bytes quantized(Floats x, float k) { return narrowed<Bytes>(scaled<VALUE_MIN, VALUE_MAX>(x, k)); }
+inline Floats dequantized(Bytes q, float r) { return floats(widened(q)) * r; }
+
 // One value after the other over a matrix whose rows have a scale each: body(row, first column, columns).
 template <class Body> void by_pieces(int64_t rows, int64_t columns, int threads, Body body) {
     int64_t per_row = pieces(columns, PIECE), rows_per_step = std::max<int64_t>(PIECE / columns, 1);
@@ -62,8 +65,12 @@ void sfpr_encode(const void* x, int format, int64_t rows, int64_t columns, int64
         by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
             const T* from = static_cast<const T*>(x) + row * columns + first;
             int8_t* to = q + row * row_bytes + first;
-            double factor = k[row];
-            for (int64_t i = 0; i < count; ++i) to[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
+            int64_t i = 0;
+            for (; i + LANES <= count; i += LANES) store(to + i, quantized(load8(from + i), k[row]));
+            if (i < count) {
+                Bytes last = quantized(load_some(from + i, count - i), k[row]);
+                std::memcpy(to + i, &last, count - i);
+            }
         });
     });
 }
@@ -74,8 +81,13 @@ void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int
         by_pieces(rows, columns, threads, [&](int64_t row, int64_t first, int64_t count) {
             const int8_t* from = q + row * row_bytes + first;
             T* to = static_cast<T*>(y) + row * columns + first;
-            float factor = r[row];
-            for (int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(float(from[i]) * factor);
+            int64_t i = 0;
+            for (; i + LANES <= count; i += LANES) store8(to + i, dequantized(load<Bytes>(from + i), r[row]));
+            if (i < count) {
+                int8_t last[LANES] = {};
+                std::copy_n(from + i, count - i, last);
+                store_some(to + i, dequantized(load<Bytes>(last), r[row]), count - i);
+            }
         });
     });
 }
@@ -84,20 +96,14 @@ void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int
 int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
                         const float* k, uint8_t* payload, int threads) {
     return with_format(format, [&]<class T>(T) {
-        const T* values = static_cast<const T*>(x);
         return pack_blocks(blocks, payload, threads, [&](int64_t block, int8_t* q) {
             int64_t row = block * BLOCK_SIDE / row_beats, beat = block * BLOCK_SIDE % row_beats;
             for (int j = 0; j < BLOCK_SIDE; ++j, q += LANES) {
                 int64_t count = row < rows ? std::min<int64_t>(columns - beat * LANES, LANES) : 0;
-                if (count < LANES) std::memset(q, 0, LANES);
-                if (count > 0) {
-                    const T* from = values + row * columns + beat * LANES;
-                    double factor = k[row];
-                    if (count == LANES)
-                        for (int i = 0; i < LANES; ++i) q[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
-                    else
-                        for (int i = 0; i < count; ++i) q[i] = int8_t(scaled<VALUE_MIN, VALUE_MAX>(from[i], factor));
-                }
+                Bytes values = {};
+                if (count) values = quantized(load_some(static_cast<const T*>(x) + row * columns + beat * LANES, count), k[row]);
+                store(q, values);
+                std::fill(q + count, q + LANES, 0);
                 if (++beat == row_beats) beat = 0, ++row;
             }
         });
@@ -113,11 +119,7 @@ bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t r
             for (int j = 0; j < BLOCK_SIDE && row < rows; ++j, q += LANES) {
                 int64_t count = std::min<int64_t>(columns - beat * LANES, LANES);
                 T* to = static_cast<T*>(y) + row * columns + beat * LANES;
-                float factor = r[row];
-                if (count == LANES)
-                    for (int i = 0; i < LANES; ++i) to[i] = narrowed<T>(float(q[i]) * factor);
-                else
-                    for (int i = 0; i < count; ++i) to[i] = narrowed<T>(float(q[i]) * factor);
+                store_some(to, dequantized(load<Bytes>(q), r[row]), count);
                 if (++beat == row_beats) beat = 0, ++row;
             }
         });
@@ -132,9 +134,10 @@ void brc_encode(const void* x, int format, int64_t count, uint8_t* payload, int 
         parallel(pieces(bytes, PIECE), threads, [&](int64_t step) {
             int64_t end = std::min(bytes, (step + 1) * PIECE);
             for (int64_t byte = step * PIECE; byte < end; ++byte) {
-                int bits = int(std::min<int64_t>(count - 8 * byte, 8)), packed = 0;
-                for (int i = 0; i < bits; ++i) packed |= (widened(values[8 * byte + i]) > 0) << i;
-                payload[byte] = uint8_t(packed);
+                int64_t here = std::min<int64_t>(count - 8 * byte, 8);
+                Floats some = load_some(values + 8 * byte, here), zero = {};
+                uint64_t present = std::bit_cast<uint64_t>(narrowed<Bytes>(some > zero)) & ONES;
+                payload[byte] = gathered(present) & uint8_t(0xff >> (8 - here));
             }
         });
     });
@@ -142,10 +145,17 @@ void brc_encode(const void* x, int format, int64_t count, uint8_t* payload, int 
 
 void brc_decode(const uint8_t* payload, int format, int64_t count, void* y, int threads) {
     with_format(format, [&]<class T>(T) {
-        parallel(pieces(count, PIECE), threads, [&](int64_t step) {
+        int64_t bytes = pieces(count, 8);
+        Ints places = {1, 2, 4, 8, 16, 32, 64, 128}, zero = {};
+        Floats set = {}, clear = {};
+        set += 1.0f;
+        parallel(pieces(bytes, PIECE), threads, [&](int64_t step) {
             T* values = static_cast<T*>(y);
-            int64_t end = std::min(count, (step + 1) * PIECE);
-            for (int64_t i = step * PIECE; i < end; ++i) values[i] = narrowed<T>(float(payload[i / 8] >> (i % 8) & 1));
+            int64_t end = std::min(bytes, (step + 1) * PIECE);
+            for (int64_t byte = step * PIECE; byte < end; ++byte) {
+                Ints bits = (zero + payload[byte]) & places;
+                store_some(values + 8 * byte, bits != zero ? set : clear, count - 8 * byte);
+            }
         });
     });
 }

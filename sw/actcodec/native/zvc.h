@@ -1,6 +1,10 @@
 // ZVC (docs/bitstream.md, section 3): per block of 64 bytes a mask of 8 bytes, then the bytes that are not zero.
 #pragma once
 
+#ifdef __BMI2__
+#include <immintrin.h>
+#endif
+
 #include <vector>
 
 #include "values.h"
@@ -10,32 +14,41 @@ namespace cdu {
 // Blocks that one step of a parallel loop handles.
 constexpr int64_t BLOCKS_PER_STEP = 64;
 
-// Writes a block behind `out` and returns where it ends; up to MAX_BLOCK_BYTES are written whatever the length is.
+// What a packed block may touch behind its end.
+constexpr int SLACK = LANES;
+
+// The bytes of `word` that `mask` covers with ones, moved together.
+inline uint64_t selected(uint64_t word, uint64_t mask) {
+#ifdef __BMI2__
+    return _pext_u64(word, mask);
+#else
+    uint64_t moved = 0;
+    for (int place = 0; mask; word >>= 8, mask >>= 8)
+        if (mask & 1) moved |= (word & 0xff) << place, place += 8;
+    return moved;
+#endif
+}
+
+constexpr uint64_t ONES = 0x0101010101010101;
+
+// Bit i of byte i, of a word whose bytes are 0 and 1.
+inline uint8_t gathered(uint64_t word) { return uint8_t(word * 0x0102040810204080 >> 56); }
+
+// Writes a block behind `out` and returns where it ends; SLACK bytes behind that are overwritten too.
 inline uint8_t* pack_block(const int8_t* q, uint8_t* out) {
+    constexpr uint64_t LOW = 0x7f * ONES;
     uint8_t* next = out + MASK_BYTES;
     for (int j = 0; j < MASK_BYTES; ++j) {
-        const int8_t* row = q + 8 * j;
-        uint64_t word;
-        std::memcpy(&word, row, 8);
-        uint8_t mask = 0;
-        if (word) {
-            for (int i = 0; i < 8; ++i) {
-                bool present = row[i] != 0;
-                *next = uint8_t(row[i]);
-                next += present;
-                mask |= uint8_t(present << i);
-            }
-        }
-        out[j] = mask;
+        uint64_t word = load<uint64_t>(q + LANES * j);
+        uint64_t present = (((word & LOW) + LOW) | word) >> 7 & ONES;
+        out[j] = gathered(present);
+        store(next, selected(word, present * 0xff));
+        next += std::popcount(present);
     }
     return next;
 }
 
-inline uint64_t mask_of(const uint8_t* block) {
-    uint64_t mask;
-    std::memcpy(&mask, block, MASK_BYTES);
-    return mask;
-}
+inline uint64_t mask_of(const uint8_t* block) { return load<uint64_t>(block); }
 
 // The inverse of pack_block; returns where the block ends, beyond which nothing is read.
 inline const uint8_t* unpack_block(const uint8_t* block, int8_t* q) {
@@ -45,14 +58,14 @@ inline const uint8_t* unpack_block(const uint8_t* block, int8_t* q) {
     return next;
 }
 
-// The payload of blocks that fill(block, q) makes; `out` has room for MAX_BLOCK_BYTES * blocks and one byte. Returns its length.
+// The payload of blocks that fill(block, q) makes; `out` has room for MAX_BLOCK_BYTES * blocks. Returns its length.
 template <class Fill> inline int64_t pack_blocks(int64_t blocks, uint8_t* out, int threads, Fill fill) {
     int64_t steps = pieces(blocks, BLOCKS_PER_STEP);
     std::vector<int64_t> sizes(steps);
     auto begin_of = [&](int64_t step) { return out + step * BLOCKS_PER_STEP * MAX_BLOCK_BYTES; };
     parallel(steps, threads, [&](int64_t step) {
         alignas(64) int8_t q[BLOCK_VALUES];
-        uint8_t packed[BLOCKS_PER_STEP * MAX_BLOCK_BYTES + 1];
+        uint8_t packed[BLOCKS_PER_STEP * MAX_BLOCK_BYTES + SLACK];
         uint8_t* next = packed;
         int64_t end = std::min(blocks, (step + 1) * BLOCKS_PER_STEP);
         for (int64_t block = step * BLOCKS_PER_STEP; block < end; ++block) {
