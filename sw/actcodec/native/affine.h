@@ -102,7 +102,7 @@ struct RowQuantizer {
     }
 };
 
-// Numbers of `width` bits that are `gap` bits apart, moved together in pairs, and back.
+// The lowest `width` bits of every `period` bits.
 inline uint64_t low_bits(int width, int period) {
     uint64_t mask = 0;
     for (int at = 0; at < 64; at += period) mask |= ((uint64_t(1) << width) - 1) << at;
@@ -112,28 +112,27 @@ inline uint64_t low_bits(int width, int period) {
 // Eight codes of `bits` bits as so many bytes, code 0 lowest: neighbours move together, then pairs, then fours.
 struct CodePacker {
     int bits;
-    uint64_t one, two, four;
+    uint64_t left[3];  // what stays: every other code, pair, four
 
-    explicit CodePacker(int bits)
-        : bits(bits), one(low_bits(bits, 8)), two(low_bits(2 * bits, 16)), four(bits == 8 ? ~uint64_t(0) : low_bits(4 * bits, 32)) {}
+    explicit CodePacker(int bits) : bits(bits), left{low_bits(bits, 16), low_bits(2 * bits, 32), low_bits(4 * bits, 64)} {}
 
     void pack(Codes codes, uint8_t* out) const {
         uint64_t word = std::bit_cast<uint64_t>(codes);
-        if (bits < 8) {
-            word = (word | word >> (8 - bits)) & two;
-            word = (word | word >> (16 - 2 * bits)) & four;
-            word |= word >> (32 - 4 * bits);
-        }
+        if (bits < 8)
+            for (int i = 0; i < 3; ++i) {
+                int width = bits << i, gap = (8 - bits) << i;
+                word = (word & left[i]) | (word >> gap & left[i] << width);
+            }
         write(out, word);
     }
 
     Codes unpack(const uint8_t* packed) const {
         uint64_t word = read(packed);
-        if (bits < 8) {
-            word = (word | word << (32 - 4 * bits)) & four;
-            word = (word | word << (16 - 2 * bits)) & two;
-            word = (word | word << (8 - bits)) & one;
-        }
+        if (bits < 8)
+            for (int i = 2; i >= 0; --i) {
+                int width = bits << i, gap = (8 - bits) << i;
+                word = (word & left[i]) | (word & left[i] << width) << gap;
+            }
         return std::bit_cast<Codes>(word);
     }
 

@@ -33,10 +33,8 @@ class NativeBackend(TorchBackend):
         """See :class:`~actcodec.codecs.backend.Backend`."""
         check_nonfinite_policy(nonfinite)
         x = host(channels)
-        bits = torch.empty(x.shape[1], dtype=torch.int32)
-        self._kernels("channel_maxima", x, FORMATS[x.dtype], *x.shape, bits)
-        largest = bits.view(x.dtype) if x.dtype == torch.float32 else bits.to(torch.int16).view(x.dtype)
-        if not bool(largest.isfinite().all()):
+        largest = torch.empty(x.shape[1], dtype=torch.float32)
+        if not self._kernels("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest):
             return super().channel_maxima(channels, nonfinite)
         return largest.to(torch.float64)
 

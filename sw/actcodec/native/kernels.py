@@ -14,7 +14,7 @@ _POINTER, _LONG, _INT, _FLOAT, _BOOL = ctypes.c_void_p, ctypes.c_int64, ctypes.c
 _SEED = ctypes.c_uint32
 #: Parameters of each function as its source has them, but for the number of threads, which is always the last; and its result.
 _SIGNATURES = {
-    "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), None),
+    "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), _BOOL),
     "residual_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
     "sfpr_encode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
     "sfpr_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
@@ -62,7 +62,7 @@ class Kernels:
 
     def __call__(self, name: str, *arguments: Tensor | float) -> int:
         """Call a kernel with torch's number of threads; tensors become pointers to their data."""
-        plain = (part.data_ptr() if isinstance(part, Tensor) else part for part in arguments)
+        plain = [part if isinstance(part, (int, float)) else part.data_ptr() for part in arguments]
         return int(self._functions[name](*plain, torch.get_num_threads()) or 0)
 
 

@@ -12,6 +12,14 @@ inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & 0x7ffff
 inline uint16_t magnitude(Bf16 x) { return x.bits & 0x7fff; }
 inline uint16_t magnitude(_Float16 x) { return std::bit_cast<uint16_t>(x) & 0x7fff; }
 
+// The number with these bits.
+template <class T> inline float magnitude_of(uint32_t bits) {
+    T some[LANES];
+    std::memcpy(some, &bits, sizeof(T));
+    std::fill_n(some + 1, LANES - 1, some[0]);
+    return load8(some)[0];
+}
+
 inline Bytes quantized(Floats x, float k) { return narrowed<Bytes>(scaled<VALUE_MIN, VALUE_MAX>(x, k)); }
 inline Floats dequantized(Bytes q, float r) { return floats(widened(q)) * r; }
 
@@ -29,11 +37,11 @@ template <class Body> void by_pieces(int64_t rows, int64_t columns, int threads,
 
 extern "C" {
 
-// Largest magnitude of each channel of (outer, channels, inner), as bits; infinity or NaN if there is any in the channel.
-void channel_maxima(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, uint32_t* largest, int threads) {
-    with_format(format, [&]<class T>(T) {
+// Largest magnitude of each channel of (outer, channels, inner), as float32; false when a value is NaN or infinite.
+bool channel_maxima(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, float* largest, int threads) {
+    return with_format(format, [&]<class T>(T) {
         const T* values = static_cast<const T*>(x);
-        std::fill_n(largest, channels, 0);
+        std::vector<uint32_t> found(channels);
         int64_t per_step = std::max<int64_t>(PIECE / (channels * inner), 1);
         int64_t across = pieces(inner, PIECE), steps = pieces(outer, per_step) * across;
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -53,8 +61,14 @@ void channel_maxima(const void* x, int format, int64_t outer, int64_t channels, 
             }
 #pragma omp critical
             for (int64_t channel = 0; channel < channels; ++channel)
-                largest[channel] = std::max(largest[channel], mine[channel]);
+                found[channel] = std::max(found[channel], mine[channel]);
         }
+        bool finite = true;
+        for (int64_t channel = 0; channel < channels; ++channel) {
+            largest[channel] = magnitude_of<T>(found[channel]);
+            finite = finite && std::isfinite(largest[channel]);
+        }
+        return finite;
     });
 }
 
