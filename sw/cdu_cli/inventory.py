@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -25,11 +26,12 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, simulators, synthesisers and cell libraries: what is here and what is missing."""
+    """Show blocks, configurations, codecs, backends, simulators, synthesisers, cell libraries: what is here and what is not."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
         "codecs": _codecs(),
+        "backends": _backends(),
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
         "libraries": _libraries(),
@@ -105,6 +107,15 @@ def _codecs() -> list[Row]:
     except ImportError as error:
         return [_absent("actcodec", f"{error}; `pip install torch` adds what the codecs need")]
     return [_present(name) for name in CODEC_NAMES]
+
+
+def _backends() -> list[Row]:
+    try:
+        from actcodec.native import build
+    except ImportError as error:
+        return [_absent("torch", f"{error}; `pip install torch` adds it")]
+    native = _asked("native", lambda: _present("native", about=f"compiled by {Path(build.compiler()).name} when first used"))
+    return [_present("torch", about="the golden model"), native]
 
 
 def _verilator() -> Row:

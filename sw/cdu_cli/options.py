@@ -21,7 +21,10 @@ SetOption = Annotated[
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
 BackendOption = Annotated[
     str,
-    typer.Option(help="What computes the codecs: torch (golden model), rtl (compiled RTL), or rtl:CONFIG (paper, a .toml)."),
+    typer.Option(
+        help="What computes the codecs: torch (golden model), native (compiled kernels for the CPU, same bytes), rtl (compiled "
+        "RTL), or rtl:CONFIG (paper, a .toml)."
+    ),
 ]
 BitsOption = Annotated[
     int | None, typer.Option(help="Bits per value of the affine codecs, 1, 2, 4 or 8; of ActNN's levels 1 to 8.")

@@ -13,8 +13,9 @@ from amaranth.lib.wiring import In, Out
 from cdu import axi_lite, axi_stream, verilator
 from cdu.yosys import YosysError
 from cdu_driver import BusError
+from cdu_spec import cache
 from cdu_spec.errors import MissingToolError, UserError
-from cdu_verif.compiled import cache, library
+from cdu_verif.compiled import library
 from cdu_verif.compiled.unit import CompiledUnit, Packet
 
 SIZES = (8, 128)
@@ -230,7 +231,7 @@ def test_what_matters_is_in_the_name(monkeypatch):
 
 _ENTER = """
 import time
-from cdu_verif.compiled import cache
+from cdu_spec import cache
 
 def fill(folder):
     (folder / "started").write_text("")

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cdu.verilator import Verilator
-
-from cdu_verif.compiled import cache
+from cdu_spec import cache
 
 #: They depend on Verilator, the compiler and the options, and not on the design.
 _NAMES = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o", "verilated_cov.o", "verilated_fst_c.o")

@@ -21,7 +21,7 @@ from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.job import compression_job
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -70,11 +70,11 @@ class AffineCodec(Codec):
         if not self.fits(x.shape):
             raise UserError(self._misfit(x.shape))
         if self.nonfinite == "raise":
-            check_finite(x)
+            check_finite(x, self._backend.channel_maxima)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
         channels = by_channel(x, view)
-        largest = channel_maxima(channels, self.nonfinite)
+        largest = self._backend.channel_maxima(channels, self.nonfinite)
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
         plan = self._plan(finite, view, largest)
         found = plan.settings
@@ -170,7 +170,9 @@ class DivisionCodec(AffineCodec):
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
-        exact = full_scales(largest) if settings.block_range else division_scales(x, view, largest, settings, self.S)
+        if settings.block_range:
+            return Plan(self._down(full_scales(largest)), settings, _none(x))
+        exact = division_scales(x, view, largest, settings, self.S, self._backend.residual_maxima)
         return Plan(self._down(exact), settings, _none(x))
 
 

@@ -6,18 +6,22 @@ rounded; :func:`blpa_scales` rounds them itself, for its offsets depend on the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
 from cdu_spec.bitstream import MatrixView
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.geometry import BLOCK_SIDE
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
-from actcodec.golden import blocks
+from actcodec.golden.block_statistics import residual_maxima
 from actcodec.golden.sfpr import rounded_scales
+
+#: ``maxima(x, view, k)``: what :func:`~actcodec.golden.block_statistics.residual_maxima` is.
+ResidualMaxima = Callable[[Tensor, MatrixView, Tensor], Tensor]
 
 #: Greatest integer of SFPR in the affine modes.
 MOST = (1 << (BASE_BITS - 1)) - 1
@@ -73,23 +77,24 @@ def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tenso
     return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(channels, settings)), settings
 
 
-def division_scales(x: Tensor, view: MatrixView, largest: Tensor, settings: AffineSettings, S: float) -> Tensor:  # noqa: N803
+def division_scales(
+    x: Tensor,
+    view: MatrixView,
+    largest: Tensor,
+    settings: AffineSettings,
+    S: float,  # noqa: N803
+    residuals: ResidualMaxima = residual_maxima,
+) -> Tensor:
     """Multipliers of division with the channel's range: residuals of at most S times half the codes' range.
 
     Blocks that hold rows of several channels have one mean, so that a channel's residuals depend on other scales too;
-    there the result is approached in a few steps, and what is left saturates.
+    there the result is approached in a few steps, and what is left saturates. ``residuals`` computes what
+    :func:`~actcodec.golden.block_statistics.residual_maxima` does.
     """
     limit = S * (settings.levels << settings.step_log2 >> 1)
-    matrix = blocks.padded(x.to(torch.float32), view)
-    rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
-    channel = rows // view.channel_rows % view.channels
     k = full_scales(largest)
     for _ in range(_CORRECTIONS if view.channel_rows % BLOCK_SIDE else 1):
-        scaled = matrix * k.to(torch.float32)[channel][:, None]
-        grid = scaled.view(-1, BLOCK_SIDE, view.row_beats, LANES)
-        by_row = (grid - grid.mean((1, 3), keepdim=True)).abs_().amax((2, 3)).flatten()[: view.rows]
-        by_channel = by_row.view(-1, view.channels, view.channel_rows).amax((0, 2)).to(torch.float64)
-        excess = (by_channel / limit).clamp_min_(1.0)
+        excess = (residuals(x, view, k.to(torch.float32)).to(torch.float64) / limit).clamp_min_(1.0)
         k = k / excess
         if bool((excess <= _TOLERANCE).all()):
             break

@@ -10,10 +10,14 @@ from cdu_spec.bitstream import MatrixView
 from cdu_spec.errors import MissingToolError, UserError
 from torch import Tensor
 
+from actcodec.codecs.group_quantizer import GroupQuantizer
 from actcodec.codecs.job import Job, beats_in, tensor_from_beats
+from actcodec.golden import block_statistics, sfpr
 
 #: Name of the golden model as a backend.
 TORCH = "torch"
+#: Name of the compiled kernels as a backend.
+NATIVE = "native"
 #: Group of the entry points that other packages add backends with.
 BACKEND_GROUP = "actcodec.backends"
 
@@ -25,7 +29,8 @@ class MismatchError(UserError):
 class Backend(ABC):
     """Computes jobs. A subclass needs :meth:`compress` and :meth:`decompress`, which see beats as the hardware does.
 
-    The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour.
+    The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour. What a host
+    computes besides, the maxima that scales follow from, is the golden model's unless a backend has the same in less time.
     """
 
     @abstractmethod
@@ -47,15 +52,28 @@ class Backend(ABC):
         """The tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
         return tensor_from_beats(self.decompress(job, payload), view, shape).to(payload.device)
 
+    def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
+        """See :func:`actcodec.golden.sfpr.channel_maxima`."""
+        return sfpr.channel_maxima(channels, nonfinite)
+
+    def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+        """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
+        return block_statistics.residual_maxima(x, view, k)
+
+    def group_quantizer(self) -> GroupQuantizer:
+        """What quantises groups within samples in floating point; UserError for a backend that does not do that."""
+        raise UserError(f"groups within samples are computed by backend {TORCH!r} or {NATIVE!r}, and by no hardware")
+
 
 def backend(which: str | Backend) -> Backend:
     """A backend by name, or the given one.
 
-    ``torch`` is the golden model. Other packages add backends as entry points of the group ``actcodec.backends``: functions
+    ``torch`` is the golden model, ``native`` the same bytes from kernels that are compiled when they are first needed
+    (:mod:`actcodec.native`). Other packages add backends as entry points of the group ``actcodec.backends``: functions
     that take what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the
     compiled unit of configuration ``tiny``, ``rtl:paper`` of another one.
 
-    Raises UserError for an unknown name, MissingToolError when the package that it needs is not installed.
+    Raises UserError for an unknown name, MissingToolError when the package or compiler that it needs is not installed.
     """
     from actcodec.codecs.torch_backend import TorchBackend
 
@@ -63,10 +81,14 @@ def backend(which: str | Backend) -> Backend:
         return which
     if which == TORCH:
         return TorchBackend()
+    if which == NATIVE:
+        from actcodec.native.backend import NativeBackend
+
+        return NativeBackend()
     name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
     found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
     if name not in found:
-        names = ", ".join(repr(known) for known in (TORCH, *found))
+        names = ", ".join(repr(known) for known in (TORCH, NATIVE, *found))
         raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
     try:
         make = found[name].load()

@@ -6,7 +6,7 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 
@@ -21,11 +21,9 @@ from torch import Tensor
 from actcodec.codecs.backend import Backend, backend
 from actcodec.codecs.block_codec import BlockCodec
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
-from actcodec.codecs.job import DTYPES, compression_job, payload_shifts
+from actcodec.codecs.job import FORMATS, compression_job, payload_shifts
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales
-
-_FORMATS = {dtype: form for form, dtype in DTYPES.items()}
+from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
 
 
 class Codec(ABC):
@@ -94,7 +92,7 @@ class BrcCodec(Codec):
         """See :class:`Codec`."""
         form = check_input(x)
         if self.nonfinite == "raise":
-            check_finite(x)
+            check_finite(x, self._backend.channel_maxima)
         return _without_scales(x, Mode.BRC, form, self._backend)
 
     def decompress(self, compressed: Packed) -> Tensor:
@@ -168,7 +166,8 @@ class SfprCodec(Codec):
         self._check_shape(x.shape)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, self.mode)
-        k, r = scales(by_channel(x, view), self.S, self.scale_bits, self.nonfinite)
+        largest = self._backend.channel_maxima(by_channel(x, view), self.nonfinite)
+        k, r = scales_of(largest, self.S, self.scale_bits)
         precision = self._precision() if self.mode.has_dct else None
         bits = (precision.const_bits, precision.pass1_bits) if precision else (0, 0)
         shifts = self._shifts()
@@ -250,17 +249,17 @@ def check_input(x: Tensor) -> Dtype:
     """The number format of a tensor that can be compressed; UserError for any other."""
     if not isinstance(x, Tensor):
         raise UserError(f"cannot compress a {type(x).__name__}: use a torch tensor")
-    if x.dtype not in _FORMATS:
+    if x.dtype not in FORMATS:
         kind = str(x.dtype).removeprefix("torch.")
         raise UserError(f"cannot compress a tensor of dtype {kind}: use float32, bfloat16 or float16")
     if x.numel() == 0:
         raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:
         raise UserError(f"cannot compress a tensor of rank {x.ndim}: ranks 1 to {MAX_RANK} are possible")
-    return _FORMATS[x.dtype]
+    return FORMATS[x.dtype]
 
 
-def check_finite(x: Tensor) -> None:
-    """NonFiniteError when there is NaN or infinity."""
+def check_finite(x: Tensor, maxima: Callable[[Tensor], Tensor] = channel_maxima) -> None:
+    """NonFiniteError when there is NaN or infinity; ``maxima``, a backend's :meth:`Backend.channel_maxima`, looks for it."""
     channels = x.detach().reshape(x.shape[0], x.shape[1], -1) if x.ndim > 1 else x.detach().reshape(1, 1, -1)
-    channel_maxima(channels, "raise")
+    maxima(channels)

@@ -22,6 +22,7 @@ from actcodec.golden import blocks
 
 _NO_OFFSETS = torch.zeros(0, dtype=torch.int16)
 DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
+FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +58,13 @@ def group_scales(per_channel: Tensor, view: MatrixView) -> Tensor:
 
     Groups that begin in the padding have scale 1; in division that of the last channel, for they repeat its values.
     """
-    groups = torch.ones(view.scale_groups, dtype=torch.float32)
-    if view.mode.has_scales:
-        per_channel = per_channel.detach().cpu()
-        real = max(view.rows // view.channel_rows, 1)
-        groups[:real] = per_channel.repeat(real // view.channels)
-        if view.mode is Mode.DIVISION:
-            groups[real:] = per_channel[-1]
+    if not view.mode.has_scales:
+        return torch.ones(view.scale_groups, dtype=torch.float32)
+    real, per_channel = max(view.rows // view.channel_rows, 1), per_channel.detach().cpu()
+    groups = per_channel.repeat(real // view.channels)
+    if real < view.scale_groups:
+        last = groups[-1:] if view.mode is Mode.DIVISION else groups.new_ones(1)
+        groups = torch.cat((groups, last.expand(view.scale_groups - real)))
     return groups
 
 

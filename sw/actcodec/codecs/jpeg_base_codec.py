@@ -23,7 +23,7 @@ from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import blocks, jpeg_base
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES, encode
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
-from actcodec.golden.sfpr import check_nonfinite_policy, scales
+from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
 from actcodec.golden.zigzag import ZIGZAG
 
 
@@ -78,7 +78,8 @@ class JpegBaseCodec(BlockCodec, Codec):
         self._check_shape(x.shape)
         x = x.detach().contiguous()
         view = MatrixView.of(x.shape, Mode.SFPR)
-        k, r = scales(blocks.by_channel(x, view), self.S, self.scale_bits, self.nonfinite)
+        largest = self._backend.channel_maxima(blocks.by_channel(x, view), self.nonfinite)
+        k, r = scales_of(largest, self.S, self.scale_bits)
         quantized = self._backend.compress_tensor(x, view, compression_job(view, form, k))
         samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : view.columns]
         matrix = blocks.padded(samples, MatrixView.of(x.shape, Mode.JPEG_ACT))

@@ -10,9 +10,8 @@ decoding is unbiased, and codes are limited at both ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import prod
 
 import torch
 from cdu_spec.affine import GROUP_VALUES
@@ -24,16 +23,15 @@ from torch import Tensor
 from actcodec.allocation import MAX_BITS
 from actcodec.codecs.affine_codecs import NEAREST, STOCHASTIC
 from actcodec.codecs.backend import Backend
+from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.float_forms import rounded_to_half
+from actcodec.codecs.group_quantizer import GroupQuantizer, sample_count, sample_size
 from actcodec.codecs.tensor_seeds import TensorSeeds
-from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.random_bits import random_bits
 
 #: Keeps the random numbers apart from those of the other codecs.
 _SALT = len(Mode) + 2
-_RANDOM_VALUES = 1 << 16
 #: Bits for each sample, uint8 (N,), from what :meth:`SampleForm.unit_variance` says of them.
 Allocator = Callable[[Tensor], Tensor]
 
@@ -73,14 +71,9 @@ class SampleForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor ``Z + R * code / (2**b - 1)``, float32 arithmetic."""
-        values = _unpacked(self.codes, self.bits, sample_size(self.shape)).to(torch.float32)
-        values /= _levels(self.bits)
-        for part, groups in _parts(values, self.group):
-            part.mul_(self.extent[:, groups, None].to(torch.float32)).add_(self.low[:, groups, None].to(torch.float32))
-        if self.dtype != torch.float32:
-            # R is rounded up: the greatest numbers of float16 would become infinite.
-            values.clamp_(torch.finfo(self.dtype).min, torch.finfo(self.dtype).max)
-        return values.to(self.dtype).view(self.shape)
+        quantizer = backend_of(backend).group_quantizer()
+        codes = _unpacked(quantizer, self.codes, self.bits, sample_size(self.shape))
+        return quantizer.values(codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
 
 
 @dataclass
@@ -97,12 +90,15 @@ class ActnnSampleCodec(Codec):
         ``stochastic`` or ``nearest``.
     seed
         Of the random numbers, 0 to 2**32 - 1.
+    backend
+        ``torch`` or ``native``.
     """
 
     bits: int | Tensor = 2
     group: int = GROUP_VALUES
     rounding: str = STOCHASTIC
     seed: int = 0
+    backend: str | Backend = "torch"
 
     name = "actnn-sample"
 
@@ -123,6 +119,8 @@ class ActnnSampleCodec(Codec):
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)
+        self._backend = backend_of(self.backend)
+        self._quantizer = self._backend.group_quantizer()
 
     def restart(self, seed: int) -> None:
         """See :class:`Codec`."""
@@ -130,7 +128,7 @@ class ActnnSampleCodec(Codec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
+        return compressed.decompress(self._backend)
 
     def compress(self, x: Tensor) -> SampleForm:
         """See :class:`Codec`. Every call draws other random numbers."""
@@ -147,63 +145,25 @@ class ActnnSampleCodec(Codec):
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
         """As :meth:`compress`, with the bits that ``allocate`` gives the samples once their ranges are known."""
         check_input(x)
-        check_finite(x)
-        values = x.detach().to(torch.float32, copy=True).reshape(sample_count(x.shape), -1)
-        low, extent = _ranges(values, self.group)
+        check_finite(x, self._backend.channel_maxima)
+        x = x.detach().contiguous()
+        low, extent = _ranges(*self._quantizer.edges(x, self.group))
         if not bool((low.isfinite() & extent.isfinite()).all()):
-            raise UserError(f"values up to {float(x.detach().abs().max()):g} do not fit bf16: use codec actnn")
+            raise UserError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none)
         bits = allocate(form.unit_variance)
-        for part, groups in _parts(values, self.group):
-            part.sub_(low[:, groups, None].to(torch.float32)).div_(extent[:, groups, None].to(torch.float32))
-        levels = _levels(bits)
-        codes = self._rounded(values.mul_(levels)).clamp_min_(0).minimum(levels).to(torch.uint8)
-        return replace(form, bits=bits, codes=_packed(codes, bits))
-
-    def _rounded(self, steps: Tensor) -> Tensor:
-        """Values in units of steps, (N, D), to whole numbers; overwrites them."""
-        if self.rounding == NEAREST:
-            return steps.add_(0.5).floor_()
-        whole = steps.floor()
-        drawn = random_bits(self._seeds.next(), 0, -(-steps.numel() // LANES), steps.device)
-        # The middles of 2**16 equal parts of 0..1: up with the probability of the fraction, to 2**-17.
-        thresholds = (drawn.flatten()[: steps.numel()].view_as(steps) + 0.5) / _RANDOM_VALUES
-        return whole.add_(steps.sub_(whole) > thresholds)
+        seed = self._seeds.next() if self.rounding == STOCHASTIC else None
+        codes = self._quantizer.codes(x, self.group, low, extent, bits, seed)
+        return replace(form, bits=bits, codes=_packed(self._quantizer, codes, bits))
 
 
-def sample_count(shape: Sequence[int]) -> int:
-    """Number of samples of a tensor."""
-    return shape[0] if len(shape) > 1 else 1
-
-
-def sample_size(shape: Sequence[int]) -> int:
-    """Values per sample."""
-    return prod(shape) // sample_count(shape)
-
-
-def _parts(values: Tensor, group: int) -> list[tuple[Tensor, slice]]:
-    """Views of (N, D) as (N, groups, values), and the numbers of those groups: the whole groups, and what is left."""
-    whole = values.shape[1] // group
-    parts = [(values[:, : whole * group].view(len(values), whole, group), slice(0, whole))] if whole else []
-    if values.shape[1] % group:
-        parts.append((values[:, None, whole * group :], slice(whole, whole + 1)))
-    return parts
-
-
-def _ranges(values: Tensor, group: int) -> tuple[Tensor, Tensor]:
-    """Z and R of the groups of each sample, bfloat16 (N, groups)."""
-    edges = [part.aminmax(dim=2) for part, _ in _parts(values, group)]
-    low = rounded_to_half(torch.cat([edge.min for edge in edges], 1), torch.bfloat16, up=False)
-    greatest = torch.cat([edge.max for edge in edges], 1)
+def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Z and R, bfloat16, of groups with these least and greatest values."""
+    low = rounded_to_half(least, torch.bfloat16, up=False)
     # From the rounded Z, so that the codes reach the greatest value.
     extent = rounded_to_half(greatest - low.to(torch.float32), torch.bfloat16, up=True)
     return low, extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
-
-
-def _levels(bits: Tensor) -> Tensor:
-    """The greatest code of each sample, B = 2**b - 1, float32 (N, 1)."""
-    return torch.exp2(bits.to(torch.float32))[:, None] - 1
 
 
 def _widths(bits: Tensor) -> list[int]:
@@ -211,19 +171,25 @@ def _widths(bits: Tensor) -> list[int]:
     return sorted(set(bits.tolist()))
 
 
-def _packed(codes: Tensor, bits: Tensor) -> Tensor:
+def _packed(quantizer: GroupQuantizer, codes: Tensor, bits: Tensor) -> Tensor:
     """Codes, uint8 (N, D), to bytes: the samples of each width together."""
-    return torch.cat([pack_tight(codes[bits == width].flatten(), width) for width in _widths(bits)])
+    widths = _widths(bits)
+    if len(widths) == 1:
+        return quantizer.pack(codes.flatten(), widths[0])
+    return torch.cat([quantizer.pack(codes[bits == width].flatten(), width) for width in widths])
 
 
-def _unpacked(packed: Tensor, bits: Tensor, size: int) -> Tensor:
+def _unpacked(quantizer: GroupQuantizer, packed: Tensor, bits: Tensor, size: int) -> Tensor:
     """The inverse of :func:`_packed`."""
+    widths = _widths(bits)
+    if len(widths) == 1:
+        return quantizer.unpack(packed, widths[0], bits.numel() * size).view(-1, size)
     codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)
     first = 0
-    for width in _widths(bits):
+    for width in widths:
         chosen = bits == width
         count = int(chosen.sum()) * size
         after = first + -(-count * width // LANES)
-        codes[chosen] = unpack_tight(packed[first:after], width, count).view(-1, size)
+        codes[chosen] = quantizer.unpack(packed[first:after], width, count).view(-1, size)
         first = after
     return codes

@@ -12,6 +12,7 @@ from cdu_spec.geometry import BLOCK_VALUES, LANES
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
+from actcodec.codecs.group_quantizer import GroupQuantizer
 from actcodec.codecs.job import DTYPES, Job
 from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
 from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr, sfpr16
@@ -93,6 +94,10 @@ class TorchBackend(Backend):
         for rows, columns in _pieces(groups):
             values[rows, columns] = inverse_sfpr(groups[rows, columns], scales[rows])
         return values.view(tuple(shape))
+
+    def group_quantizer(self) -> GroupQuantizer:
+        """See :class:`Backend`."""
+        return GroupQuantizer()
 
     @staticmethod
     def _payload(quantized: Tensor, job: Job) -> Tensor:

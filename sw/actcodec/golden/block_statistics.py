@@ -1,12 +1,15 @@
-"""What the range finder knows of a block: mean, least and greatest value."""
+"""What the range finder knows of a block, mean, least and greatest value; and residuals of whole tensors."""
 
 from __future__ import annotations
 
 import torch
-from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.bitstream import MatrixView
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
+from actcodec.golden.blocks import padded
 from actcodec.golden.checks import require
+from actcodec.golden.sfpr import FLOATS
 
 _MEAN_SHIFT = BLOCK_VALUES.bit_length() - 1
 
@@ -22,3 +25,36 @@ def least_and_greatest(groups: Tensor) -> tuple[Tensor, Tensor]:
     require("groups", groups, (torch.int16,))
     least, greatest = groups.aminmax(dim=1)
     return least.to(torch.int32), greatest.to(torch.int32)
+
+
+def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+    """How far a value of each channel lies from the mean of its 8x8 block at most, in units of the quantised values.
+
+    All in float32, where the order of additions matters: the halves of each column are added to each other until one number is
+    left, then those of the row of sums, so that every device and every backend finds the same.
+
+    Parameters
+    ----------
+    x
+        Finite floats of the view's size; the view is of mode division, whose padding repeats values.
+    view
+        See :class:`~cdu_spec.bitstream.MatrixView`.
+    k
+        float32 multipliers (channels,).
+
+    Returns
+    -------
+    float32 (channels,).
+    """
+    require("x", x, FLOATS)
+    require("k", k, (torch.float32,))
+    matrix = padded(x.to(torch.float32), view)
+    rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
+    grid = (matrix * k[rows // view.channel_rows % view.channels][:, None]).view(-1, BLOCK_SIDE, view.row_beats, LANES)
+    total = grid
+    for axis in (1, 3):
+        while total.shape[axis] > 1:
+            left, right = total.chunk(2, axis)
+            total = left + right
+    by_row = (grid - total / BLOCK_VALUES).abs_().amax((2, 3)).flatten()[: view.rows]
+    return by_row.view(-1, view.channels, view.channel_rows).amax((0, 2))

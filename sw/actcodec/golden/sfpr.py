@@ -81,10 +81,14 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
     k, r
         float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to float32. A channel of zeros has k = 128.
     """
+    return scales_of(channel_maxima(channels, nonfinite), S, scale_bits)
+
+
+def scales_of(largest: Tensor, S: float, scale_bits: int) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """As :func:`scales`, of the largest magnitudes that :func:`channel_maxima` finds."""
     if not (isfinite(S) and S > 0):
         raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
     check_scale_bits(scale_bits)
-    largest = channel_maxima(channels, nonfinite)
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
     return k, reciprocals(k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -123,7 +123,7 @@ class _Session:
 
     def pack(self, x: Tensor) -> _Saved:
         """Pack hook: the kept form of a tensor that autograd saves."""
-        with _plain_torch():
+        with _PlainTorch():
             saved = self._pack(x)
         if isinstance(saved.form, Coded) and self.tracker.current is not None:
             self.tracker.current.saved.append(saved.form.codec)
@@ -134,7 +134,7 @@ class _Session:
         form = saved.form
         if isinstance(form, Exact):
             return form.tensor()
-        with _plain_torch(), torch.no_grad(), _naming("" if saved.record is None else saved.record.name):
+        with _PlainTorch(), torch.no_grad(), _naming("" if saved.record is None else saved.record.name):
             return form.tensor()
 
     def _finished(self, operation: Operation, result: Any) -> None:
@@ -326,15 +326,18 @@ def _same_storage(x: Tensor, y: Tensor) -> bool:
     return mine is not None and other is not None and mine._cdata == other._cdata
 
 
-@contextmanager
-def _plain_torch() -> Iterator[None]:
-    """Torch without function modes and autocast, which must not reach into a codec's arithmetic."""
-    with ExitStack() as stack:
-        stack.enter_context(torch._C.DisableTorchFunction())
-        for kind in ("cpu", "cuda"):
-            if torch.is_autocast_enabled(kind):
-                stack.enter_context(torch.autocast(kind, enabled=False))
-        yield
+class _PlainTorch:
+    """While entered: torch without function modes and autocast, which must not reach into a codec's arithmetic."""
+
+    def __enter__(self) -> None:
+        self._contexts: list[AbstractContextManager[Any]] = [torch._C.DisableTorchFunction()]
+        self._contexts += [torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+        for context in self._contexts:
+            context.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        for context in reversed(self._contexts):
+            context.__exit__(*raised)
 
 
 def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:

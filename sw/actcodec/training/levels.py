@@ -26,7 +26,7 @@ from actcodec.codecs.sample_groups import ActnnSampleCodec
 from actcodec.training.mixed_precision import MixedPrecisionPolicy
 from actcodec.training.policy import CODED_DTYPES, EXACT, CodecFactory, Policy, Rule, exact_policy, first_rules
 
-_QUANTISER_OPTIONS = ("group", "rounding", "seed")
+_QUANTISER_OPTIONS = ("group", "rounding", "seed", "backend")
 _UNIFORM_OPTIONS = ("bits", *_QUANTISER_OPTIONS)
 _MIXED_OPTIONS = (*_UNIFORM_OPTIONS, "interval", "average")
 #: Names of the levels, and the options that they take.
@@ -46,8 +46,8 @@ _LEAST_USED = 0.2
 def level_policy(level: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """The policy of a level, ``actnn-L0`` to ``actnn-L5``.
 
-    Options of L1 and L2: bits (4), group (256), rounding, seed, as for codec ``actnn-sample``. Of L3 to L5: bits, the mean (2;
-    any number from 1 to 8), group, rounding, seed, and interval (20) and average (0) as for
+    Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Of L3 to L5: bits, the
+    mean (2; any number from 1 to 8), group, rounding, seed, backend, and interval (20) and average (0) as for
     :class:`~actcodec.training.mixed_precision.MixedPrecisionPolicy`. L0 has none. UserError for others.
 
     L4 without a CUDA device says so in a warning and is L3; L5 raises MissingToolError there, because CUDA's allocator is all
@@ -64,7 +64,8 @@ def level_policy(level: str, codec_factory: CodecFactory | None = None, **option
     quantiser = {name: options[name] for name in _QUANTISER_OPTIONS if name in options}
     if level in ("actnn-L1", "actnn-L2"):
         codec = ActnnSampleCodec(options.get("bits", _UNIFORM_BITS), **quantiser)
-        return Policy(_rules(codec, ("conv",) if level == "actnn-L1" else ()), EXACT, codec_factory, keep_signs=True)
+        rules = _rules(codec, ("conv",) if level == "actnn-L1" else ())
+        return Policy(rules, EXACT, codec_factory, keep_signs=True)
     swaps, gives_back = level != "actnn-L3", level == "actnn-L5"
     _check_device(level, swaps, gives_back)
     codec = ActnnSampleCodec(**quantiser)
@@ -81,7 +82,7 @@ def level_policy(level: str, codec_factory: CodecFactory | None = None, **option
 
 def _rules(codec: ActnnSampleCodec, consumers: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     """The codec for all that some operations save, or for everything."""
-    return (*first_rules({}), Rule(codec, consumer=consumers, dtypes=CODED_DTYPES))
+    return (*first_rules({"backend": codec.backend}), Rule(codec, consumer=consumers, dtypes=CODED_DTYPES))
 
 
 def _check_device(level: str, swaps: bool, gives_back: bool) -> None:

@@ -25,8 +25,9 @@ from torch import Tensor
 
 from actcodec.allocation import MAX_BITS, equal_allocation, greedy_allocation
 from actcodec.codecs import Codec, Packed
+from actcodec.codecs.group_quantizer import sample_size
 from actcodec.codecs.host_swap import HostSwap, release_fragmented_cache
-from actcodec.codecs.sample_groups import ActnnSampleCodec, sample_size
+from actcodec.codecs.sample_groups import ActnnSampleCodec
 from actcodec.training.operations import Operation, tensors_in
 from actcodec.training.policy import CodecFactory, Policy, Rule, SavedTensor
 from actcodec.training.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
@@ -103,7 +104,7 @@ class _SlotCodec(Codec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
+        return self._codec.decompress(compressed)
 
 
 class _Step:

@@ -8,7 +8,7 @@ import actcodec
 import pytest
 import torch
 from actcodec import data
-from actcodec.codecs.sample_groups import sample_size
+from actcodec.codecs.group_quantizer import sample_size
 from actcodec.models import ResNet
 from actcodec.training import experiment, policy
 from cdu_spec.errors import MissingToolError, UserError

@@ -17,10 +17,11 @@ from typing import Any
 import cdu
 import cdu_spec
 from cdu import generator, verilator, verilog, yosys
+from cdu_spec import cache
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import MissingToolError
 
-from cdu_verif.compiled import cache, gates
+from cdu_verif.compiled import gates
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 #: Options of Verilator: plain two-state simulation as fast as it gets.

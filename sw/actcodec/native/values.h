@@ -1,0 +1,152 @@
+// Number formats of tensors, eight values at a time; SFPR (docs/bitstream.md, sections 5 and 6); loops shared among threads.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "constants.h"
+
+namespace cdu {
+
+// The values of a beat. Operators work on all of them at once, and the compiler splits them where a machine has shorter vectors.
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t Words32 __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Words16 __attribute__((vector_size(2 * LANES)));
+typedef int16_t Shorts __attribute__((vector_size(2 * LANES)));
+typedef int8_t Bytes __attribute__((vector_size(LANES)));
+typedef uint8_t Codes __attribute__((vector_size(LANES)));
+
+template <class V> inline V load(const void* from) {
+    V vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+template <class V> inline void store(void* to, V vector) { std::memcpy(to, &vector, sizeof vector); }
+
+template <class V> inline V least(V a, V b) { return a < b ? a : b; }
+template <class V> inline V greatest(V a, V b) { return a > b ? a : b; }
+
+// Between 8 and 32 bits, by way of 16: what compilers make of __builtin_convertvector there is one value at a time.
+inline Ints widened(Bytes x) {
+    Bytes zero = {};
+    auto high = __builtin_shufflevector(zero, x, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15);
+    return __builtin_convertvector(std::bit_cast<Shorts>(high) >> 8, Ints);
+}
+inline Ints widened(Codes x) {
+    Codes zero = {};
+    auto low = __builtin_shufflevector(x, zero, 0, 8, 1, 8, 2, 8, 3, 8, 4, 8, 5, 8, 6, 8, 7, 8);
+    return __builtin_convertvector(std::bit_cast<Words16>(low), Ints);
+}
+// The low bytes.
+template <class Narrow> inline Narrow narrowed(Ints x) {
+    typedef uint8_t Pairs __attribute__((vector_size(2 * LANES)));
+    auto pairs = std::bit_cast<Pairs>(__builtin_convertvector(x, Shorts));
+    return std::bit_cast<Narrow>(__builtin_shufflevector(pairs, pairs, 0, 2, 4, 6, 8, 10, 12, 14));
+}
+inline Floats floats(Ints x) { return __builtin_convertvector(x, Floats); }
+
+struct Bf16 {
+    uint16_t bits;
+};
+
+inline Floats load8(const float* x) { return load<Floats>(x); }
+inline Floats load8(const Bf16* x) { return std::bit_cast<Floats>(__builtin_convertvector(load<Words16>(x), Words32) << 16); }
+inline Floats load8(const _Float16* x) {
+    Floats values;
+    for (int i = 0; i < LANES; ++i) values[i] = float(x[i]);
+    return values;
+}
+
+// Rounded to nearest, ties to even; beyond the largest number it is infinity. Never called with NaN.
+inline void store8(float* y, Floats values) { store(y, values); }
+inline void store8(_Float16* y, Floats values) {
+    for (int i = 0; i < LANES; ++i) y[i] = _Float16(values[i]);
+}
+inline void store8(Bf16* y, Floats values) {
+    Words32 bits = std::bit_cast<Words32>(values);
+    store(y, __builtin_convertvector((bits + 0x7fff + (bits >> 16 & 1)) >> 16, Words16));
+}
+
+// The first `count` values, 1 to 8; the last of them again in the places behind.
+template <class T> inline Floats load_some(const T* x, int64_t count) {
+    if (count >= LANES) return load8(x);
+    T some[LANES];
+    for (int i = 0; i < LANES; ++i) some[i] = x[std::min<int64_t>(i, count - 1)];
+    return load8(some);
+}
+
+template <class T> inline void store_some(T* y, Floats values, int64_t count) {
+    if (count >= LANES) return store8(y, values);
+    T some[LANES];
+    store8(some, values);
+    std::copy_n(some, count, y);
+}
+
+// body(T{}) with the type of a number format.
+template <class Body> inline auto with_format(int format, Body body) {
+    if (format == DTYPE_BF16) return body(Bf16{});
+    if (format == DTYPE_FP16) return body(_Float16{});
+    return body(float{});
+}
+
+// sat(round(x * k)) of the exact product (two significands of 24 bits fit a double), ties to even; NaN becomes 0.
+template <int LEAST, int GREATEST> inline Ints scaled(Floats x, double k) {
+    constexpr int HALF = LANES / 2;
+    typedef double Doubles __attribute__((vector_size(8 * HALF)));
+    typedef float HalfFloats __attribute__((vector_size(4 * HALF)));
+    typedef int32_t HalfInts __attribute__((vector_size(4 * HALF)));
+    // Adding it leaves no bits for fractions: the sum is rounded to a whole number, ties to even.
+    constexpr double SHIFTER = 0x1.8p52;
+    auto half = [k](HalfFloats part) {
+        Doubles product = __builtin_convertvector(part, Doubles) * k, zero = {};
+        product = product == product ? product : zero;
+        product = greatest(least(product, zero + GREATEST), zero + LEAST);
+        return __builtin_convertvector((product + SHIFTER) - SHIFTER, HalfInts);
+    };
+    HalfInts low = half(__builtin_shufflevector(x, x, 0, 1, 2, 3)), high = half(__builtin_shufflevector(x, x, 4, 5, 6, 7));
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+inline Ints clamped(Ints x, int low, int high) {
+    Ints zero = {};
+    return greatest(least(x, zero + high), zero + low);
+}
+
+// A matrix of 8x8 blocks, in which `channel_rows` rows after one another share a scale.
+struct Blocks {
+    int64_t rows, columns, channel_rows;
+    int64_t per_strip = (columns + BLOCK_SIDE - 1) / BLOCK_SIDE, count = per_strip * ((rows + BLOCK_SIDE - 1) / BLOCK_SIDE);
+};
+
+// Where a block stands in the matrix, how much of it is there, and the number of the scale of each of its rows.
+struct Place {
+    int64_t top, left, height, width, scale[BLOCK_SIDE];
+
+    Place(int64_t block, const Blocks& blocks)
+        : top(block / blocks.per_strip * BLOCK_SIDE), left(block % blocks.per_strip * BLOCK_SIDE),
+          height(std::min<int64_t>(blocks.rows - top, BLOCK_SIDE)), width(std::min<int64_t>(blocks.columns - left, BLOCK_SIDE)) {
+        int64_t number = top / blocks.channel_rows, next = (number + 1) * blocks.channel_rows;
+        for (int row = 0; row < height; ++row) {
+            if (top + row == next) ++number, next += blocks.channel_rows;
+            scale[row] = number;
+        }
+    }
+};
+
+// body(i) for i from 0 to count - 1.
+template <class Body> inline void parallel(int64_t count, int threads, Body body) {
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t i = 0; i < count; ++i) body(i);
+}
+
+inline int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Values that one step of a parallel loop handles, about.
+constexpr int64_t PIECE = 1 << 14;
+
+}  // namespace cdu
