@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -19,8 +21,8 @@ from actcodec.training.catalog import policy as policy_of
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
 from actcodec.training.operations import (
+    CHECKPOINT,
     UNKNOWN,
-    WEIGHTED,
     Operation,
     OperationTracker,
     is_parameter,
@@ -30,6 +32,11 @@ from actcodec.training.operations import (
 )
 from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
 from actcodec.training.statistics import Statistics, TensorRecord
+
+#: Operations that may draw a float mask for a dropout within them.
+_MASKING = ("dropout", "mul", "attention", "recurrent")
+#: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
+_PARAMETRIZATION = "parametrizations"
 
 
 @contextmanager
@@ -56,8 +63,9 @@ def compress_activations(
     Under ``no_grad`` nothing is saved, so nothing is packed. Of nested contexts the innermost one packs.
 
     Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
-    normalisation layers, integers, boolean masks and dropout masks (one bit per value), tensors of rank 0 and 1, subclasses
-    of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
+    normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
+    of the other one, masks of an attention, what a checkpoint around a part of the model saves, tensors of rank 0 and 1,
+    subclasses of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
     raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
@@ -78,8 +86,11 @@ def compress_activations(
     options
         Options of the named codec.
 
+    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
+
     Raises UserError for unknown codecs and options. In forward, a codec's errors (NaN in an activation) pass through.
     """
+    _warn_in_checkpoint()
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
     with session.tracker, saved_tensors_hooks(session.pack, session.unpack):
         yield session.statistics
@@ -152,9 +163,11 @@ class _Session:
         if x.ndim < 2:
             return _Saved(Exact(x))
         tensor = self._facts(x)
+        if _PARAMETRIZATION in tensor.module.split("."):
+            return _Saved(Exact(x))
         if self._is_auxiliary(x):
             # Made inside the operation and not differentiable: dropout's mask, or a statistic.
-            mask = Bits.of(x) if tensor.consumer in ("dropout", "mul") else None
+            mask = Bits.of(x) if tensor.consumer in _MASKING else None
             if mask is None:
                 return _Saved(Exact(x))
             return _Saved(mask, self._record(x, replace(tensor, producer="mask"), "bits", mask))
@@ -163,7 +176,13 @@ class _Session:
         return self._compressed(x, tensor, self._codec_for(x, tensor))
 
     def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:
-        unsuitable = Layout.of(x).overlaps or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+        operation = self.tracker.current
+        unsuitable = (
+            Layout.of(x).overlaps
+            or tensor.consumer == CHECKPOINT
+            or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+            or (operation is not None and operation.is_side_argument(x))
+        )
         return None if unsuitable else self._policy.choose(tensor)
 
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
@@ -217,7 +236,7 @@ class _Session:
 
     def _facts(self, x: Tensor) -> SavedTensor:
         operation = self.tracker.current
-        consumer = UNKNOWN if operation is None else operation.name
+        consumer = operation.name if operation is not None else CHECKPOINT if _checkpoint_saves() else UNKNOWN
         return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(sys._getframe(1)))
 
     def _module_name(self, frame: FrameType | None) -> str:
@@ -245,9 +264,8 @@ class _Session:
         if operation is None:
             return False
         tensors = list(operation.tensors())
-        weights = tensors[1:] if operation.name in WEIGHTED and len(tensors) > 1 else []
-        weights = [weight for weight in weights if not _same_storage(weight, tensors[0])]
-        weights += [tensor for tensor in tensors if is_parameter(tensor)]
+        weights = [weight for weight in operation.weights() if not _same_storage(weight, tensors[0])]
+        weights += [tensor for tensor in tensors if is_parameter(tensor) or self._is_fixed(tensor)]
         if any(_same_storage(x, weight) for weight in weights):
             return True
         copied = low_precision_copy(x, operation) if x.grad_fn is None and not x.requires_grad else None
@@ -278,6 +296,25 @@ def _naming(module: str) -> Iterator[None]:
         raise MismatchError(f"{module}: {error}" if module else str(error)) from None
 
 
+def _checkpoint_saves() -> bool:
+    """Whether it is ``torch.utils.checkpoint`` that saves: its own custom function is the innermost one on the call stack."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, torch.autograd.function.__name__):
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") == torch.utils.checkpoint.__name__
+
+
+def _warn_in_checkpoint() -> None:
+    """Warn when a checkpoint's own hooks are those that the context is about to take the place of."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    if hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__:
+        warnings.warn(
+            "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, "
+            "and not computed again; open the context around the checkpoint to have both",
+            stacklevel=4,
+        )
+
+
 def _storage(x: Tensor) -> torch.UntypedStorage | None:
     """The storage of a plain strided tensor with memory; None for every other kind."""
     if type(x) not in (Tensor, nn.Parameter) or x.layout != torch.strided or x.is_meta or x.is_quantized:
@@ -306,6 +343,8 @@ def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
     exact, got = x.detach().double(), y.double()
     if codec == "brc":
         exact = (exact > 0).double()
+    if torch.equal(exact, got):
+        return 0.0  # also where an attention's mask is infinite
     norm = float(torch.linalg.vector_norm(exact))
     error = float(torch.linalg.vector_norm(exact - got))
     return error / norm if norm else error

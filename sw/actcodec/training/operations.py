@@ -4,7 +4,8 @@ Autograd tells a pack hook neither. The *consumer* (the operation that saves) is
 ``TorchFunctionMode``, sees every call of a torch function before autograd does; a call inside another torch function counts
 as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``). The *producer* is the ``grad_fn`` that a saved tensor
 bears. Both are folded into the same short vocabulary: ``conv``, ``linear``, ``norm``, ``relu``, ``pool``, ``dropout``,
-``sum``, ``softmax``, ``loss``, ``input`` (a leaf), else the lower-case name of the function.
+``sum``, ``mul``, ``div``, ``softmax``, ``attention``, ``recurrent``, ``loss``, ``input`` (a leaf), else the lower-case name of
+the function.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from actcodec.codecs import Codec
 INPUT = "input"
 #: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
 UNKNOWN = "unknown"
-#: Operations whose first argument is the activation and whose other tensors are weights or buffers.
-WEIGHTED = frozenset({"conv", "linear", "norm"})
+#: Consumer when ``torch.utils.checkpoint`` saves the arguments of a function that it will run again.
+CHECKPOINT = "checkpoint"
 
 # First match wins; names are lower case, without underscores.
 _VOCABULARY = tuple(
@@ -35,13 +36,16 @@ _VOCABULARY = tuple(
         (r".*dropout.*", "dropout"),
         (r".*(batchnorm|layernorm|groupnorm|instancenorm|rmsnorm).*", "norm"),
         (r".*loss.*|.*crossentropy.*", "loss"),
+        (r".*attention.*", "attention"),
         (r".*softmax", "softmax"),
+        (r"(mkldnn|cudnn|miopen|thnnfused)?(lstm|gru|rnn)(tanh|relu|layer|cell)*", "recurrent"),
         (r".*pool\d?d.*", "pool"),
         (r".*conv(olution|transpose)?(\d?d)?(overrideable)?|convtbc", "conv"),
         (r"relu", "relu"),
         (r"linear|addmm|addmv|mm|mv|bmm|baddbmm|matmul|rmatmul|mkldnnlinear", "linear"),
         (r"add|iadd|radd|sub|isub|rsub", "sum"),
         (r"mul|imul|rmul|multiply", "mul"),
+        (r"div|truediv|itruediv|rtruediv|divide|truedivide", "div"),
     )
 )
 # Nodes that only rearrange or select what another operation produced.
@@ -49,7 +53,7 @@ _VIEWS = frozenset(
     re.split(
         r"\s+",
         "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
-        "clone tocopy movedim unfold flatten contiguous split chunk",
+        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk",
     )
 )
 # Nodes with one input that turn a parameter into an activation.
@@ -132,6 +136,29 @@ class Operation:
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
         return tensors_in((*self.args, *self.kwargs.values()))
+
+    def weights(self) -> Iterator[Tensor]:
+        """Arguments that are weights or buffers by their place, whatever computed them.
+
+        All but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such place.
+        """
+        if self.name in ("conv", "norm") or self.function == "linear":
+            tensors = self.tensors()
+            next(tensors, None)
+            yield from tensors
+
+    def is_side_argument(self, x: Tensor) -> bool:
+        """Whether a saved tensor stands beside what this function works on: it is small, or it is no activation.
+
+        A factor or divisor for several values of the other one (gates, rotary tables, the root mean squares of a normalisation
+        written by hand), and the mask of an attention, which may be infinite.
+        """
+        if self.name in ("mul", "div"):
+            return any(other.numel() > x.numel() for other in self.tensors())
+        if self.function == "scaled_dot_product_attention":
+            mask = self.kwargs.get("attn_mask", self.args[3] if len(self.args) > 3 else None)
+            return isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr()
+        return False
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
