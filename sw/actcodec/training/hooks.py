@@ -29,6 +29,7 @@ from actcodec.training.operations import (
     leaf_of,
     low_precision_copy,
     producer,
+    untraced,
 )
 from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
 from actcodec.training.statistics import Statistics, TensorRecord
@@ -84,7 +85,8 @@ def compress_activations(
     codec_factory
         ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
     options
-        Options of the named codec.
+        Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
+        error of values that were rounded to zero.
 
     Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
 
@@ -92,7 +94,7 @@ def compress_activations(
     """
     _warn_in_checkpoint()
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
-    with session.tracker, saved_tensors_hooks(session.pack, session.unpack):
+    with session.tracker, saved_tensors_hooks(untraced(session.pack), untraced(session.unpack)):
         yield session.statistics
 
 

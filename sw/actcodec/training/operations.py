@@ -11,9 +11,10 @@ the function.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
 
+Run = TypeVar("Run", bound=Callable[..., Any])
 #: Producer of a tensor without history.
 INPUT = "input"
 #: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
@@ -183,16 +185,20 @@ class OperationTracker(TorchFunctionMode):
         super().__init__()
         self.current: Operation | None = None
         self._on_result = on_result
+        self._track = untraced(self._tracked)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run ``func`` and remember it meanwhile."""
+        return self._track(func, args, kwargs or {})
+
+    def _tracked(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function = getattr(func, "__name__", UNKNOWN)
         outer, name = self.current, canonical(function)
-        self.current = operation = Operation(name, args, kwargs or {}, function)
+        self.current = operation = Operation(name, args, kwargs, function)
         try:
-            result = func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs)
         finally:
             self.current = outer
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
@@ -201,6 +207,17 @@ class OperationTracker(TorchFunctionMode):
         if self._on_result is not None:
             self._on_result(operation, result)
         return result
+
+
+def untraced(function: Run) -> Run:
+    """``function``, into which a compiled model does not look: torch.compile would compile the codecs with it, for minutes.
+
+    Where nothing is compiled it is left as it is, because torch's compiler takes seconds to import.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return function
+    reason = "compress_activations sees every operation by itself: use torch.compile without fullgraph=True"
+    return cast(Run, torch.compiler.disable(function, reason=reason))
 
 
 def is_parameter(x: Any) -> bool:
