@@ -38,6 +38,8 @@ from actcodec.training.statistics import Statistics, TensorRecord
 _MASKING = ("dropout", "mul", "attention", "recurrent")
 #: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
 _PARAMETRIZATION = "parametrizations"
+#: Modules whose functions stand on the call stack between what saves a tensor and the pack hook.
+_BETWEEN = (__name__, torch.autograd.function.__name__, "torch._dynamo")
 
 
 @contextmanager
@@ -301,9 +303,13 @@ def _naming(module: str) -> Iterator[None]:
 def _checkpoint_saves() -> bool:
     """Whether it is ``torch.utils.checkpoint`` that saves: its own custom function is the innermost one on the call stack."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") in (__name__, torch.autograd.function.__name__):
+    while frame is not None and _frames_module(frame).startswith(_BETWEEN):
         frame = frame.f_back
-    return frame is not None and frame.f_globals.get("__name__") == torch.utils.checkpoint.__name__
+    return frame is not None and _frames_module(frame) == torch.utils.checkpoint.__name__
+
+
+def _frames_module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 def _warn_in_checkpoint() -> None:

@@ -157,9 +157,11 @@ class Operation:
         """
         if self.name in ("mul", "div"):
             return any(other.numel() > x.numel() for other in self.tensors())
-        if self.function == "scaled_dot_product_attention":
-            mask = self.kwargs.get("attn_mask", self.args[3] if len(self.args) > 3 else None)
-            return isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr()
+        if self.name == "attention":
+            masks = [self.kwargs.get("attn_mask"), self.kwargs.get("key_padding_mask")]
+            if self.function == "scaled_dot_product_attention":
+                masks += self.args[3:4]
+            return any(isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr() for mask in masks)
         return False
 
 
