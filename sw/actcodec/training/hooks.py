@@ -22,6 +22,7 @@ from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
 from actcodec.training.operations import (
     CHECKPOINT,
+    NOT_TRACED,
     UNKNOWN,
     Operation,
     OperationTracker,
@@ -40,6 +41,11 @@ _MASKING = ("dropout", "mul", "attention", "recurrent")
 _PARAMETRIZATION = "parametrizations"
 #: Modules whose functions stand on the call stack between what saves a tensor and the pack hook.
 _BETWEEN = (__name__, torch.autograd.function.__name__, "torch._dynamo")
+
+_DEFEATS_CHECKPOINT = (
+    "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, and not "
+    "computed again; open the context around the checkpoint to have both"
+)
 
 
 @contextmanager
@@ -68,8 +74,8 @@ def compress_activations(
     Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
     of the other one, masks of an attention, what a checkpoint around a part of the model saves, tensors of rank 0 and 1,
-    subclasses of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
-    raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
+    subclasses of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before
+    backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
     the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
@@ -94,7 +100,10 @@ def compress_activations(
 
     Raises UserError for unknown codecs and options. In forward, a codec's errors (NaN in an activation) pass through.
     """
-    _warn_in_checkpoint()
+    if torch.compiler.is_compiling():
+        torch._dynamo.graph_break(msg=NOT_TRACED)
+    if untraced(_in_checkpoint)():
+        warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=3)
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
     with session.tracker, saved_tensors_hooks(untraced(session.pack), untraced(session.unpack)):
         yield session.statistics
@@ -312,15 +321,10 @@ def _frames_module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
-def _warn_in_checkpoint() -> None:
-    """Warn when a checkpoint's own hooks are those that the context is about to take the place of."""
+def _in_checkpoint() -> bool:
+    """Whether a checkpoint's own hooks are those that the context is about to take the place of."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
-    if hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__:
-        warnings.warn(
-            "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, "
-            "and not computed again; open the context around the checkpoint to have both",
-            stacklevel=4,
-        )
+    return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:

@@ -60,6 +60,8 @@ _VIEWS = frozenset(
 )
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
+#: What torch.compile says with ``fullgraph=True``.
+NOT_TRACED = "compress_activations sees every operation by itself: use torch.compile without fullgraph=True"
 _WALK_LIMIT = 64
 _PRODUCER_MARK = "actcodec.producer"
 
@@ -218,8 +220,7 @@ def untraced(function: Run) -> Run:
     """
     if "torch._dynamo" not in sys.modules:
         return function
-    reason = "compress_activations sees every operation by itself: use torch.compile without fullgraph=True"
-    return cast(Run, torch.compiler.disable(function, reason=reason))
+    return cast(Run, torch.compiler.disable(function, reason=NOT_TRACED))
 
 
 def is_parameter(x: Any) -> bool:
