@@ -1,4 +1,4 @@
-"""The plug-in inside other machinery of torch: autocast, accumulation, checkpoints (S21, S22), compilers (S23), transforms (S25)."""
+"""Inside other machinery of torch: autocast, accumulation, checkpoints (S21, S22), compilers (S23), transforms (S25)."""
 
 import warnings
 
@@ -200,7 +200,7 @@ def test_s23_fullgraph_raises_clearly(fresh_compiler):
     compiled(x)
     with (
         actcodec.compress_activations(model, "sfpr"),
-        pytest.raises(Exception, match="use torch.compile without fullgraph=True") as caught,
+        pytest.raises(Exception, match=r"use torch\.compile without fullgraph=True") as caught,
     ):
         compiled(x)
     assert type(caught.value).__module__.startswith("torch._dynamo")
