@@ -214,7 +214,7 @@ class OperationTracker(TorchFunctionMode):
 
 
 def untraced(function: Run) -> Run:
-    """``function``, into which a compiled model does not look: torch.compile would compile the codecs with it, for minutes.
+    """``function``, into which torch.compile does not look: it would compile the codecs with the model, which takes long.
 
     Where nothing is compiled it is left as it is, because torch's compiler takes seconds to import.
     """

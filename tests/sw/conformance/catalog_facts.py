@@ -1,5 +1,6 @@
 """What the conformance rows ask of a codec, found out from the codec itself: a codec is covered by being registered."""
 
+from collections.abc import Callable
 from functools import cache
 
 import actcodec
@@ -12,19 +13,25 @@ from cdu_spec.errors import UserError
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: Every number of bits that any codec could have.
 _CONCEIVABLE = range(1, 33)
+#: Options that choose the number of bits, and how a number of bits is written there.
+_WIDTH_OPTIONS: dict[str, Callable[[int], object]] = {"bits": int}
+
+
+def _width_option(name: str) -> str | None:
+    return next((option for option in _WIDTH_OPTIONS if option in codec_options(name)), None)
 
 
 @cache
 def widths(name: str) -> tuple[int | None, ...]:
     """The numbers of bits per value that a codec takes; (None,) for a codec without a choice."""
-    if "bits" not in codec_options(name):
+    if _width_option(name) is None:
         return (None,)
     return tuple(bits for bits in _CONCEIVABLE if _exists(name, bits))
 
 
 def _exists(name: str, bits: int) -> bool:
     try:
-        actcodec.codec(name, bits=bits)
+        make(name, bits)
     except UserError:
         return False
     return True
@@ -32,7 +39,21 @@ def _exists(name: str, bits: int) -> bool:
 
 def make(name: str, bits: int | None = None, **options) -> Codec:
     """A codec of some width."""
-    return actcodec.codec(name, **options) if bits is None else actcodec.codec(name, bits=bits, **options)
+    if bits is not None:
+        options |= _width(name, bits)
+    return actcodec.codec(name, **options)
+
+
+def _width(name: str, bits: int) -> dict[str, object]:
+    option = _width_option(name)
+    assert option is not None
+    return {option: _WIDTH_OPTIONS[option](bits)}
+
+
+def change_width(codec: Codec, bits: int) -> None:
+    """Give a codec object another width, as its user could."""
+    for option, value in _width(codec.name, bits).items():
+        setattr(codec, option, value)
 
 
 #: Every codec with every width.
