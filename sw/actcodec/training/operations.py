@@ -220,7 +220,7 @@ def untraced(function: Run) -> Run:
     """
     if "torch._dynamo" not in sys.modules:
         return function
-    return cast(Run, torch.compiler.disable(function, reason=NOT_TRACED))
+    return cast(Run, torch.compiler.disable(function, reason=NOT_TRACED))  # type: ignore[no-untyped-call]
 
 
 def is_parameter(x: Any) -> bool:

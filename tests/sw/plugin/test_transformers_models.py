@@ -1,7 +1,10 @@
 """HuggingFace models of random weights, with both implementations of attention."""
 
+import actcodec
 import pytest
 import torch
+from actcodec.training import policy
+from actcodec.training.catalog import POLICY_NAMES
 from torch import nn
 from training_step import assert_trains, codecs_of, compressed_step, eight_bits, gradient_error, plain_step
 
@@ -59,6 +62,22 @@ def test_gradient_is_close_and_bytes_are_counted(transformers, name, attention, 
         assert codecs_of(step.stats, op="rsqrt") == codecs_of(step.stats, shape=[1, 1, 12, 8]) == {"exact"}
     if name == "gpt2":  # its linear layers are addmm(bias, x, weight)
         assert {row["name"] for row in step.stats.tensors} >= {"transformer.h.0.attn.c_attn", "transformer.h.1.mlp.c_proj"}
+
+
+@pytest.mark.filterwarnings("ignore:actnn-L4 swaps")
+@pytest.mark.parametrize("which", [name for name in POLICY_NAMES if name != "actnn-L5" or torch.cuda.is_available()])
+def test_every_policy_trains_gpt2(transformers, which):
+    """Two steps: what a policy has learnt in the first one serves the second."""
+    model, chosen = gpt2(transformers, "sdpa"), policy(which)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        optimizer.zero_grad()
+        with actcodec.compress_activations(model, chosen) as stats:
+            loss = language_loss(model)
+        loss.backward()
+        optimizer.step()
+        assert all(p.isfinite().all() for p in model.parameters())
+    assert stats.ratio > (1 if which in ("none", "brc", "actnn-L0", "actnn-L1") else 2.5)
 
 
 @attention
