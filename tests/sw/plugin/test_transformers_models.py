@@ -89,6 +89,7 @@ def test_bert_in_evaluation_with_frozen_embeddings(transformers, attention):
     assert not any("embeddings" in name for name in step.gradients)
 
 
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable`")
 def test_gradient_checkpointing_of_the_library(transformers):
     model = gpt2(transformers, "sdpa")
     loss_of = language_loss
