@@ -84,6 +84,13 @@ def has_option(name: str, option: str) -> bool:
     return option in codec_options(name)
 
 
+@cache
+def follows_magnitude(name: str, bits: int | None) -> bool:
+    """Whether a codec's range goes with the values; a format of fixed range turns small ones to zero and limits large ones."""
+    codec = make(name, bits)
+    return bool(codec.decompress(codec.compress(torch.randn(2, 4, 16, 16) * 2.0**-30)).any())
+
+
 def transforms_blocks(name: str) -> bool:
     """Whether a codec transforms 8x8 blocks, which it fills up with zeros at the edges of a map."""
     return isinstance(make(name), BlockCodec)

@@ -77,7 +77,8 @@ def test_every_policy_trains_gpt2(transformers, which):
         loss.backward()
         optimizer.step()
         assert all(p.isfinite().all() for p in model.parameters())
-    assert stats.ratio > (1 if which in ("none", "brc", "actnn-L0", "actnn-L1") else 2.5)
+    assert stats.ratio >= 1
+    assert {record.name for record in stats.records} >= {"transformer.h.0.attn.c_attn", "transformer.h.1.mlp.c_proj"}
 
 
 @attention
