@@ -48,15 +48,21 @@ def policy_options(name: str) -> tuple[str, ...]:
     return LEVELS[name] if name in LEVELS else tuple(codec_options(name))
 
 
-def policy(which: str | Policy | Codec, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+def policy(
+    which: str | Policy | Codec, codec_factory: CodecFactory | None = None, *, keep_signs: bool | None = None, **options: Any
+) -> Policy:
     """A policy by the name of its main codec, of a codec object (:func:`uniform_policy`), or the given policy.
+
+    ``keep_signs`` as for :class:`Policy`; unless given as the named policy has it, which only the levels of ActNN do.
 
     Raises UserError for unknown names, and for options or a factory that go with no name.
     """
     if isinstance(which, str):
         _check_name(which)
-        return _POLICIES[which](codec_factory, **options)
-    if options or codec_factory is not None:
+        named = _POLICIES[which](codec_factory, **options)
+        named.keep_signs = named.keep_signs if keep_signs is None else keep_signs
+        return named
+    if options or codec_factory is not None or keep_signs is not None:
         raise UserError("options and codec_factory go with the name of a codec: a codec object or a policy has its own")
     if isinstance(which, Policy):
         return which

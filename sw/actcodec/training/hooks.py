@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -19,19 +21,33 @@ from actcodec.training.catalog import policy as policy_of
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
 from actcodec.training.operations import (
+    CHECKPOINT,
+    NOT_TRACED,
     UNKNOWN,
-    WEIGHTED,
     Operation,
     OperationTracker,
     is_parameter,
     leaf_of,
     low_precision_copy,
     producer,
+    untraced,
 )
 from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
 from actcodec.training.pool_indices import WindowPositions
 from actcodec.training.shape_only import SHAPE, ShapeOnly
 from actcodec.training.statistics import Statistics, TensorRecord
+
+#: Operations that may draw a float mask for a dropout within them.
+_MASKING = ("dropout", "mul", "attention", "recurrent")
+#: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
+_PARAMETRIZATION = "parametrizations"
+#: Modules whose functions stand on the call stack between what saves a tensor and the pack hook.
+_BETWEEN = (__name__, torch.autograd.function.__name__, "torch._dynamo")
+
+_DEFEATS_CHECKPOINT = (
+    "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, and not "
+    "computed again; open the context around the checkpoint to have both"
+)
 
 
 @contextmanager
@@ -58,9 +74,10 @@ def compress_activations(
     Under ``no_grad`` nothing is saved, so nothing is packed. Of nested contexts the innermost one packs.
 
     Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
-    normalisation layers, integers, boolean masks and dropout masks (one bit per value), tensors of rank 0 and 1, subclasses
-    of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before backward
-    raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
+    normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
+    of the other one, masks of an attention, what a checkpoint around a part of the model saves, tensors of rank 0 and 1,
+    subclasses of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before
+    backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     Unless the policy leaves out such ``companions`` (``none`` does), no more than the shape is kept of the input of a pool that
     no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
@@ -82,12 +99,19 @@ def compress_activations(
     codec_factory
         ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
     options
-        Options of the named codec.
+        Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
+        error of values that were rounded to zero.
+
+    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
 
     Raises UserError for unknown codecs and options. In forward, a codec's errors (NaN in an activation) pass through.
     """
+    if torch.compiler.is_compiling():
+        torch._dynamo.graph_break(msg=NOT_TRACED)
+    if untraced(_in_checkpoint)():
+        warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=3)
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
-    with session.tracker, saved_tensors_hooks(session.pack, session.unpack):
+    with session.tracker, saved_tensors_hooks(untraced(session.pack), untraced(session.unpack)):
         yield session.statistics
 
 
@@ -184,8 +208,10 @@ class _Session:
         if x.ndim < 2:
             return _Saved(Exact(x))
         tensor = self._facts(x)
+        if _PARAMETRIZATION in tensor.module.split("."):
+            return _Saved(Exact(x))
         auxiliary = self._is_auxiliary(x)
-        may_be_mask = tensor.consumer in ("dropout", "mul") if auxiliary else tensor.consumer == "mul" and not x.requires_grad
+        may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = Bits.of(x) if may_be_mask else None
         if mask is not None:
             form, kind = (mask, "bits") if self._policy.companions else (Exact(x), EXACT)
@@ -196,7 +222,13 @@ class _Session:
         return self._compressed(x, tensor, self._codec_for(x, tensor))
 
     def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:
-        unsuitable = Layout.of(x).overlaps or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+        operation = self.tracker.current
+        unsuitable = (
+            Layout.of(x).overlaps
+            or tensor.consumer == CHECKPOINT
+            or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+            or (operation is not None and operation.is_side_argument(x))
+        )
         return None if unsuitable else self._policy.choose(tensor)
 
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
@@ -253,7 +285,7 @@ class _Session:
 
     def _facts(self, x: Tensor) -> SavedTensor:
         operation = self.tracker.current
-        consumer = UNKNOWN if operation is None else operation.name
+        consumer = operation.name if operation is not None else CHECKPOINT if _checkpoint_saves() else UNKNOWN
         return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(sys._getframe(1)))
 
     def _module_name(self, frame: FrameType | None) -> str:
@@ -281,9 +313,8 @@ class _Session:
         if operation is None:
             return False
         tensors = list(operation.tensors())
-        weights = tensors[1:] if operation.name in WEIGHTED and len(tensors) > 1 else []
-        weights = [weight for weight in weights if not _same_storage(weight, tensors[0])]
-        weights += [tensor for tensor in tensors if is_parameter(tensor)]
+        weights = [weight for weight in operation.weights() if not _same_storage(weight, tensors[0])]
+        weights += [tensor for tensor in tensors if is_parameter(tensor) or self._is_fixed(tensor)]
         if any(_same_storage(x, weight) for weight in weights):
             return True
         copied = low_precision_copy(x, operation) if x.grad_fn is None and not x.requires_grad else None
@@ -312,6 +343,24 @@ def _naming(module: str) -> Iterator[None]:
         yield
     except MismatchError as error:
         raise MismatchError(f"{module}: {error}" if module else str(error)) from None
+
+
+def _checkpoint_saves() -> bool:
+    """Whether it is ``torch.utils.checkpoint`` that saves: its own custom function is the innermost one on the call stack."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _frames_module(frame).startswith(_BETWEEN):
+        frame = frame.f_back
+    return frame is not None and _frames_module(frame) == torch.utils.checkpoint.__name__
+
+
+def _frames_module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _in_checkpoint() -> bool:
+    """Whether a checkpoint's own hooks are those that the context is about to take the place of."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:
@@ -347,6 +396,8 @@ def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
     exact, got = x.detach().double(), y.double()
     if codec == "brc":
         exact = (exact > 0).double()
+    if torch.equal(exact, got):
+        return 0.0  # also where an attention's mask is infinite
     norm = float(torch.linalg.vector_norm(exact))
     error = float(torch.linalg.vector_norm(exact - got))
     return error / norm if norm else error

@@ -4,15 +4,17 @@ Autograd tells a pack hook neither. The *consumer* (the operation that saves) is
 ``TorchFunctionMode``, sees every call of a torch function before autograd does; a call inside another torch function counts
 as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``). The *producer* is the ``grad_fn`` that a saved tensor
 bears. Both are folded into the same short vocabulary: ``conv``, ``linear``, ``norm``, ``relu``, ``pool``, ``dropout``,
-``sum``, ``softmax``, ``loss``, ``input`` (a leaf), else the lower-case name of the function.
+``sum``, ``mul``, ``div``, ``softmax``, ``attention``, ``recurrent``, ``loss``, ``input`` (a leaf), else the lower-case name of
+the function.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +23,13 @@ from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
 
+Run = TypeVar("Run", bound=Callable[..., Any])
 #: Producer of a tensor without history.
 INPUT = "input"
 #: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
 UNKNOWN = "unknown"
-#: Operations whose first argument is the activation and whose other tensors are weights or buffers.
-WEIGHTED = frozenset({"conv", "linear", "norm"})
+#: Consumer when ``torch.utils.checkpoint`` saves the arguments of a function that it will run again.
+CHECKPOINT = "checkpoint"
 
 # First match wins; names are lower case, without underscores.
 _VOCABULARY = tuple(
@@ -35,13 +38,16 @@ _VOCABULARY = tuple(
         (r".*dropout.*", "dropout"),
         (r".*(batchnorm|layernorm|groupnorm|instancenorm|rmsnorm).*", "norm"),
         (r".*loss.*|.*crossentropy.*", "loss"),
+        (r".*attention.*", "attention"),
         (r".*softmax", "softmax"),
+        (r"(mkldnn|cudnn|miopen|thnnfused)?(lstm|gru|rnn)(tanh|relu|layer|cell)*", "recurrent"),
         (r".*pool\d?d.*", "pool"),
         (r".*conv(olution|transpose)?(\d?d)?(overrideable)?|convtbc", "conv"),
         (r"relu", "relu"),
         (r"linear|addmm|addmv|mm|mv|bmm|baddbmm|matmul|rmatmul|mkldnnlinear", "linear"),
         (r"add|iadd|radd|sub|isub|rsub", "sum"),
         (r"mul|imul|rmul|multiply", "mul"),
+        (r"div|truediv|itruediv|rtruediv|divide|truedivide", "div"),
     )
 )
 # Nodes that only rearrange or select what another operation produced.
@@ -49,11 +55,13 @@ _VIEWS = frozenset(
     re.split(
         r"\s+",
         "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
-        "clone tocopy movedim unfold flatten contiguous split chunk",
+        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk",
     )
 )
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
+#: What torch.compile says with ``fullgraph=True``.
+NOT_TRACED = "compress_activations sees every operation by itself: use torch.compile without fullgraph=True"
 _WALK_LIMIT = 64
 _PRODUCER_MARK = "actcodec.producer"
 
@@ -133,6 +141,31 @@ class Operation:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
         return tensors_in((*self.args, *self.kwargs.values()))
 
+    def weights(self) -> Iterator[Tensor]:
+        """Arguments that are weights or buffers by their place, whatever computed them.
+
+        All but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such place.
+        """
+        if self.name in ("conv", "norm") or self.function == "linear":
+            tensors = self.tensors()
+            next(tensors, None)
+            yield from tensors
+
+    def is_side_argument(self, x: Tensor) -> bool:
+        """Whether a saved tensor stands beside what this function works on: it is small, or it is no activation.
+
+        A factor or divisor for several values of the other one (gates, rotary tables, the root mean squares of a normalisation
+        written by hand), and the mask of an attention, which may be infinite.
+        """
+        if self.name in ("mul", "div"):
+            return any(other.numel() > x.numel() for other in self.tensors())
+        if self.name == "attention":
+            masks = [self.kwargs.get("attn_mask"), self.kwargs.get("key_padding_mask")]
+            if self.function == "scaled_dot_product_attention":
+                masks += self.args[3:4]
+            return any(isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr() for mask in masks)
+        return False
+
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     """All tensors among some values, in lists and tuples too."""
@@ -156,16 +189,20 @@ class OperationTracker(TorchFunctionMode):
         super().__init__()
         self.current: Operation | None = None
         self._on_result = on_result
+        self._track = untraced(self._tracked)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run ``func`` and remember it meanwhile."""
+        return self._track(func, args, kwargs or {})
+
+    def _tracked(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function = getattr(func, "__name__", UNKNOWN)
         outer, name = self.current, canonical(function)
-        self.current = operation = Operation(name, args, kwargs or {}, function)
+        self.current = operation = Operation(name, args, kwargs, function)
         try:
-            result = func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs)
         finally:
             self.current = outer
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
@@ -174,6 +211,16 @@ class OperationTracker(TorchFunctionMode):
         if self._on_result is not None:
             self._on_result(operation, result)
         return result
+
+
+def untraced(function: Run) -> Run:
+    """``function``, into which torch.compile does not look: it would compile the codecs with the model, which takes long.
+
+    Where nothing is compiled it is left as it is, because torch's compiler takes seconds to import.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return function
+    return cast(Run, torch.compiler.disable(function, reason=NOT_TRACED))  # type: ignore[no-untyped-call]
 
 
 def is_parameter(x: Any) -> bool:

@@ -1,0 +1,81 @@
+"""Rows C12 and C13 of docs/plugin.md: every codec and every width in the plug-in."""
+
+import copy
+
+import actcodec
+import pytest
+import torch
+from actcodec.training import Policy, Rule, policy
+from actcodec.training.catalog import POLICY_NAMES
+from catalog_facts import FLOATS, VARIANT_IDS, VARIANTS, make
+from torch import nn
+
+every_variant = pytest.mark.parametrize(("name", "bits"), VARIANTS, ids=VARIANT_IDS)
+
+
+def convnet(width, dtype=torch.float32):
+    layers = [nn.Conv2d(3, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, 4, 3)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 14 * 14, 5)).to(dtype)
+
+
+def gradients(model):
+    found = [p.grad for p in model.parameters()]
+    model.zero_grad()
+    return found
+
+
+def assert_undisturbed(make_policy):
+    """Two models, forward and backward passes interleaved: each as if it were alone."""
+    models, inputs = [convnet(8), convnet(6)], [torch.randn(4, 3, 16, 16), torch.randn(2, 3, 16, 16)]
+    alone = []
+    for model, x in zip(copy.deepcopy(models), inputs, strict=True):
+        with actcodec.compress_activations(model, make_policy()):
+            loss = model(x).square().mean()
+        loss.backward()
+        alone.append(gradients(model))
+    (a, b), (x, y) = models, inputs
+    first, second = make_policy(), make_policy()
+    with actcodec.compress_activations(a, first):
+        hidden = a[:3](x)
+        with actcodec.compress_activations(b, second):
+            other = b(y).square().mean()
+        loss = a[3:](hidden).square().mean()
+    other.backward()
+    loss.backward()
+    for model, want in zip(models, alone, strict=True):
+        assert all(torch.equal(got, wanted) for got, wanted in zip(gradients(model), want, strict=True))
+
+
+@every_variant
+def test_c12_two_models_with_one_codec_each(name, bits):
+    assert_undisturbed(lambda: policy(make(name, bits)))
+
+
+@pytest.mark.filterwarnings("ignore:actnn-L4 swaps")
+@pytest.mark.parametrize("name", [name for name in POLICY_NAMES if name != "actnn-L5" or torch.cuda.is_available()])
+def test_c12_two_models_with_one_policy_each(name):
+    assert_undisturbed(lambda: policy(name))
+
+
+@every_variant
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: str(dtype).removeprefix("torch."))
+def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype):
+    """The last one's is the product of what the loss sends and a compressed activation, the first one's of the input."""
+    model = convnet(8, dtype)
+    x = torch.randn(4, 3, 16, 16).to(dtype)
+
+    def step(which):
+        with actcodec.compress_activations(model, which):
+            loss = (model(x) * torch.arange(5)).sum()  # sends on what does not depend on the result
+        loss.backward()
+        return [model[0].weight.grad, model[-1].weight.grad, *gradients(model)][:2]
+
+    # The signs of ReLU on their own: with one bit no value may be above zero.
+    signs = Rule("brc", producer=("relu",), consumer=("relu",))
+    wanted = step("none")
+    for got, want in zip(step(Policy([signs], make(name, bits), keep_signs=True)), wanted, strict=True):
+        assert got.isfinite().all()
+        assert got.norm() > 0
+        alike = torch.cosine_similarity(got.flatten().double(), want.flatten().double(), 0)
+        # One bit tells nearly nothing of a value.
+        assert bits == 1 or alike > (0.95 if bits is None or bits >= 4 else 0.4)
