@@ -14,7 +14,7 @@ stochastic (unbiased)    s               s / sqrt(6)                      s / 2 
 
 A value at the fraction p of a step has the mean square error ``s**2 * min(p, 1 - p)**2`` or, rounded stochastically,
 ``s**2 * p * (1 - p)``; the columns are the mean over p and the maximum, at p = 1/2. An error uniform over -a .. a has the RMS
-``a / sqrt(3)``. So AC-GC's step of ``2 * dx`` (its bits are ``-log2(dx) - log2(scale)``) keeps an RMS of dx with both roundings.
+``a / sqrt(3)``. So AC-GC's step of ``2 * dx`` (its bits: ``-log2(dx) - log2(scale)``) keeps an RMS of dx with both roundings.
 """
 
 from __future__ import annotations

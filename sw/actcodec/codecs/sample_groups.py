@@ -29,11 +29,10 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.float_forms import rounded_to_half
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.random_bits import random_bits
+from actcodec.golden.random_bits import stochastically_rounded_
 
 #: Keeps the random numbers apart from those of the other codecs.
 _SALT = len(Mode) + 2
-_RANDOM_VALUES = 1 << 16
 #: Bits for each sample, uint8 (N,), from what :meth:`SampleForm.unit_variance` says of them.
 Allocator = Callable[[Tensor], Tensor]
 
@@ -165,11 +164,7 @@ class ActnnSampleCodec(Codec):
         """Values in units of steps, (N, D), to whole numbers; overwrites them."""
         if self.rounding == NEAREST:
             return steps.add_(0.5).floor_()
-        whole = steps.floor()
-        drawn = random_bits(self._seeds.next(), 0, -(-steps.numel() // LANES), steps.device)
-        # The middles of 2**16 equal parts of 0..1: up with the probability of the fraction, to 2**-17.
-        thresholds = (drawn.flatten()[: steps.numel()].view_as(steps) + 0.5) / _RANDOM_VALUES
-        return whole.add_(steps.sub_(whole) > thresholds)
+        return stochastically_rounded_(steps, self._seeds.next())
 
 
 def sample_count(shape: Sequence[int]) -> int:
