@@ -45,8 +45,7 @@ def codec(name: str, **options: Any) -> Codec:
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
     ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), ``acgc-quant`` and ``acgc-quantz`` (bits, seed), which no
-    hardware computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    hardware computes. UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:
