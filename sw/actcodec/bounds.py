@@ -14,6 +14,7 @@ layer norm       ``dx**2 = e**2 * ||dX||**2 / (2 * sum over rows of (s**2 / D + 
                  and ``s = sum of h * normalised x``; not in the paper, derived in docs/acgc.md
 ===============  =======================================================================================================
 
+The gradient of a normalisation has a term that is quadratic in the error, so that there dx is no more than sigma besides.
 All of these hold for errors of any distribution that are spread evenly over the values, with dx as root mean square. Where the
 errors of values are independent of one another and have mean zero (stochastic rounding), those of n values whose products with
 G are added up grow by sqrt(n) instead of n, and dx may be larger by that: what ``independent`` stands for.
@@ -39,10 +40,11 @@ MOST_ERROR = 2.0**60
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What a layer asks of a tensor that it reads: ``dx**2 = e**2 * variance / weight``."""
+    """What a layer asks of a tensor that it reads: ``dx**2 = e**2 * variance / weight``, but no more than ``limit``."""
 
     variance: Tensor  #: V**2, float64 ()
     weight: Tensor  #: squared error of the gradient per squared error of a value, at most; float64 (1,), or (C,) by channel
+    limit: Tensor  #: like weight; larger errors have other effects than the formula knows
 
     @property
     def finite(self) -> bool:
@@ -63,7 +65,7 @@ def product_demand(
     Parameters
     ----------
     gradient, weight_gradient
-        G and dW, any shape.
+        G and dW, any shape; the norm of either does.
     values
         Of the saved tensor: N * C, or M * C.
     reach
@@ -74,7 +76,8 @@ def product_demand(
         1; for independent errors, the number of products that are added up for one weight (rows, or places of the output).
     """
     weight = values * reach * _squared(gradient) / (constant * averaged)
-    return Demand(_squared(weight_gradient), weight.view(1))
+    # A sum of products: what an error adds is proportional to it, however large it is.
+    return Demand(_squared(weight_gradient), weight.view(1), weight.new_full((1,), torch.inf))
 
 
 def convolution_reach(kernel: Sequence[int], stride: Sequence[int], groups: int = 1) -> float:
@@ -115,7 +118,7 @@ def batch_norm_demand(
     else:
         nonzero = torch.count_nonzero(h, dim=1).to(torch.float64)
         second = (nonzero * h.abs().amax(1) * largest.to(torch.float64) / 2 / sigma).square()
-    return Demand(dx.square().sum(), channels * (along + second) / (h.shape[1] * sigma**4))
+    return Demand(dx.square().sum(), channels * (along + second) / (h.shape[1] * sigma**4), sigma)
 
 
 def layer_norm_demand(
@@ -140,26 +143,25 @@ def layer_norm_demand(
     sigma = sigma.to(torch.float64)
     along = _along_input(h, dx, sigma) / size
     across = h.square().sum(1) / (size if independent else 1)
-    return Demand(dx.square().sum(), 2 * ((along + across) / sigma**4).sum().view(1))
+    return Demand(dx.square().sum(), 2 * ((along + across) / sigma**4).sum().view(1), sigma.amin().view(1))
 
 
 def together(demands: Sequence[Demand]) -> Demand:
     """Of several layers of one kind that read one tensor: errors and variances add up (paper: several convolutions)."""
-    return Demand(
-        torch.stack([demand.variance for demand in demands]).sum(), torch.stack([demand.weight for demand in demands]).sum(0)
-    )
+    variances, weights, limits = zip(*((demand.variance, demand.weight, demand.limit) for demand in demands), strict=True)
+    return Demand(torch.stack(variances).sum(), torch.stack(weights).sum(0), torch.stack(limits).amin(0))
 
 
 def mean_demand(demands: Sequence[Demand]) -> Demand:
     """Of one layer, from several steps."""
     total = together(demands)
-    return Demand(total.variance / len(demands), total.weight / len(demands))
+    return Demand(total.variance / len(demands), total.weight / len(demands), total.limit)
 
 
 def largest_error(demand: Demand, variance_growth: float = VARIANCE_GROWTH) -> Tensor:
     """dx, float32 (1,) or (C,), from 2**-16 (the paper's code) to 2**60; ``variance_growth`` is e**2, positive."""
     squared = torch.where(demand.weight > 0, variance_growth * demand.variance / demand.weight, torch.inf)
-    return squared.sqrt().clamp(LEAST_ERROR, MOST_ERROR).to(torch.float32)
+    return squared.sqrt().minimum(demand.limit).clamp(LEAST_ERROR, MOST_ERROR).to(torch.float32)
 
 
 def _squared(x: Tensor) -> Tensor:
