@@ -62,7 +62,7 @@ def error_bound_policy(
             raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: use {allowed}")
     specs = [CodecSpec(name, {key: options[key] for key in codec_options(name) if key in options}) for name in names]
     strictness = BoundOptions(**{key: mine.pop(key) for key in (field.name for field in fields(BoundOptions)) if key in mine})
-    rules = (*first_rules({}), *(Rule(spec, dtypes=CODED_DTYPES) for spec in specs))
+    rules = (*first_rules(options), *(Rule(spec, dtypes=CODED_DTYPES) for spec in specs))
     return ErrorBoundPolicy(rules, strictness, codec_factory=codec_factory, **mine)
 
 
