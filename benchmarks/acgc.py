@@ -1,6 +1,6 @@
 """AC-GC's error bounds: how much of what is allowed is used, bits by layer in training, and the search they are compared with.
 
-    python benchmarks/acgc.py [--dataset digits --epochs 5 --seeds 2] [--parts bounds,training,grid]
+    python benchmarks/acgc.py [--dataset digits --epochs 3 --seeds 2] [--parts bounds,training,grid]
 
 Prints markdown tables. ``bounds``: single layers; squared error of the gradient over what the bound allows, and bits per value,
 both with the codec's own errors. ``training``: a small ResNet with each policy; score, ratio, bits of every tensor at the end.
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure AC-GC's error bounds.")
     parser.add_argument("--dataset", default="digits", choices=("digits", "cifar10", "fashion-mnist"))
     parser.add_argument("--limit", type=int, help="Training images.")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--parts", default=",".join(PARTS), help="Which tables: " + ", ".join(PARTS))
     arguments = parser.parse_args()
@@ -116,19 +116,24 @@ def print_training(recipe: experiment.Recipe, dataset: Dataset, seeds: range, pa
         print(row(title(name, options), [experiment.train(recipe, dataset, name, chosen, seed) for seed in seeds]), flush=True)
         assert isinstance(chosen, ErrorBoundPolicy), "learns bounds"
         layers.append(chosen)
+    if layers:
+        print_layers(layers)
     if "grid" in parts:
         grid(recipe, dataset, seeds, base)
-    if not layers:
-        return
+
+
+def print_layers(policies: list[ErrorBoundPolicy]) -> None:
+    """Bits of every tensor with each of ``POLICIES``."""
     heads = " | ".join(title(name, options) for name, options in POLICIES)
-    print(f"\nBits per value in the last step, everything included.\n\n| tensor | {heads} |\n|---|{'---|' * len(layers)}")
-    for of_layer in zip(*(chosen.layers for chosen in layers), strict=True):
+    print(f"\nBits per value in the last step, everything included.\n\n| tensor | {heads} |\n|---|{'---|' * len(policies)}")
+    for of_layer in zip(*(chosen.layers for chosen in policies), strict=True):
         bits = " | ".join(f"{layer.bits:.2f}" for layer in of_layer)
-        print(f"| {of_layer[0].operation} into {of_layer[0].module} | {bits} |")
+        print(f"| {of_layer[0].operation} into {of_layer[0].module} | {bits} |", flush=True)
 
 
 def grid(recipe: experiment.Recipe, dataset: Dataset, seeds: range, base: list[experiment.Run]) -> None:
     """Rows of GridQuantZ."""
+    print(f"\n| search | {base[0].score_name} | ratio | s per step |\n|---|---|---|---|")
 
     def score(bits: int) -> float:
         runs = [experiment.train(recipe, dataset, "gridquantz", policy("gridquantz", bits=bits), seed) for seed in seeds]
@@ -136,7 +141,7 @@ def grid(recipe: experiment.Recipe, dataset: Dataset, seeds: range, base: list[e
         return mean([run.score for run in runs])
 
     found = least_bits(score, mean([run.score for run in base]))
-    print(f"\nGridQuantZ needs {found.bits} bits.")
+    print(f"\nGridQuantZ: {found.bits} bits.")
 
 
 def title(name: str, options: dict[str, Any]) -> str:

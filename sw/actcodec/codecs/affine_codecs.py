@@ -283,7 +283,6 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
 
     name = Mode.AUTOQUANT.label
     mode = Mode.AUTOQUANT
-    independent_errors = True
 
     def __post_init__(self) -> None:
         if self.error_bound is not None:
@@ -293,6 +292,7 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
             if self.step_log2 is not None:
                 raise UserError("step_log2 and error_bound exclude each other: give one of them")
         super().__post_init__()
+        self.independent_errors = self._stochastic
 
     def _settings(self) -> AffineSettings:
         return AffineSettings(self.bits, BASE_BITS - self.bits if self.step_log2 is None else self.step_log2)

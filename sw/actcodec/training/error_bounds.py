@@ -202,7 +202,9 @@ class ErrorBoundPolicy(Policy):
 
     def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
         """What is known of a tensor, made when it occurs for the first time."""
-        return self._slots.get(key, lambda: _Slot(tensor))
+        slot = self._slots.get(key, lambda: _Slot(tensor))
+        slot.tensor = tensor
+        return slot
 
     @property
     def layers(self) -> list[BoundedLayer]:

@@ -94,6 +94,15 @@ def test_what_a_convolution_says_is_the_formula():
     assert chosen.layers[0].error == pytest.approx(float(expected), rel=1e-5)
 
 
+def test_batches_of_other_sizes_count_with_their_own_size():
+    linear, chosen = nn.Linear(6, 4), policy("autoquant", interval=1, window=1)
+    for samples in (8, 3):
+        g = batch(samples, 4, seed=1)
+        step(linear, chosen, batch(samples, 6), g)
+        expected = (0.25 * linear.weight.grad.double().square().sum() / (samples * 6 * g.double().square().sum())).sqrt()
+        assert chosen.layers[0].error == pytest.approx(float(expected), rel=1e-5)
+
+
 def test_statistics_come_every_interval_and_the_last_window_counts():
     linear, x = nn.Linear(6, 4), batch(8, 6)
     chosen = policy("autoquant", interval=3, window=2)
@@ -286,8 +295,11 @@ def test_any_codec_that_keeps_to_an_error_takes_part():
         step(model, chosen, x)
     assert [len(error) for error in codec.errors] == [3, 4, 144, 1, 4, 1]
     assert all(error.dtype == torch.float32 for error in codec.errors)
-    with pytest.raises(UserError, match="the errors of codec 'coarse' are not independent: use independent=False"):
-        ErrorBoundPolicy((Rule(codec),), BoundOptions(independent=True))
+    for dependent in (codec, actcodec.codec("autoquant", rounding="nearest")):
+        with pytest.raises(
+            UserError, match=f"the errors of codec '{dependent.name}' are not independent: use independent=False"
+        ):
+            ErrorBoundPolicy((Rule(dependent),), BoundOptions(independent=True))
 
 
 def test_runs_repeat_and_restart_forgets():
