@@ -54,16 +54,21 @@ def error_bound_policy(
         Those of :class:`BoundOptions`; interval (100) and window (10) as for :class:`ErrorBoundPolicy`; and those of the
         codecs, each of which gets what it knows. UserError for others.
     """
-    mine = {name: options.pop(name) for name in BOUND_OPTIONS if name in options}
     names = [name for name in (codec, unfit) if name is not None]
+    allowed = error_bound_options(*names)
     for option in options:
-        if not any(option in codec_options(name) for name in names):
-            allowed = ", ".join((*BOUND_OPTIONS, *codec_options(codec)))
-            raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: use {allowed}")
+        if option not in allowed:
+            raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: use {', '.join(allowed)}")
+    mine = {name: options.pop(name) for name in BOUND_OPTIONS if name in options}
     specs = [CodecSpec(name, {key: options[key] for key in codec_options(name) if key in options}) for name in names]
     strictness = BoundOptions(**{key: mine.pop(key) for key in (field.name for field in fields(BoundOptions)) if key in mine})
     rules = (*first_rules(options), *(Rule(spec, dtypes=CODED_DTYPES) for spec in specs))
     return ErrorBoundPolicy(rules, strictness, codec_factory=codec_factory, **mine)
+
+
+def error_bound_options(*codecs: str) -> tuple[str, ...]:
+    """Names of the options of :func:`error_bound_policy` for some codecs."""
+    return tuple(dict.fromkeys((*BOUND_OPTIONS, *(option for codec in codecs for option in codec_options(codec)))))
 
 
 def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
