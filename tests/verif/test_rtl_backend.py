@@ -103,6 +103,26 @@ def test_affine_modes(universal, name, options, shape):
     assert _same(on_unit.decompress(mine), golden.decompress(theirs))
 
 
+def test_acgcs_policy_runs_on_a_unit(universal):
+    """Error bounds that are learnt in the first step choose the bits of the second: on the unit as in the golden model."""
+    x = _tensor((4, 3, 8, 8))
+    found = []
+    for backend in (universal, "torch"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)
+        )
+        policy = actcodec.training.policy("autoquantz", interval=1, backend=backend)
+        for _ in range(2):
+            model.zero_grad()
+            with actcodec.compress_activations(model, policy):
+                y = model(x)
+            y.backward(_tensor(y.shape, seed=2))
+        found.append((policy.layers, [parameter.grad.tolist() for parameter in model.parameters()]))
+    assert found[0] == found[1]
+    assert all(layer.error is not None for layer in found[0][0])
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
 def test_first_pass(universal, shape):
     x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)

@@ -7,6 +7,7 @@ from actcodec.codecs.backend import Backend, MismatchError
 from actcodec.codecs.catalog import CODEC_NAMES, codec, codec_options
 from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
+from actcodec.codecs.error_bounded import ErrorBoundedCodec
 from actcodec.codecs.job import (
     Job,
     beats_in,
@@ -24,6 +25,7 @@ __all__ = [
     "Backend",
     "Codec",
     "Compressed",
+    "ErrorBoundedCodec",
     "Job",
     "JpegBaseCompressed",
     "MismatchError",

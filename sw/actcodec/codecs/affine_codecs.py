@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -18,6 +18,7 @@ from actcodec.codecs.affine_scales import blpa_scales, bound_scales, division_sc
 from actcodec.codecs.backend import Backend, backend
 from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.job import compression_job
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
@@ -66,6 +67,10 @@ class AffineCodec(Codec):
 
     def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`. Every call draws other random numbers."""
+        return self._compressed(x, self._plan)
+
+    def _compressed(self, x: Tensor, plan_of: Callable[[Tensor, MatrixView, Tensor], Plan]) -> Compressed:
+        """``x`` in the scales and settings that a function such as :meth:`_plan` gives it."""
         form = check_input(x)
         if not self.fits(x.shape):
             raise UserError(self._misfit(x.shape))
@@ -76,7 +81,7 @@ class AffineCodec(Codec):
         channels = by_channel(x, view)
         largest = self._backend.channel_maxima(channels, self.nonfinite)
         finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
-        plan = self._plan(finite, view, largest)
+        plan = plan_of(finite, view, largest)
         found = plan.settings
         seed = self._seeds.next()
         settings = AffineSettings(found.bits, found.step_log2, self._stochastic, found.block_range, seed)
@@ -253,8 +258,10 @@ class BlpaCodec(AffineCodec):
 
 
 @dataclass
-class AutoquantCodec(AffineCodec):
+class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
     """``autoquant``: signed codes with one scale per channel, unbiased (AC-GC, AutoQuant).
+
+    :meth:`compress_within` takes the fewest of 1, 2, 4 and 8 bits, ``bits`` at most, that do for all channels of a tensor.
 
     Parameters
     ----------
@@ -287,18 +294,36 @@ class AutoquantCodec(AffineCodec):
             if self.step_log2 is not None:
                 raise UserError("step_log2 and error_bound exclude each other: give one of them")
         super().__post_init__()
+        self.independent_errors = self._stochastic
 
     def _settings(self) -> AffineSettings:
         return AffineSettings(self.bits, BASE_BITS - self.bits if self.step_log2 is None else self.step_log2)
 
+    def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
+        """See :class:`ErrorBoundedCodec`. The unit rounds to 16 bits first, which adds to errors near 2**-16 of a maximum.
+
+        UserError for a codec that has a ``step_log2``.
+        """
+        if self.step_log2 is not None:
+            raise UserError("step_log2 and an error exclude each other: give one of them")
+        check_input(x)
+        error = checked_error(x, error)
+
+        def plan(x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+            # The unit has one scale where maps have fewer than 8 values; then the least error counts.
+            within = error if len(error) in (1, view.channels) else error.amin()
+            return self._bound_plan(x, view, _per_channel("error", within, largest))
+
+        return self._compressed(x, plan)
+
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
-        channels = by_channel(x, view)
-        if self.error_bound is None:
-            settings = self._settings()
-            exact = signed_scales(channels, settings)
-        else:
-            bound = _per_channel("error_bound", self.error_bound, largest)
-            exact, settings = bound_scales(channels, bound, self.bits)
+        if self.error_bound is not None:
+            return self._bound_plan(x, view, _per_channel("error_bound", self.error_bound, largest))
+        settings = self._settings()
+        return Plan(self._down(signed_scales(by_channel(x, view), settings)), settings, _none(x))
+
+    def _bound_plan(self, x: Tensor, view: MatrixView, bound: Tensor) -> Plan:
+        exact, settings = bound_scales(by_channel(x, view), bound, self.bits)
         return Plan(self._down(exact), settings, _none(x))
 
 

@@ -11,6 +11,7 @@ from cdu_spec.errors import UserError
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
 from actcodec.codecs.cdma_codec import CdmaCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
+from actcodec.codecs.fixed_point import AcgcQuantCodec, AcgcQuantZCodec
 from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
 from actcodec.codecs.gist_codec import GistCodec, GistCsrCodec
 from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
@@ -19,20 +20,9 @@ from actcodec.codecs.vdnn_codec import VdnnCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
-_BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec)
-_CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind
-    for kind in (
-        *_JPEG_ACT,
-        *_AFFINE,
-        JpegBaseCodec,
-        DivisionFloatCodec,
-        ActnnFloatCodec,
-        ActnnSampleCodec,
-        *_BASELINES,
-        NoCodec,
-    )
-}
+_SOFTWARE = (JpegBaseCodec, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, AcgcQuantCodec, AcgcQuantZCodec)
+_BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, NoCodec)
+_CODECS: Mapping[str, Callable[..., Codec]] = {kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BASELINES)}
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
 
@@ -56,9 +46,9 @@ def codec(name: str, **options: Any) -> Codec:
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
-    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), and the baselines ``gist`` and ``gist-csr`` (dpr,
-    nonfinite), ``cdma``, ``vdnn``, which no hardware of this project computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), ``acgc-quant`` and ``acgc-quantz`` (bits, seed), and the
+    baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``, which no hardware of this project computes.
+    UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from math import prod
 
 import torch
-from cdu_spec.geometry import LANES
 from torch import Tensor
 
 from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.random_bits import random_bits
+from actcodec.golden.random_bits import stochastically_rounded_
 
 _RANDOM_VALUES = 1 << 16
 
@@ -44,14 +43,7 @@ class GroupQuantizer:
             part.sub_(low[:, groups, None].to(torch.float32)).div_(extent[:, groups, None].to(torch.float32))
         levels = greatest_codes(bits)
         steps = values.mul_(levels)
-        if seed is None:
-            whole = steps.add_(0.5).floor_()
-        else:
-            whole = steps.floor()
-            drawn = random_bits(seed, 0, -(-steps.numel() // LANES), steps.device)
-            # The middles of 2**16 equal parts of 0..1.
-            thresholds = (drawn.flatten()[: steps.numel()].view_as(steps) + 0.5) / _RANDOM_VALUES
-            whole.add_(steps.sub_(whole) > thresholds)
+        whole = steps.add_(0.5).floor_() if seed is None else stochastically_rounded_(steps, seed)
         return whole.clamp_min_(0).minimum(levels).to(torch.uint8)
 
     def values(

@@ -42,6 +42,18 @@ def random_bits(seed: int, first: int, beats: int, device: torch.device | str = 
     return out.bitwise_and_(_MASK)
 
 
+def stochastically_rounded_(steps: Tensor, seed: int) -> Tensor:
+    """float32 or float64 values to whole numbers: up with the probability of the fraction, to 2**-17. Overwrites ``steps``.
+
+    The first values get the first random numbers of ``seed``, 0 to 2**32 - 1.
+    """
+    whole = steps.floor()
+    drawn = random_bits(seed, 0, -(-steps.numel() // LANES), steps.device)
+    # The middles of 2**16 equal parts of 0..1.
+    thresholds = (drawn.flatten()[: steps.numel()].view_as(steps) + 0.5) / (1 << WORD_BITS)
+    return whole.add_(steps.sub_(whole) > thresholds)
+
+
 def substitute(words: list[Tensor]) -> list[Tensor]:
     """``SBOX`` on every bit column of four words of integers, bit i of the nibble in word i.
 

@@ -1,6 +1,8 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
+from actcodec.training.bound_listener import BoundOptions
 from actcodec.training.catalog import POLICY_NAMES, policy, policy_options
+from actcodec.training.error_bounds import BoundedLayer, ErrorBoundPolicy
 from actcodec.training.hooks import compress_activations
 from actcodec.training.layout import ReconstructionError
 from actcodec.training.levels import level_policy
@@ -24,7 +26,10 @@ from actcodec.training.statistics import Statistics, TensorRecord
 __all__ = [
     "EXACT",
     "POLICY_NAMES",
+    "BoundOptions",
+    "BoundedLayer",
     "CodecSpec",
+    "ErrorBoundPolicy",
     "LayerBits",
     "MixedPrecisionPolicy",
     "Policy",

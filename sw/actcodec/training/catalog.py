@@ -9,6 +9,7 @@ from typing import Any
 from cdu_spec.errors import UserError
 
 from actcodec.codecs import Codec, codec_options
+from actcodec.training.acgc import ACGC, acgc_policy
 from actcodec.training.baselines import cdma_policy, gist_policy, vdnn_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
@@ -37,15 +38,19 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "cdma": cdma_policy,
     "vdnn": vdnn_policy,
     "none": exact_policy,
-} | {level: partial(level_policy, level) for level in LEVELS}
+}
+_POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
+_POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
+#: Of the policies whose options are not those of their main codec.
+_OPTIONS = LEVELS | ACGC
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 
 
 def policy_options(name: str) -> tuple[str, ...]:
-    """Names of a policy's options: those of its main codec, or of a level; UserError for an unknown policy."""
+    """Names of a policy's options: its own, or those of its main codec; UserError for an unknown policy."""
     _check_name(name)
-    return LEVELS[name] if name in LEVELS else tuple(codec_options(name))
+    return _OPTIONS[name] if name in _OPTIONS else tuple(codec_options(name))
 
 
 def policy(

@@ -7,13 +7,12 @@ Two allocations share one budget, a mean number of bits over all values of a ste
 - in every step, :func:`~actcodec.allocation.equal_allocation` divides a tensor's bits among its samples, by ranges that are
   those of this step and gradients that were seen before.
 
-A tensor is known again from step to step by module, operations, shape of a sample, and how often these have occurred. Before
-the first allocation, and where no gradient is ever seen (a custom function saves the tensor), a tensor spends the mean.
+Tensors are known again from step to step (:mod:`actcodec.training.recurring`). Before the first allocation, and where no
+gradient is ever seen (a custom function saves the tensor), a tensor spends the mean.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import floor
@@ -28,13 +27,10 @@ from actcodec.codecs import Codec, Packed
 from actcodec.codecs.group_quantizer import sample_size
 from actcodec.codecs.host_swap import HostSwap, release_fragmented_cache
 from actcodec.codecs.sample_groups import ActnnSampleCodec
-from actcodec.training.operations import Operation, tensors_in
+from actcodec.training.operations import Operation
 from actcodec.training.policy import CodecFactory, Policy, Rule, SavedTensor
+from actcodec.training.recurring import Key, RecurringTensors, StepNumbers, differentiable_result, on_gradient
 from actcodec.training.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
-
-#: Intervals after which a tensor that no longer occurs is forgotten.
-_FORGET_AFTER = 2
-_Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -113,17 +109,13 @@ class _Step:
     def __init__(self, policy: MixedPrecisionPolicy, number: int, samples: Tensor | None, swap: HostSwap | None) -> None:
         self.swap = swap
         self._policy, self._number, self._samples = policy, number, samples
-        self._occurrences: Counter[_Key] = Counter()
-        self._readers: Counter[int] = Counter()
+        self._numbers = StepNumbers()
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: other codecs than the policy's own stay as they are."""
         if codec is not self._policy.codec:
             return codec
-        key: _Key = (tensor.module, tensor.producer, tensor.consumer, tensor.shape[1:], tensor.dtype)
-        occurrence = self._occurrences[key]
-        self._occurrences[key] += 1
-        return _SlotCodec(self, self._policy.slot((*key, occurrence), tensor), self._policy.codec)
+        return _SlotCodec(self, self._policy.slot(self._numbers.key(tensor), tensor), self._policy.codec)
 
     def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
         """Bits of a tensor's samples, uint8 (N,)."""
@@ -136,13 +128,12 @@ class _Step:
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer: the gradient at the result will say what errors of the saved tensors weigh."""
-        output = next((tensor for tensor in tensors_in((result,)) if tensor.grad_fn is not None), None)
+        output = differentiable_result(result)
         for codec in operation.saved:
             if output is None or not isinstance(codec, _SlotCodec) or codec.slot.spread is None:
                 continue
             slot, count = codec.slot, codec.slot.spread.numel()
-            place = self._readers[id(slot)]
-            self._readers[id(slot)] += 1
+            place = self._numbers.reader(slot)
             if place == len(slot.readers):
                 slot.readers.append(_Reader(parameter_kind(operation), GradientHistory(self._policy.average)))
             reader = slot.readers[place]
@@ -151,17 +142,8 @@ class _Step:
 
 
 def _listen(output: Tensor, history: GradientHistory, count: int, samples: Tensor | None) -> None:
-    """Tell ``history`` the gradient at ``output``. What waits for it holds no tensor of the graph."""
-    node, number = output.grad_fn, output.output_nr
-    assert node is not None, "only results with a history are listened to"
-
-    def learn(gradients: Sequence[Tensor | None]) -> None:
-        gradient = gradients[number]
-        if gradient is not None:
-            with torch.no_grad():
-                history.update(squared_norms(gradient, count), samples)
-
-    node.register_prehook(learn)
+    """Tell ``history`` the gradient at ``output``."""
+    on_gradient(output, lambda gradient: history.update(squared_norms(gradient, count), samples))
 
 
 class MixedPrecisionPolicy(Policy):
@@ -212,7 +194,7 @@ class MixedPrecisionPolicy(Policy):
         self._begin()
 
     def _begin(self) -> None:
-        self._slots: dict[_Key, _Slot] = {}
+        self._slots: RecurringTensors[_Slot] = RecurringTensors()
         self._step = 0
         self._allocated: int | None = None
 
@@ -234,9 +216,9 @@ class MixedPrecisionPolicy(Policy):
         self._step += 1
         return _Step(self, self._step, self._samples, self._swap)
 
-    def slot(self, key: _Key, tensor: SavedTensor) -> _Slot:
+    def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
         """What is known of a tensor, made when it occurs for the first time."""
-        slot = self._slots.setdefault(key, _Slot(tensor))
+        slot = self._slots.get(key, lambda: _Slot(tensor))
         slot.tensor = tensor
         return slot
 
@@ -250,7 +232,7 @@ class MixedPrecisionPolicy(Policy):
         ]
 
     def _last_step(self) -> list[_Slot]:
-        return [slot for slot in self._slots.values() if slot.step == self._step and slot.spread is not None]
+        return [slot for slot in self._slots.of_step(self._step) if slot.spread is not None]
 
     def _allocate(self) -> None:
         """Divide the budgets among the tensors of the last step; forget those that have not occurred for long."""
@@ -259,8 +241,7 @@ class MixedPrecisionPolicy(Policy):
             if any(slot.kind == kind for slot in slots):
                 self._allocated = self._step
                 self._divide([slot for slot in slots if slot.kind == kind])
-        oldest = self._step - _FORGET_AFTER * self.interval
-        self._slots = {key: slot for key, slot in self._slots.items() if slot.step > oldest}
+        self._slots.forget(self._step, self.interval)
 
     def _divide(self, slots: Sequence[_Slot]) -> None:
         """One budget, the mean number of bits for all values of some tensors."""

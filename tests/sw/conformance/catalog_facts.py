@@ -14,7 +14,7 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: Every number of bits that any codec could have.
 _CONCEIVABLE = range(1, 33)
 #: Options that choose the number of bits, and how a number of bits is written there.
-_WIDTH_OPTIONS: dict[str, Callable[[int], object]] = {"bits": int}
+_WIDTH_OPTIONS: dict[str, Callable[[int], object]] = {"bits": int, "dpr": "fp{}".format}
 
 
 def _width_option(name: str) -> str | None:

@@ -1,0 +1,366 @@
+"""AC-GC in training: what layers say, when they say it, and that their gradients stay within e**2 * V**2."""
+
+import copy
+import gc
+import weakref
+
+import actcodec
+import pytest
+import torch
+from actcodec import data
+from actcodec.codecs.error_bounded import ErrorBoundedCodec
+from actcodec.golden.sfpr import NonFiniteError
+from actcodec.models import ResNet
+from actcodec.training import experiment, policy
+from actcodec.training.bound_listener import BoundOptions
+from actcodec.training.error_bounds import ErrorBoundPolicy
+from actcodec.training.policy import Rule
+from cdu_spec.errors import UserError
+from torch import nn
+from torch.nn import functional as F
+
+
+def batch(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def step(model, chosen, x, g=None):
+    """Forward, and backward with the gradient ``g`` at the result: no loss, which would save tensors of its own."""
+    model.zero_grad()
+    with actcodec.compress_activations(model, chosen):
+        y = model(x)
+    y.backward(batch(*y.shape, seed=5) if g is None else g)
+
+
+class Behind(nn.Module):
+    """A layer whose input is an activation with a history."""
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers((x * 1.0).requires_grad_())
+
+
+LAYERS = {
+    "linear": (lambda: nn.Linear(24, 10), (32, 24)),
+    "linear, tokens": (lambda: nn.Linear(24, 10, bias=False), (4, 9, 24)),
+    "conv": (lambda: nn.Conv2d(4, 6, 3, padding=1), (8, 4, 12, 12)),
+    "conv, stride, groups": (lambda: nn.Conv2d(4, 6, 3, 2, 1, groups=2), (8, 4, 13, 13)),
+    "conv, transposed": (lambda: nn.ConvTranspose2d(4, 6, 3, 2), (8, 4, 8, 8)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), (8, 4, 12, 12)),
+    "layer norm": (lambda: nn.LayerNorm(24), (4, 9, 24)),
+}
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_real_layers_stay_within_the_bound(name, independent):
+    """Statistics of the first step, the codec's own errors in the following ones; all by the plug-in."""
+    make, shape = LAYERS[name]
+    torch.manual_seed(1)
+    model = Behind(make())
+    chosen = policy("autoquantz", widths="any", interval=10**6, independent=independent)
+    x = (batch(*shape) + 0.3).requires_grad_()
+    wanted = model.layers[0].weight if "norm" not in name else x
+
+    def gradient(which):
+        x.grad = None
+        step(model, which, x)
+        return wanted.grad.double().clone()
+
+    exact = gradient("none")
+    first = gradient(chosen)
+    assert chosen.layers[0].error is not None
+    (layer,) = chosen.layers
+    assert layer.values == x.numel()
+    errors = [float((gradient(chosen) - exact).square().sum()) for _ in range(30)]
+    part = sum(errors) / 30 / (0.5 * float(exact.square().sum()))
+    assert 0 < part < 1
+    if independent and "norm" not in name:
+        assert part > 0.2
+    # Of the default before there are statistics.
+    assert float((first - exact).norm() / exact.norm()) < 0.02
+
+
+def test_what_a_convolution_says_is_the_formula():
+    conv, x = nn.Conv2d(3, 5, 3, stride=2, padding=1), batch(4, 3, 10, 10)
+    g = batch(4, 5, 5, 5, seed=1)
+    chosen = policy("autoquant", interval=1, conv_constant=2.0, variance_growth=0.1)
+    step(conv, chosen, x, g)
+    dw, m = conv.weight.grad.double().square().sum(), 4 * 10 * 10
+    expected = (2.0 * 0.1 * dw * 4 / (9 * m * 3 * g.double().square().sum())).sqrt()
+    assert chosen.layers[0].error == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_batches_of_other_sizes_count_with_their_own_size():
+    linear, chosen = nn.Linear(6, 4), policy("autoquant", interval=1, window=1)
+    for samples in (8, 3):
+        g = batch(samples, 4, seed=1)
+        step(linear, chosen, batch(samples, 6), g)
+        expected = (0.25 * linear.weight.grad.double().square().sum() / (samples * 6 * g.double().square().sum())).sqrt()
+        assert chosen.layers[0].error == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_statistics_come_every_interval_and_the_last_window_counts():
+    linear, x = nn.Linear(6, 4), batch(8, 6)
+    chosen = policy("autoquant", interval=3, window=2)
+    seen, errors = [], []
+    for number in range(10):
+        g = batch(8, 4, seed=number) * 3.0**number
+        step(linear, chosen, x, g)
+        if number % 3 == 0:
+            seen.append([float(t.double().square().sum()) for t in (linear.weight.grad, g)])
+        errors.append(chosen.layers[0].error)
+        last = seen[-2:]
+        expected = (0.5 * 0.5 * sum(v for v, _ in last) / (8 * 6 * sum(w for _, w in last))) ** 0.5
+        assert errors[-1] == pytest.approx(expected, rel=1e-5)
+    assert len(set(errors)) == 4
+
+
+class TwoReaders(nn.Module):
+    """One tensor into two convolutions, or into others."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x):
+        y = x * 1.0
+        return torch.cat([self.first(y).flatten(1), self.second(y).flatten(1)], 1)
+
+
+def error_of(model, x, g):
+    chosen = policy("autoquant")
+    step(model, chosen, x, g)
+    (layer,) = chosen.layers
+    return layer.error
+
+
+def test_several_convolutions_share_and_several_kinds_take_the_least():
+    torch.manual_seed(0)
+    x = batch(4, 3, 8, 8).requires_grad_()
+    one, other, norm = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 2, 1), nn.BatchNorm2d(3)
+    first, second = batch(4, 4 * 36), batch(4, 2 * 64, seed=1)
+    error = error_of(TwoReaders(one, other), x, torch.cat([first, second], 1))
+    weight = 4 * 64 * 3 * (9 * first.double().square().sum() + second.double().square().sum())
+    allowed = sum(conv.weight.grad.double().square().sum() for conv in (one, other))
+    assert error == pytest.approx(float((0.25 * allowed / weight).sqrt()), rel=1e-5)
+    third = batch(4, 3 * 64, seed=2)
+    alone = [error_of(Behind(layer, nn.Flatten()), x, g) for layer, g in ((one, first), (norm, third))]
+    both = error_of(TwoReaders(one, norm), x, torch.cat([first, third], 1))
+    assert both <= min(alone) * (1 + 1e-6)
+
+
+def test_readers_without_a_bound_keep_the_default():
+    """SiLU reads what a convolution reads; its own error is not known, so about 8 bits are kept."""
+    x = batch(4, 3, 8, 8).requires_grad_()
+    torch.manual_seed(0)
+    conv = nn.Conv2d(3, 4, 1)
+
+    class Model(nn.Module):
+        def forward(self, x):
+            y = x * 1.0
+            return torch.cat([conv(y), F.silu(y)], 1)
+
+    chosen = policy("autoquant", variance_growth=1000.0, interval=1)
+    for _ in range(2):
+        step(Model(), chosen, x)
+    (layer,) = chosen.layers
+    assert layer.error is not None
+    assert layer.bits > 8
+    loose = policy("autoquant", variance_growth=1000.0, interval=1)
+    for _ in range(2):
+        step(Behind(conv), loose, x)
+    assert loose.layers[0].bits < 6
+
+
+def test_products_of_two_activations_have_no_bound():
+    class Scores(nn.Module):
+        def forward(self, x):
+            y = x * 1.0
+            return y @ (2 * y).transpose(1, 2)
+
+    chosen = policy("autoquant", interval=1)
+    for _ in range(2):
+        step(Scores(), chosen, batch(2, 9, 16).requires_grad_())
+    assert chosen.layers
+    assert all(layer.error is None and layer.bits > 8 for layer in chosen.layers)
+
+
+def test_normalisation_by_running_statistics_has_no_bound():
+    norm, x = nn.BatchNorm2d(3).eval(), batch(4, 3, 8, 8).requires_grad_()
+    chosen = policy("autoquant", interval=1)
+    for _ in range(2):
+        step(Behind(norm), chosen, x)
+    assert [layer.error for layer in chosen.layers] == [None]
+
+
+def test_zero_and_infinite_gradients_teach_nothing():
+    linear, x = nn.Linear(6, 4), batch(8, 6)
+    chosen = policy("autoquant", interval=1)
+    for factor in (0.0, float("inf"), float("nan")):
+        step(linear, chosen, x, torch.full((8, 4), factor))
+    assert chosen.layers[0].error is None
+    step(linear, chosen, x)
+    known = chosen.layers[0].error
+    step(linear, chosen, x, torch.full((8, 4), float("inf")))
+    assert chosen.layers[0].error == known > 0
+
+
+def test_nan_in_an_activation_is_named():
+    chosen = policy("autoquant", interval=1)
+    x = batch(8, 6)
+    model = nn.Linear(6, 4)
+    for _ in range(2):
+        step(model, chosen, x)
+    with pytest.raises(NonFiniteError):
+        step(model, chosen, x * float("nan"))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_transformer_layer_learns_bounds_for_its_linear_and_norm_layers(autocast):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+    chosen = policy("autoquantz", widths="any", interval=1)
+    for number in range(3):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast), actcodec.compress_activations(model, chosen):
+            y = model(batch(4, 5, 16, seed=number).requires_grad_())
+        y.backward(batch(4, 5, 16, seed=5).to(y.dtype))
+    # GELU has no bound; what it reads keeps the default.
+    known = {layer.module: layer.error is not None for layer in chosen.layers}
+    assert known == {"0": True, "1": True, "2": True, "3": False, "4": True}
+
+
+def test_hooks_leave_the_model_alone_and_nothing_of_a_step_lives_on():
+    model, chosen = (
+        nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 1, 1)),
+        policy("autoquant", interval=1),
+    )
+    before = {name: copy.copy(vars(module)) for name, module in model.named_modules()}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            with actcodec.compress_activations(model, chosen):
+                x = batch(2, 2, 9, 9).requires_grad_() * 1
+                y = model(x).sum()
+            y.backward()
+            dead = [weakref.ref(x), weakref.ref(y)]
+            del x, y
+            assert [reference() for reference in dead] == [None, None]
+    finally:
+        gc.enable()
+    for name, module in model.named_modules():
+        assert vars(module).keys() == before[name].keys()
+    assert all(p._backward_hooks is None and p._post_accumulate_grad_hooks is None for p in model.parameters())
+
+
+def test_relu_keeps_its_signs_beside_the_values():
+    conv, x = nn.Conv2d(4, 4, 1), batch(2, 4, 16, 16).requires_grad_()
+    chosen = policy("autoquant", interval=1, variance_growth=1000.0)
+    for _ in range(2):
+        x.grad = None
+        with actcodec.compress_activations(conv, chosen):
+            loss = conv(F.relu(x * 1)).sum()
+        loss.backward()
+    assert torch.equal(x.grad != 0, x > 0)
+
+
+class Coarse(ErrorBoundedCodec):
+    """A codec of the kind that others write: rounds to multiples of twice the error."""
+
+    name = "coarse"
+
+    def __init__(self):
+        self.errors = []
+
+    def compress_within(self, x, error):
+        self.errors.append(error)
+        step = 2 * (error if len(error) == 1 else error.view(-1, *[1] * (x.ndim - 2)))
+        return actcodec.codec("none").compress((x / step).round() * step)
+
+    def decompress(self, compressed):
+        return compressed.decompress()
+
+
+def test_any_codec_that_keeps_to_an_error_takes_part():
+    codec = Coarse()
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2))
+    chosen = ErrorBoundPolicy((Rule(codec),), interval=1)
+    x = batch(8, 3, 8, 8)
+    for _ in range(2):
+        step(model, chosen, x)
+    assert [len(error) for error in codec.errors] == [3, 4, 144, 1, 4, 1]
+    assert all(error.dtype == torch.float32 for error in codec.errors)
+    for dependent in (codec, actcodec.codec("autoquant", rounding="nearest")):
+        with pytest.raises(
+            UserError, match=f"the errors of codec '{dependent.name}' are not independent: use independent=False"
+        ):
+            ErrorBoundPolicy((Rule(dependent),), BoundOptions(independent=True))
+
+
+def test_runs_repeat_and_restart_forgets():
+    chosen, x = policy("autoquantz", interval=2), batch(8, 1, 8, 8)
+
+    def run(seed):
+        chosen.restart(seed)
+        torch.manual_seed(1)
+        model = ResNet(1, 10, width=8)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+        for _ in range(3):
+            step(model, chosen, x)
+            optimizer.step()
+        return model.stem.weight.tolist(), chosen.layers
+
+    first = run(3)
+    assert run(4)[0] != first[0]
+    assert run(3) == first
+    chosen.restart(0)
+    assert chosen.layers == []
+
+
+def test_options_reach_codec_and_policy():
+    free = policy("autoquantz", widths="any", seed=3)
+    assert {codec.name for codec in free._codecs.values()} == {"brc", "acgc-quantz"}
+    made = []
+
+    def factory(name, **options):
+        made.append((name, options))
+        return actcodec.codec(name, **options)
+
+    assert policy("autoquant", factory, scale_bits=8, interval=7).interval == 7
+    assert made == [("brc", {}), ("autoquant", {"scale_bits": 8})]
+    assert set(actcodec.training.policy_options("autoquant")) > {"variance_growth", "conv_constant", "independent", "backend"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("autoquant", {"bits": 4}, "codec 'autoquant' has no option 'bits': use variance_growth, conv_constant, independent"),
+        ("autoquant", {"widths": 3}, "widths = 3 is not allowed: use hardware or any"),
+        ("autoquant", {"widths": "any", "scale_bits": 8}, "codec 'acgc-quant' with an error bound has no option 'scale_bits'"),
+        ("autoquant", {"variance_growth": 0}, "variance_growth = 0 is not allowed: use a positive finite number"),
+        ("autoquant", {"conv_constant": float("nan")}, "conv_constant = nan is not allowed"),
+        ("autoquant", {"independent": 1}, "independent = 1 is not allowed: use True or False"),
+        ("autoquant", {"interval": 0}, "interval = 0 is not allowed: use 1 or more steps"),
+        ("autoquant", {"window": 2.5}, "window = 2.5 is not allowed: use 1 or more times"),
+        ("gridquantz", {"interval": 2}, "codec 'gridquantz' has no option 'interval': use bits, seed"),
+    ],
+)
+def test_bad_options(name, options, message):
+    with pytest.raises(UserError, match=message):
+        policy(name, **options)
+
+
+def test_a_network_trains_with_bounds_for_all_its_layers():
+    recipe = experiment.Recipe(width=8, steps=8, batch=32)
+    digits = data.load("digits", limit=256)
+    exact = experiment.train(recipe, digits, "none", policy("none"), 0)
+    chosen = policy("autoquantz", widths="any", interval=4)
+    run = experiment.train(recipe, digits, "autoquantz", chosen, 0)
+    assert all(layer.error is not None for layer in chosen.layers)
+    assert run.losses[-1] == pytest.approx(exact.losses[-1], abs=0.1)
+    assert run.ratio > 4
