@@ -15,8 +15,6 @@ from torch import Tensor
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.random_bits import stochastically_rounded_
 
-_RANDOM_VALUES = 1 << 16
-
 
 class GroupQuantizer:
     """Least and greatest values, codes, and what codes stand for.
