@@ -2,12 +2,14 @@
 
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
 compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``imageQ``
-(Q = 1..100) is the luminance table of ITU-T T.81 Annex K scaled to quality Q.
+(Q = 1..100) is the luminance table of ITU-T T.81 Annex K scaled to quality Q. A table of one's own is 64 divisors, as
+``cdu dqt`` finds them; :mod:`cdu_spec.dqt_file` reads and writes them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import log2
 
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
@@ -43,8 +45,11 @@ PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 #: The schedule optLH: optL before this epoch, optH from it on (5 in the paper, 10 in the published commands).
 LH_SWITCH_EPOCH = 5
 
-DQT_HELP = "optL, optH, optsL, optsH, or imageQ with Q from 1 to 100 (image80)"
+#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
+DC_DIVISOR = 8
+MAX_DIVISOR = 255
 MAX_SHIFT = (1 << SHIFT_BITS) - 1
+DQT_HELP = "optL, optH, optsL, optsH, imageQ with Q from 1 to 100 (image80), or a .json file that cdu dqt wrote"
 
 
 def image_table(quality: int) -> Table:
@@ -52,26 +57,41 @@ def image_table(quality: int) -> Table:
     if not 1 <= quality <= 100:
         raise ValueError(f"image quality {quality} is not allowed: use 1 to 100")
     scale = 50 / quality if quality < 50 else 2 - quality / 50
-    return tuple(min(max(int(entry * scale + 0.5), 1), 255) for entry in T81_LUMINANCE)
+    return tuple(min(max(int(entry * scale + 0.5), 1), MAX_DIVISOR) for entry in T81_LUMINANCE)
 
 
-def divisors(name: str) -> Table:
-    """The 64 divisors (1..255) of a table by name.
+def divisors(which: str | Sequence[int]) -> Table:
+    """The 64 divisors (1..255) of a table by name; 64 integers, row after row, are a table themselves.
 
-    Raises ValueError for an unknown name.
+    Raises ValueError for an unknown name, and for anything but 64 integers from 1 to 255.
     """
-    if name in NAMED:
-        return NAMED[name]
-    if match := re.fullmatch(r"image(\d{1,3})", name):
+    if not isinstance(which, str):
+        return _checked(which)
+    if which in NAMED:
+        return NAMED[which]
+    if match := re.fullmatch(r"image(\d{1,3})", which):
         return image_table(int(match[1]))
-    raise ValueError(f"unknown quantisation table {name!r}: use {DQT_HELP}")
+    raise ValueError(f"unknown quantisation table {which!r}: use {DQT_HELP}")
 
 
-def shifts(name: str) -> Table:
-    """The 64 shifts (0..7) with which a shift quantiser stands in for the named table.
+def shifts(which: str | Sequence[int]) -> Table:
+    """The 64 shifts (0..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
 
     optL and optH use their published power-of-two forms; any other divisor d becomes the nearest power of two on a
     logarithmic scale, at most 128.
     """
-    table = divisors(PUBLISHED_SHIFT_FORM.get(name, name))
+    table = divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which)
     return tuple(min(round(log2(divisor)), MAX_SHIFT) for divisor in table)
+
+
+def _checked(values: Sequence[int]) -> Table:
+    """64 divisors; ValueError for anything else."""
+    if not isinstance(values, Sequence):
+        raise ValueError(f"unknown quantisation table {values!r}: use {DQT_HELP}")
+    needed = f"a quantisation table has {BLOCK_VALUES} integers from 1 to {MAX_DIVISOR}, row after row"
+    if len(values) != BLOCK_VALUES:
+        raise ValueError(f"{needed}: these are {len(values)}")
+    for place, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_DIVISOR:
+            raise ValueError(f"{needed}: entry {place} is {value!r}")
+    return tuple(values)
