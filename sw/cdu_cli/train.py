@@ -26,7 +26,7 @@ from cdu_cli.options import (
 )
 
 #: Data set that fits each model, and width, depth, epochs and learning rate that train it in a minute or so.
-_DEFAULTS: dict[str, dict[str, Any]] = {
+DEFAULTS: dict[str, dict[str, Any]] = {
     "resnet": {"dataset": "digits", "width": 8, "depth": 1, "epochs": 6, "learning_rate": 0.1},
     "vdsr": {"dataset": "photos", "width": 16, "depth": 5, "epochs": 20, "learning_rate": 0.1},
 }
@@ -96,7 +96,7 @@ def train(
 
     if model not in experiment.MODEL_NAMES:
         raise UserError(f"unknown model {model!r}: use {', '.join(experiment.MODEL_NAMES)}")
-    usual = _DEFAULTS[model]
+    usual = DEFAULTS[model]
     recipe = experiment.Recipe(
         model=model,
         width=usual["width"] if width is None else width,

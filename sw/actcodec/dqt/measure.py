@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import torch
 from cdu_spec.bitstream import MASK_BYTES, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.dqt import divisors
-from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from torch import Tensor
 
@@ -73,7 +71,7 @@ class Bench:
 
     def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
         """A table by name or by its 64 divisors; with kind ``shift`` as its powers of two. ValueError for no table."""
-        steps = [1 << shift for shift in shifts_of(table)] if quantizer.kind == SHIFT else divisors(table)
+        steps = quantizer.steps_of(table)
         rungs = quantizer.rungs(steps)
         size, error, squared, padded = 0, 0.0, 0.0, 0
         for tensor in self._all:

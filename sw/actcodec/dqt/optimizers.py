@@ -59,7 +59,7 @@ class Sgd:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 1 or not self.learning_rate > 0:
             raise UserError(
-                f"{self.steps} steps of {self.batch} blocks at rate {self.learning_rate:g} are not allowed: use positive numbers"
+                f"SGD with {self.steps} steps of {self.batch} blocks at rate {self.learning_rate:g} is not allowed: use more"
             )
 
     def __call__(

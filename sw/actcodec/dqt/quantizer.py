@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec.bitstream import JPEG_BASE, Mode
-from cdu_spec.dqt import DC_DIVISOR, MAX_DIVISOR, MAX_SHIFT, Table
+from cdu_spec.dqt import DC_DIVISOR, MAX_DIVISOR, MAX_SHIFT, Table, divisors
+from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.errors import UserError
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from torch import Tensor
@@ -52,6 +53,10 @@ class Quantizer:
         """Of the DC entry, which is not free."""
         return self.steps.index(DC_DIVISOR)
 
+    def steps_of(self, table: str | Sequence[int]) -> Table:
+        """The 64 steps that stand in for a table, given by name or by its divisors. ValueError for no table."""
+        return tuple(1 << shift for shift in shifts_of(table)) if self.kind == SHIFT else divisors(table)
+
     def rungs(self, table: Sequence[int]) -> Tensor:
         """The rungs of a table, int64 (64,). ValueError for a step that is not on the ladder."""
         return torch.tensor([self.steps.index(step) for step in table])
@@ -66,8 +71,8 @@ class Quantizer:
         Takes int16 coefficients and int64 rungs that can be broadcast together; returns two int16 tensors.
         """
         if self.kind == DIV:
-            divisors = rungs + 1
-            codes = div_quantizer.quantize(coefficients, divisors, self.rounding)
-            return codes, div_quantizer.inverse(codes, divisors)
+            table = rungs + 1
+            codes = div_quantizer.quantize(coefficients, table, self.rounding)
+            return codes, div_quantizer.inverse(codes, table)
         codes = shift_quantizer.quantize(coefficients, rungs, self.rounding)
         return codes.to(torch.int16), shift_quantizer.inverse(codes, rungs)
