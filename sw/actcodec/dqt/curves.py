@@ -57,15 +57,17 @@ class Measure:
         -------
         float64 (64,) each: bits per coefficient, and mean squared error in the units of SFPR's integers.
         """
-        blocks = histogram.sum(1)
-        codes, restored = self.quantizer.quantize(COEFFICIENT_VALUES[None], rungs[:, None])
-        errors = (restored.to(torch.float64) - COEFFICIENT_VALUES).square()
-        distortion = (histogram * errors).sum(1) / blocks
+        seen = histogram.any(0)
+        values, counts = COEFFICIENT_VALUES[seen], histogram[:, seen]
+        blocks = counts.sum(1)
+        codes, restored = self.quantizer.quantize(values[None], rungs[:, None])
+        distortion = (counts * (restored.to(torch.float64) - values).square()).sum(1) / blocks
         if self.rate == ZVC:
-            nonzero = (histogram * codes.ne(0)).sum(1) / blocks
+            nonzero = (counts * codes.ne(0)).sum(1) / blocks
             return MASK_BYTES * 8 / BLOCK_VALUES + VALUE_BITS * nonzero, distortion
-        places = codes.to(torch.int64) - int(COEFFICIENT_VALUES[0])
-        return entropy(torch.zeros_like(histogram).scatter_add_(1, places, histogram)), distortion
+        places = codes.to(torch.int64) - int(codes.min())
+        of_codes = counts.new_zeros(BLOCK_VALUES, int(places.max()) + 1).scatter_add_(1, places, counts)
+        return entropy(of_codes), distortion
 
 
 def entropy(counts: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def markdown(command: str, about: Sequence[str], study: Study) -> str:
         *about,
         "",
         "Objective: (1 - alpha) * rate + alpha * error, means over the 64 coefficients. Rate: "
-        f"{'bits of ZVC' if settings.rate == ZVC else 'empirical entropy of each coefficient, bits'}; error: mean squared error "
+        f"{'bits of ZVC' if settings.rate == ZVC else 'bits of entropy of each coefficient'}; error: mean squared error "
         f"in units of SFPR's integers. S = {settings.S:g}, rounding {quantizer.rounding.value}, DC entry fixed. table.json is "
         f"that of `{settings.optimizer}`:",
         "",

@@ -114,9 +114,10 @@ def save_activations(path: Path, activations: Sequence[Activation]) -> None:
 def load_activations(path: Path) -> list[Activation]:
     """The arrays of an .npz file, float32 or float16 (N, C, H, W) with W >= 8 and N * C * H >= 8; UserError for others."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if not isinstance(arrays, np.lib.npyio.NpzFile):
-                raise UserError(f"{path} is no .npz file: use one that cdu dqt --record or numpy.savez wrote")
+        arrays = np.load(path, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError("it is no .npz file; use one that cdu dqt --record or numpy.savez wrote")
+        with arrays:
             found = {name: arrays[name] for name in arrays}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"cannot read {path}: {error}") from None
