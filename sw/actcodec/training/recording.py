@@ -48,26 +48,24 @@ class RecordingPolicy(Policy):
         super().__init__(())
         self._table = table
         self._codec = codec
-        self._epoch: int | None = None
-        self._in_step = False
+        self._begun: int | None = 0  #: epoch that has begun and of which no step was seen
+        self._recorded: int | None = None  #: epoch whose first step is running
         self.activations: list[Activation] = []
 
     def set_epoch(self, epoch: int) -> None:
-        """An epoch begins: its first step is recorded."""
-        self._epoch = epoch
+        """An epoch begins: its first step is to be recorded."""
+        self._begun = epoch
 
-    def set_samples(self, samples: Tensor | None) -> None:
+    def observer(self) -> None:
         """A step begins."""
-        del samples
-        self._in_step, self._of_step = self._epoch is not None, self._epoch
-        self._epoch = None
+        self._recorded, self._begun = self._begun, None
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
         """See :class:`Policy`."""
-        chosen = self._table.choose(tensor) if self._in_step else None
+        chosen = self._table.choose(tensor) if self._recorded is not None else None
         if chosen is None or chosen.name != self._codec:
             return None
-        return _Recorder(f"{self._of_step}/{tensor.module}/{tensor.producer}", self.activations)
+        return _Recorder(f"{self._recorded}/{tensor.module}/{tensor.producer}", self.activations)
 
 
 @dataclass

@@ -31,8 +31,6 @@ def test_one_step_records_what_convolutions_see_and_make(digits):
     convolution.register_forward_hook(lambda module, inputs, output: seen.update(made=output.detach().clone()))
     model.stem.register_forward_hook(lambda module, inputs, output: seen.update(image=inputs[0].detach().clone()))
     recording = RecordingPolicy(jpeg_act_policy(), "jpeg-act")
-    recording.set_epoch(0)
-    recording.set_samples(None)
     with compress_activations(model, recording) as statistics:
         model(digits.train_inputs[:32]).sum()
     found = {one.name: one.values for one in recording.activations}

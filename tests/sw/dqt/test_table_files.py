@@ -78,7 +78,7 @@ def test_files_that_are_no_tables(tmp_path, content, message):
 
 
 def test_what_is_no_table(tmp_path):
-    with pytest.raises(UserError, match="cannot read the quantisation table .*none.json: No such file"):
+    with pytest.raises(UserError, match=r"cannot read the quantisation table .*none\.json: No such file"):
         actcodec.codec("jpeg-act", dqt=str(tmp_path / "none.json"))
     with pytest.raises(UserError, match="64 integers from 1 to 255, row after row: these are 3"):
         actcodec.codec("jpeg-act", dqt=[1, 2, 3])
