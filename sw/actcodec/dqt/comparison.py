@@ -66,12 +66,13 @@ def _compare(known: Measured, sweep: Sequence[Measured]) -> Comparison:
         error,
         None if at_size is None else at_size / (1 + at_size),
         errors_at(size, sweep),
-        _interpolated(error, errors[::-1], sizes[::-1]),
+        _interpolated(error, errors, sizes),
     )
 
 
 def _interpolated(at: float, xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Linear in the logarithms; None outside the ascending ``xs``."""
-    if not xs[0] <= at <= xs[-1]:
+    """Linear in the logarithms, between points in any order; None outside of them."""
+    if not min(xs) <= at <= max(xs):
         return None
-    return exp(float(np.interp(log(at), np.log(xs), np.log(ys))))
+    ordered = np.log(sorted(zip(xs, ys, strict=True))).T
+    return exp(float(np.interp(log(at), *ordered)))

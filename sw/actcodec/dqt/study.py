@@ -63,17 +63,16 @@ class Settings:
         check_s(self.S)
         if self.optimizer not in OPTIMIZERS:
             raise UserError(f"unknown optimizer {self.optimizer!r}: use {' or '.join(OPTIMIZERS)}")
-        _ = self.measure
+        allowed = [rule.value for rule in Rounding]
+        if self.rounding not in (None, *allowed):
+            raise UserError(f"rounding = {self.rounding!r} is not allowed: use {' or '.join(allowed)}")
+        Measure(Quantizer.usual(self.kind), self.rate)  # refuses what does not go together
 
     @property
     def measure(self) -> Measure:
         """Quantiser and rate."""
-        if self.rounding is None:
-            return Measure(Quantizer.usual(self.kind), self.rate)
-        if self.rounding not in [rule.value for rule in Rounding]:
-            allowed = " or ".join(rule.value for rule in Rounding)
-            raise UserError(f"rounding = {self.rounding!r} is not allowed: use {allowed}")
-        return Measure(Quantizer(self.kind, Rounding(self.rounding)), self.rate)
+        usual = Quantizer.usual(self.kind)
+        return Measure(usual if self.rounding is None else Quantizer(self.kind, Rounding(self.rounding)), self.rate)
 
 
 @dataclass(frozen=True)
