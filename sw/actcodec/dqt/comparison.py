@@ -8,8 +8,8 @@ from math import exp, log
 
 import numpy as np
 
-from actcodec.dqt.curves import ENTROPY, ZVC
-from actcodec.dqt.quantizer import KINDS, SHIFT, Quantizer
+from actcodec.dqt.curves import WRITTEN
+from actcodec.dqt.quantizer import KINDS, Quantizer
 from actcodec.dqt.study import PUBLISHED, Measured, Study
 
 _IMAGES = ("image30", "image50", "image80")
@@ -34,7 +34,7 @@ def comparisons(study: Study) -> list[Comparison]:
     found = []
     for kind in KINDS:
         rounding = Quantizer.usual(kind).rounding.value
-        sweep = study.curve(ZVC if kind == SHIFT else ENTROPY, kind, rounding, study.settings.S)
+        sweep = study.curve(WRITTEN[kind], kind, rounding, study.settings.S)
         for name in (*PUBLISHED[kind], *_IMAGES):
             known = study.known(name, kind, rounding)
             found.append(_compare(known, sweep))

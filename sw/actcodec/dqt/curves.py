@@ -15,10 +15,12 @@ from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
 from torch import Tensor
 
 from actcodec.dqt.coefficients import COEFFICIENT_VALUES
-from actcodec.dqt.quantizer import SHIFT, Quantizer
+from actcodec.dqt.quantizer import DIV, SHIFT, Quantizer
 
 ENTROPY, ZVC = "entropy", "zvc"
 RATES = (ENTROPY, ZVC)
+#: What the codec of each kind writes, or comes near to.
+WRITTEN = {DIV: ENTROPY, SHIFT: ZVC}
 
 
 @dataclass(frozen=True)

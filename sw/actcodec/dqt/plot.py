@@ -12,13 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from actcodec.dqt.comparison import errors_at
-from actcodec.dqt.curves import ENTROPY, ZVC
-from actcodec.dqt.quantizer import DIV, KINDS, Quantizer
-from actcodec.dqt.report import WRITTEN
+from actcodec.dqt.curves import ENTROPY, WRITTEN, ZVC
+from actcodec.dqt.quantizer import KINDS, Quantizer
 from actcodec.dqt.study import PUBLISHED, Measured, Study
 
 # Distinct to colour-blind readers too (Okabe and Ito).
-_SEARCHED = {WRITTEN[DIV]: "#0072B2", ZVC: "#D55E00"}
+_SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00"}
 _IMAGE = "#666666"
 _SCALES = ("#56B4E9", "#0072B2", "#009E73", "#000000", "#E69F00", "#D55E00", "#CC79A7")
 #: Of the axes: smaller streams and larger errors than these nobody trains with.

@@ -10,12 +10,10 @@ from typing import Any
 from cdu_spec.geometry import BLOCK_SIDE
 
 from actcodec.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.dqt.curves import ENTROPY, ZVC
-from actcodec.dqt.quantizer import DIV, KINDS, SHIFT, Quantizer
+from actcodec.dqt.curves import WRITTEN, ZVC
+from actcodec.dqt.quantizer import KINDS, Quantizer
 from actcodec.dqt.study import PUBLISHED, Study
 
-#: What jpeg-base and jpeg-act write.
-WRITTEN = {DIV: ENTROPY, SHIFT: ZVC}
 #: Diagonals (sum of both frequencies) that make a band, the DC entry left out.
 _BANDS = {"low (1-4)": range(1, 5), "middle (5-9)": range(5, 10), "high (10-14)": range(10, 15)}
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from actcodec.codecs.codec import check_s
 from actcodec.dqt.coefficients import coefficients, histogram
-from actcodec.dqt.curves import ENTROPY, ZVC, Curves, Measure, check_alpha
+from actcodec.dqt.curves import ENTROPY, WRITTEN, Curves, Measure, check_alpha
 from actcodec.dqt.measure import Bench, Point
 from actcodec.dqt.optimizers import OPTIMIZERS, SEARCH, SGD, Sgd, search
 from actcodec.dqt.quantizer import DIV, KINDS, SHIFT, Quantizer
@@ -195,7 +195,7 @@ def _quantizers() -> Iterator[Quantizer]:
 def _measures(*, usual_only: bool) -> Iterator[Measure]:
     """What each codec writes, with every rounding rule, and for shifts entropy too; or only with the codec's own rule."""
     for quantizer in _quantizers():
-        written = ZVC if quantizer.kind == SHIFT else ENTROPY
+        written = WRITTEN[quantizer.kind]
         if not usual_only:
             yield from (Measure(quantizer, rate) for rate in dict.fromkeys((written, ENTROPY)))
         elif quantizer == Quantizer.usual(quantizer.kind):
