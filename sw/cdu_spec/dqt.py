@@ -1,9 +1,10 @@
 """Quantisation tables (DQT) of the DCT coefficients, in the orientation ``[vertical frequency][horizontal frequency]``.
 
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
-compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``imageQ``
-(Q = 1..100) is the luminance table of ITU-T T.81 Annex K scaled to quality Q. A table of one's own is 64 divisors, as
-``cdu dqt`` finds them; :mod:`cdu_spec.dqt_file` reads and writes them.
+compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``searchsH`` was
+searched by ``cdu dqt`` for shifts and ZVC: bytes near those of optsH, less error at equal bytes. ``imageQ`` (Q = 1..100) is the
+luminance table of ITU-T T.81 Annex K scaled to quality Q. A table of one's own is 64 divisors, as ``cdu dqt`` finds them;
+:mod:`cdu_spec.dqt_file` reads and writes them.
 """
 
 from __future__ import annotations
@@ -33,13 +34,18 @@ OPTS_L = (8,) * BLOCK_VALUES
 OPTS_H = _table("""
      8 32 32 32 32 32 32 16   32 32 32 32 16 16 16 16   32 32 32 32 16 16 16 16   32 32 32 16 16 16 16 16
     32 32 16 16 16 16 16 16   32 16 16 16 16 16 16 16   32 16 16 16 16 16 16 16   16 16 16 16 16 16 16 16""")
+#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/dqt.md says how that file was
+#: recorded, and what the table is worth.
+SEARCHS_H = _table("""
+     8 16 16 16 32 32 32 32   16 16 16 32 32 32 32 32   16 16 32 32 32 32 32 32   16 32 32 32 32 32 32 32
+    16 32 32 32 32 32 32 32   16 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32""")
 #: ITU-T T.81 Annex K, Table K.1 (luminance).
 T81_LUMINANCE = _table("""
     16 11 10 16 24 40 51 61      12 12 14 19 26 58 60 55      14 13 16 24 40 57 69 56      14 17 22 29 51 87 80 62
     18 22 37 56 68 109 103 77    24 35 55 64 81 104 113 92    49 64 78 87 103 121 120 101  72 92 95 98 112 100 103 99""")
 
 #: Divisor tables by name (the image tables are made by :func:`divisors`).
-NAMED = {"optL": OPT_L, "optH": OPT_H, "optsL": OPTS_L, "optsH": OPTS_H}
+NAMED = {"optL": OPT_L, "optH": OPT_H, "optsL": OPTS_L, "optsH": OPTS_H, "searchsH": SEARCHS_H}
 #: Power-of-two form of the published divisor tables, as published.
 PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 #: The schedule optLH: optL before this epoch, optH from it on (5 in the paper, 10 in the published commands).
@@ -49,7 +55,7 @@ LH_SWITCH_EPOCH = 5
 DC_DIVISOR = 8
 MAX_DIVISOR = 255
 MAX_SHIFT = (1 << SHIFT_BITS) - 1
-DQT_HELP = "optL, optH, optsL, optsH, imageQ with Q from 1 to 100 (image80), or a .json file that cdu dqt wrote"
+DQT_HELP = "optL, optH, optsL, optsH, searchsH, imageQ with Q from 1 to 100 (image80), or a .json file that cdu dqt wrote"
 
 
 def image_table(quality: int) -> Table:
