@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.files import write_whole
 
@@ -52,7 +53,7 @@ def train(
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
         str | None,
-        typer.Option(help="Quantisation table of jpeg-act and jpeg-base: optL, optH, optsL, optsH, imageQ (Q 1-100), optLH."),
+        typer.Option(help=f"Quantisation table of jpeg-act and jpeg-base: optLH, {DQT_HELP}."),
     ] = None,
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
     bits: BitsOption = None,

@@ -1,13 +1,16 @@
 """Quantisation tables (DQT) of the DCT coefficients, in the orientation ``[vertical frequency][horizontal frequency]``.
 
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
-compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``imageQ``
-(Q = 1..100) is the luminance table of ITU-T T.81 Annex K scaled to quality Q.
+compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``searchsH`` was
+searched by ``cdu dqt`` for shifts and ZVC: bytes near those of optsH, less error at equal bytes. ``imageQ`` (Q = 1..100) is the
+luminance table of ITU-T T.81 Annex K scaled to quality Q. A table of one's own is 64 divisors, as ``cdu dqt`` finds them;
+:mod:`cdu_spec.dqt_file` reads and writes them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import log2
 
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
@@ -31,20 +34,28 @@ OPTS_L = (8,) * BLOCK_VALUES
 OPTS_H = _table("""
      8 32 32 32 32 32 32 16   32 32 32 32 16 16 16 16   32 32 32 32 16 16 16 16   32 32 32 16 16 16 16 16
     32 32 16 16 16 16 16 16   32 16 16 16 16 16 16 16   32 16 16 16 16 16 16 16   16 16 16 16 16 16 16 16""")
+#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/dqt.md says how that file was
+#: recorded, and what the table is worth.
+SEARCHS_H = _table("""
+     8 16 16 16 32 32 32 32   16 16 16 32 32 32 32 32   16 16 32 32 32 32 32 32   16 32 32 32 32 32 32 32
+    16 32 32 32 32 32 32 32   16 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32   32 32 32 32 32 32 32 32""")
 #: ITU-T T.81 Annex K, Table K.1 (luminance).
 T81_LUMINANCE = _table("""
     16 11 10 16 24 40 51 61      12 12 14 19 26 58 60 55      14 13 16 24 40 57 69 56      14 17 22 29 51 87 80 62
     18 22 37 56 68 109 103 77    24 35 55 64 81 104 113 92    49 64 78 87 103 121 120 101  72 92 95 98 112 100 103 99""")
 
 #: Divisor tables by name (the image tables are made by :func:`divisors`).
-NAMED = {"optL": OPT_L, "optH": OPT_H, "optsL": OPTS_L, "optsH": OPTS_H}
+NAMED = {"optL": OPT_L, "optH": OPT_H, "optsL": OPTS_L, "optsH": OPTS_H, "searchsH": SEARCHS_H}
 #: Power-of-two form of the published divisor tables, as published.
 PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 #: The schedule optLH: optL before this epoch, optH from it on (5 in the paper, 10 in the published commands).
 LH_SWITCH_EPOCH = 5
 
-DQT_HELP = "optL, optH, optsL, optsH, or imageQ with Q from 1 to 100 (image80)"
+#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
+DC_DIVISOR = 8
+MAX_DIVISOR = 255
 MAX_SHIFT = (1 << SHIFT_BITS) - 1
+DQT_HELP = "optL, optH, optsL, optsH, searchsH, imageQ with Q from 1 to 100 (image80), or a .json file that cdu dqt wrote"
 
 
 def image_table(quality: int) -> Table:
@@ -52,26 +63,41 @@ def image_table(quality: int) -> Table:
     if not 1 <= quality <= 100:
         raise ValueError(f"image quality {quality} is not allowed: use 1 to 100")
     scale = 50 / quality if quality < 50 else 2 - quality / 50
-    return tuple(min(max(int(entry * scale + 0.5), 1), 255) for entry in T81_LUMINANCE)
+    return tuple(min(max(int(entry * scale + 0.5), 1), MAX_DIVISOR) for entry in T81_LUMINANCE)
 
 
-def divisors(name: str) -> Table:
-    """The 64 divisors (1..255) of a table by name.
+def divisors(which: str | Sequence[int]) -> Table:
+    """The 64 divisors (1..255) of a table by name; 64 integers, row after row, are a table themselves.
 
-    Raises ValueError for an unknown name.
+    Raises ValueError for an unknown name, and for anything but 64 integers from 1 to 255.
     """
-    if name in NAMED:
-        return NAMED[name]
-    if match := re.fullmatch(r"image(\d{1,3})", name):
+    if not isinstance(which, str):
+        return _checked(which)
+    if which in NAMED:
+        return NAMED[which]
+    if match := re.fullmatch(r"image(\d{1,3})", which):
         return image_table(int(match[1]))
-    raise ValueError(f"unknown quantisation table {name!r}: use {DQT_HELP}")
+    raise ValueError(f"unknown quantisation table {which!r}: use {DQT_HELP}")
 
 
-def shifts(name: str) -> Table:
-    """The 64 shifts (0..7) with which a shift quantiser stands in for the named table.
+def shifts(which: str | Sequence[int]) -> Table:
+    """The 64 shifts (0..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
 
     optL and optH use their published power-of-two forms; any other divisor d becomes the nearest power of two on a
     logarithmic scale, at most 128.
     """
-    table = divisors(PUBLISHED_SHIFT_FORM.get(name, name))
+    table = divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which)
     return tuple(min(round(log2(divisor)), MAX_SHIFT) for divisor in table)
+
+
+def _checked(values: Sequence[int]) -> Table:
+    """64 divisors; ValueError for anything else."""
+    if not isinstance(values, Sequence):
+        raise ValueError(f"unknown quantisation table {values!r}: use {DQT_HELP}")
+    needed = f"a quantisation table has {BLOCK_VALUES} integers from 1 to {MAX_DIVISOR}, row after row"
+    if len(values) != BLOCK_VALUES:
+        raise ValueError(f"{needed}: these are {len(values)}")
+    for place, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_DIVISOR:
+            raise ValueError(f"{needed}: entry {place} is {value!r}")
+    return tuple(values)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cdu_spec import dqt as tables
+from cdu_spec.dqt_file import SUFFIX, read_table
 from cdu_spec.errors import UserError
 
 from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
@@ -17,25 +19,36 @@ class BlockCodec:
     """Stands before :class:`~actcodec.codecs.codec.Codec` among the bases of a codec with an option ``dqt``."""
 
     name: str
-    dqt: str
+    dqt: str | Sequence[int]
 
     def _check_table(self) -> None:
-        """UserError for an unknown table; to be called first."""
+        """Read the table if it is a file; UserError for an unknown or bad one. To be called first."""
         self._epoch = 0
+        self._given = self._table_of_option()
+
+    def _table_of_option(self) -> str | tables.Table:
+        """The name of a known table, or divisors."""
+        if isinstance(self.dqt, str) and self.dqt.endswith(SUFFIX):
+            return read_table(Path(self.dqt))
+        if self.dqt == OPT_LH:
+            return OPT_LH
         try:
-            tables.divisors(self.table)
-        except (ValueError, TypeError):
+            found = tables.divisors(self.dqt)
+        except ValueError as error:
+            if isinstance(self.dqt, (list, tuple)):
+                raise UserError(str(error)) from None
             raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+        return self.dqt if isinstance(self.dqt, str) else found
 
     def set_epoch(self, epoch: int) -> None:
         """Tell a schedule how many epochs are over; other tables do not change."""
         self._epoch = epoch
 
     @property
-    def table(self) -> str:
-        """Name of the table in use."""
-        if self.dqt != OPT_LH:
-            return self.dqt
+    def table(self) -> str | tables.Table:
+        """The table in use: its name, or its 64 divisors."""
+        if self._given != OPT_LH:
+            return self._given
         return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
 
     def fits(self, shape: Sequence[int]) -> bool:

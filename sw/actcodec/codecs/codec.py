@@ -202,15 +202,16 @@ class JpegActCodec(BlockCodec, SfprCodec):
     Parameters beyond those of :class:`SfprCodec`:
 
     dqt
-        ``optL``, ``optH``, ``optsL``, ``optsH``, ``imageQ`` with Q from 1 to 100, or ``optLH``: optL before epoch 5, optH
-        from it on (see :meth:`set_epoch`).
+        ``optL``, ``optH``, ``optsL``, ``optsH``, ``searchsH``, ``imageQ`` with Q from 1 to 100, ``optLH``: optL before epoch 5,
+        optH from it on (see :meth:`set_epoch`); the path of a ``.json`` file that ``cdu dqt`` wrote, or 64 divisors 1..255, row
+        after row.
     const_bits, pass1_bits
         Precision of the DCT.
     rounding
         Of the shift quantiser, ``half_away`` or ``trunc``.
     """
 
-    dqt: str = "optL"
+    dqt: str | Sequence[int] = "optL"
     const_bits: int = CduConfig.const_bits
     pass1_bits: int = CduConfig.pass1_bits
     rounding: str = CduConfig.rounding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -51,7 +52,7 @@ class JpegBaseCodec(BlockCodec, Codec):
     scale_bits: int = CduConfig.scale_bits
     nonfinite: str = "raise"
     backend: str | Backend = "torch"
-    dqt: str = "optL"
+    dqt: str | Sequence[int] = "optL"
     const_bits: int = CduConfig.const_bits
     pass1_bits: int = CduConfig.pass1_bits
     rounding: str = Rounding.HALF_AWAY.value

@@ -1,0 +1,47 @@
+"""Quantisation tables in files: a JSON object whose ``divisors`` are 64 integers, row after row; what else stands in it says
+where they come from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.dqt import Table, divisors
+from cdu_spec.errors import UserError
+from cdu_spec.files import write_whole
+from cdu_spec.geometry import BLOCK_SIDE
+
+#: A table given by a text that ends so is a file.
+SUFFIX = ".json"
+_KEY = "divisors"
+
+
+def read_table(path: Path) -> Table:
+    """The 64 divisors (1..255) of a file, [vertical][horizontal frequency] row after row; UserError for anything else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read the quantisation table {path}: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"{path} is no quantisation table: it is no JSON; use a file that cdu dqt wrote") from None
+    if not isinstance(content, dict) or not isinstance(content.get(_KEY), list):
+        raise UserError(f"{path} is no quantisation table: it has no list {_KEY!r}; use a file that cdu dqt wrote")
+    try:
+        return divisors(content[_KEY])
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def write_table(path: Path, table: Sequence[int], about: Mapping[str, Any]) -> None:
+    """Write 64 divisors, a line of the file per row of the table, and what is to be said about them.
+
+    ValueError for what is no table.
+    """
+    checked = divisors(table)
+    rows = (checked[begin : begin + BLOCK_SIDE] for begin in range(0, len(checked), BLOCK_SIDE))
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in about.items()]
+    lines.append(f'  "{_KEY}": [\n    ' + ",\n    ".join(", ".join(map(str, row)) for row in rows) + "\n  ]")
+    write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
