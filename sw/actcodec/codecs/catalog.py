@@ -8,6 +8,8 @@ from typing import Any
 
 from cdu_spec.errors import UserError
 
+from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec
+from actcodec.codecs.acgc_sfpr_codec import AcgcSfprZvcCodec
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.cusz_codec import CuszCodec
@@ -27,6 +29,8 @@ _CODECS: Mapping[str, Callable[..., Codec]] = {
         ActnnFloatCodec,
         ActnnSampleCodec,
         CuszCodec,
+        AcgcJpegCodec,
+        AcgcSfprZvcCodec,
         NoCodec,
     )
 }
@@ -54,7 +58,9 @@ def codec(name: str, **options: Any) -> Codec:
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
     ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), and ``cusz`` (bound, mode, dimensions), which no hardware
-    computes. UserError for unknown names, options and values; the message lists the allowed ones.
+    computes; ``acgc-jpeg`` (coder, huffman, deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose
+    tables and scales of ``jpeg-base``, ``jpeg-act`` and ``sfpr+zvc``. UserError for unknown names, options and values; the
+    message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -1,9 +1,8 @@
 """cuSZ's error-bounded codec, with which AC-GC builds AutoCuSZ: Lorenzo prediction, quantiser, entropy coder.
 
-As in cuSZ (Tian et al. 2020) values are quantised first and predicted afterwards ("dual quantisation"), so that nothing waits for a
-reconstructed value. Other than there a tensor is one piece, not blocks of 256 values with borders of their own; the entropy coder
-is that of :mod:`actcodec.golden.integer_coder`; a difference that has no code is stored in 32 bits, a value that has no
-integer as it is.
+As in cuSZ (Tian et al. 2020) values are quantised first and predicted afterwards ("dual quantisation"), so that nothing waits
+for a reconstructed value. Other than there a tensor is one piece, not blocks with borders of their own; the entropy coder is
+that of :mod:`actcodec.golden.integer_coder`; a value that has too many steps is stored as it is.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class CuszCodec(ErrorBoundedCodec):
         return self._packed(x, steps_of_bound(x, bound * _extent(x) if self.mode == RELATIVE else bound))
 
     def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
-        """See :class:`ErrorBoundedCodec`: the steps follow from ``error``, measured, and the option ``bound`` does not count."""
+        """See :class:`ErrorBoundedCodec`: the steps follow from ``error``, and the option ``bound`` does not count."""
         x = _checked(x)
         return self._packed(x, steps_of_rms(x, checked_error(x, error)))
 

@@ -46,8 +46,8 @@ def steps_of_bound(x: Tensor, bound: Tensor) -> Tensor:
 def steps_of_rms(x: Tensor, error: Tensor) -> Tensor:
     """About the largest steps with which the RMS error over x, or over each channel, is at most ``error`` (float32, positive).
 
-    The first guess is that errors are uniform, a bound of ``sqrt(3) * error``. The error is measured and the guess corrected, in
-    either direction: zeros, and whatever lies near a multiple of the step, have less error than the guess says. A step of
+    The first guess is that errors are uniform, a bound of ``sqrt(3) * error``. The error is measured and the guess corrected,
+    in either direction: zeros, and whatever lies near a multiple of the step, have less error than the guess says. A step of
     ``2 * error`` is always safe. Rounding to x's dtype comes on top.
     """
     wanted = error.to(torch.float64)

@@ -1,9 +1,10 @@
 """Entropy coding of integers that are mostly near zero: narrow codes with escapes, then Huffman codes of their bytes.
 
 An integer that fits 2 bits is one; four such codes make a byte. What does not fit leaves an escape and goes on to 4 bits, then
-to 8; what fits nowhere is stored apart, in planes of its four bytes. Bytes of several codes make Huffman codes that see neighbours together and may cost less than a bit a value,
-which a Huffman code of single values never does. The Huffman codes are those of deflate (RFC 1951), canonical, chosen anew for
-every 2**15 bytes or so, by zlib, which looks for no repetitions but those of one byte, and for them only where they pay.
+to 8; what fits nowhere is stored apart, in planes of its four bytes. Huffman codes of bytes that hold several codes see
+neighbours together and may cost less than a bit a value, which a Huffman code of single values never does. The codes are those
+of deflate (RFC 1951), canonical, chosen anew for every 2**15 bytes or so, by zlib, which looks for no repetitions but those of
+one byte, and for them only where that makes the whole stream shorter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Codec cusz: no value beyond the bound, whatever the format; prediction and coding by plain definitions; bytes near the entropy."""
+"""Codec cusz: no value beyond the bound, whatever the format; prediction and coding by plain definitions; bytes."""
 
 import itertools
 import math
