@@ -19,20 +19,9 @@ from actcodec.codecs.sample_groups import ActnnSampleCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
+_SOFTWARE = (DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, CuszCodec, AcgcJpegCodec, AcgcSfprZvcCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind
-    for kind in (
-        *_JPEG_ACT,
-        *_AFFINE,
-        JpegBaseCodec,
-        DivisionFloatCodec,
-        ActnnFloatCodec,
-        ActnnSampleCodec,
-        CuszCodec,
-        AcgcJpegCodec,
-        AcgcSfprZvcCodec,
-        NoCodec,
-    )
+    kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, *_SOFTWARE, NoCodec)
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)

@@ -14,12 +14,13 @@ stochastic (unbiased)    s               s / sqrt(6)                      s / 2 
 
 A value at the fraction p of a step has the mean square error ``s**2 * min(p, 1 - p)**2`` or, rounded stochastically,
 ``s**2 * p * (1 - p)``; the columns are the mean over p and the maximum, at p = 1/2. An error uniform over -a .. a has the RMS
-``a / sqrt(3)``. So AC-GC's step of ``2 * dx`` (bits = -log2(dx) - log2(scale), section 4) keeps an RMS of dx with both roundings.
+``a / sqrt(3)``. So AC-GC's step of ``2 * dx`` (its bits: ``-log2(dx) - log2(scale)``) keeps an RMS of dx with both roundings.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from cdu_spec.errors import UserError
@@ -30,12 +31,16 @@ from actcodec.codecs.compressed import Packed
 
 #: A step of that many errors is safe with nearest and with stochastic rounding, see the module.
 SAFE_STEP = 2.0
-#: Error of :meth:`ErrorBoundedCodec.compress`, in units of the largest magnitude of a channel: that of 8 bits, sign included.
-DEFAULT_RELATIVE_ERROR = 2.0**-8
+#: Error of :meth:`ErrorBoundedCodec.compress`, in units of the largest magnitude of a channel: 8 bits, sign included, do it.
+DEFAULT_RELATIVE_ERROR = 1 / 252
 
 
 class ErrorBoundedCodec(Codec):
     """A codec that keeps to a given error."""
+
+    #: Whether the errors of values have mean zero and are independent of one another (each value is rounded stochastically),
+    #: so that they average out in sums over many values.
+    independent_errors: ClassVar[bool] = False
 
     @abstractmethod
     def compress_within(self, x: Tensor, error: Tensor) -> Packed:
@@ -56,7 +61,7 @@ class ErrorBoundedCodec(Codec):
         """
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`: with an error of 1/256 of the largest magnitude in each channel, about that of 8 bits."""
+        """See :class:`Codec`: with an error of 1/252 of the largest magnitude in each channel, that of 8 bits."""
         check_input(x)
         check_finite(x)
         return self.compress_within(x, default_error(x))

@@ -74,7 +74,7 @@ def _rms(x: Tensor, steps: Tensor) -> Tensor:
     """RMS error with these steps, float64 (steps,)."""
     spread = along_channels(steps.to(torch.float64), x.ndim)
     squares = torch.zeros(len(steps), dtype=torch.float64, device=x.device)
-    for part in x.split(-(-CHUNK_VALUES * len(x) // x.numel())):
+    for part in torch.split(x, -(-CHUNK_VALUES * len(x) // x.numel())):
         error = whole_steps(part, steps).mul_(spread).sub_(part)
         squares += error.square_().sum(_reduced(x.ndim, len(steps))).view(-1)
     return (squares * len(steps) / x.numel()).sqrt_()

@@ -107,7 +107,7 @@ def _deflated(codes: Tensor) -> Tensor:
     """Raw deflate stream of bytes, on the same device; of none nothing."""
     if not codes.numel():
         return codes
-    raw = codes.cpu().numpy()
+    raw = codes.cpu().numpy().tobytes()
     packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in _STRATEGIES]
     stream = min((packer.compress(raw) + packer.flush() for packer in packers), key=len)
     return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
@@ -117,5 +117,5 @@ def _inflated(stream: Tensor) -> Tensor:
     """The inverse of :func:`_deflated`."""
     if not stream.numel():
         return stream
-    codes = zlib.decompress(stream.cpu().numpy(), _RAW)
+    codes = zlib.decompress(stream.cpu().numpy().tobytes(), _RAW)
     return torch.frombuffer(bytearray(codes), dtype=torch.uint8).to(stream.device)
