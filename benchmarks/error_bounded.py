@@ -9,8 +9,9 @@ values and more. Markdown tables:
 1. Ratio to float32 at equal RMS errors, which are given in units of each tensor's standard deviation. Codecs that can be told
    an error are told it; of the others the setting is taken that makes the most of it (sfpr+zvc: S; jpeg-act: the table).
 2. What acgc-jpeg predicts, and what it then measures.
-3. cusz's integers: bytes against the entropy of single differences, for every number of dimensions, and with plain deflate.
-4. Speed of codecs, best of several runs, one thread.
+3. What steps cusz finds, and what errors they make.
+4. cusz's integers: bytes against the entropy of single differences, for every number of dimensions, and with plain deflate.
+5. Speed of codecs, best of several runs, one thread.
 """
 
 from __future__ import annotations
@@ -119,6 +120,31 @@ def print_predictions(tensors: list[Tensor]) -> None:
                     print(f"| {coder} | {deviations:g} | {kind} |", " | ".join(cells), "|", flush=True)
 
 
+def print_steps(kinds: dict[str, list[Tensor]]) -> None:
+    """The third table."""
+    print(
+        "\ncusz, errors for channels: error measured / asked for, step / that of uniform errors, dimensions of the tensors:\n"
+    )
+    print("| activations | error | error: least | median | greatest | step: least | median | greatest | dimensions |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for kind, tensors in kinds.items():
+        for part in (0.02, 0.1, 0.3):
+            measured, steps, dimensions = [], [], []
+            for x in tensors:
+                x = x[:, x.std((0, 2, 3)) > 0].contiguous()
+                error = part * x.std((0, 2, 3))
+                packed = CuszCodec().compress_within(x, error)
+                measured.append(rms_error(x, packed.decompress(), len(error)) / error)
+                steps.append(packed.steps / (2 * UNIFORM_BOUND * error))
+                dimensions.append(str(packed.dimensions))
+            cells = [
+                f"{float(number):.3f}"
+                for found in (torch.cat(measured), torch.cat(steps))
+                for number in (found.min(), found.median(), found.max())
+            ]
+            print(f"| {kind} | {part:g} |", " | ".join([*cells, " ".join(dimensions)]), "|", flush=True)
+
+
 def entropy(values: Tensor) -> float:
     """Bits of integers that are coded one by one as well as can be."""
     counts = torch.unique(values, return_counts=True)[1].double()
@@ -126,7 +152,7 @@ def entropy(values: Tensor) -> float:
 
 
 def print_bytes(tensors: list[Tensor]) -> None:
-    """The third table."""
+    """The fourth table."""
     print("\ncusz, bits per value: entropy of single differences; the codec's coder; deflate of one byte a difference:\n")
     print("| error | dimensions | entropy | cusz | Huffman codes only | run lengths | all of deflate |")
     print("|---|---|---|---|---|---|---|")
@@ -157,7 +183,7 @@ def best(action: Callable[[], object], runs: int) -> float:
 
 
 def print_speed(x: Tensor, runs: int) -> None:
-    """The fourth table."""
+    """The fifth table."""
     error = (0.1 * x.std((0, 2, 3))).clamp_min(1e-30)
     print(
         f"\nSpeed on a tensor {tuple(x.shape)}, an error of 0.1 for each channel; million values per second (processor time):\n"
@@ -204,6 +230,7 @@ def main() -> None:
     print_ratios("dense (convolutions, sums, input)", dense)
     print_ratios("sparse (ReLU)", sparse)
     print_predictions(dense)
+    print_steps({"dense": dense, "sparse": sparse})
     print_bytes([*dense, *sparse])
     print_speed(max(dense, key=lambda x: x.numel()), arguments.runs)
 

@@ -20,7 +20,6 @@ A value at the fraction p of a step has the mean square error ``s**2 * min(p, 1 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import torch
 from cdu_spec.errors import UserError
@@ -40,7 +39,7 @@ class ErrorBoundedCodec(Codec):
 
     #: Whether the errors of values have mean zero and are independent of one another (each value is rounded stochastically),
     #: so that they average out in sums over many values.
-    independent_errors: ClassVar[bool] = False
+    independent_errors: bool = False
 
     @abstractmethod
     def compress_within(self, x: Tensor, error: Tensor) -> Packed:

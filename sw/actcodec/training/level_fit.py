@@ -77,7 +77,9 @@ def usable_qualities(coder: str) -> tuple[int, ...]:
 
 
 def fitted(measured: Measurements) -> dict[str, Any]:
-    """The relation as it stands in the file: for each level its quality, coefficients, residuals, and the mean error."""
+    """The relation as it stands in the file, level by level, with the standard deviation of log(error) without it (spread)
+    and with it, and the residuals at both ends.
+    """
     features, errors = torch.cat(measured.features, 1), torch.cat(measured.errors, 1)
     usable = features.isfinite().all(0) & (errors > 0).all(0)
     design = torch.cat([torch.ones(1, int(usable.sum()), dtype=torch.float64), features[:, usable]]).T
@@ -88,11 +90,12 @@ def fitted(measured: Measurements) -> dict[str, Any]:
         levels.append(
             {
                 "quality": quality,
+                "mean_error": round(float(row.exp().mean()), 6),
+                "spread": round(float(row.std(correction=0)), 6),
                 "coefficients": [round(float(number), 6) for number in solution[:, 0]],
                 "deviation": round(float(residuals.square().mean().sqrt()), 6),
                 "greatest_residual": round(float(residuals.max()), 6),
                 "least_residual": round(float(residuals.min()), 6),
-                "mean_error": round(float(row.exp().mean()), 6),
             }
         )
     least = [round(float(edge), 6) for edge in features[:, usable].amin(1)]
