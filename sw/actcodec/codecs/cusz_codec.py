@@ -24,8 +24,8 @@ from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, differences, 
 
 #: What a bound is relative to: nothing, or the range of a tensor's values.
 ABSOLUTE, RELATIVE = "abs", "rel"
-#: Values, or a little more, that the number of dimensions is chosen by.
-_SAMPLE_VALUES = 1 << 15
+#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
+_SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
 @dataclass
@@ -102,7 +102,10 @@ def _extent(x: Tensor) -> Tensor:
 
 
 def _cheapest(whole: Tensor) -> int:
-    """The number of dimensions whose differences take the fewest bits in the first samples."""
-    samples = whole[: -(-_SAMPLE_VALUES * len(whole) // whole.numel())]
+    """The number of dimensions whose differences take the fewest bits in the first samples, or in a part of them."""
+    part = whole
+    for axis, extent in enumerate(whole.shape):
+        least = _SAMPLE_EXTENT if axis else 1
+        part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
     most = len(prediction_axes(whole.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(samples, dimensions)))
+    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(part, dimensions)))

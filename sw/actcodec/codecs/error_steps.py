@@ -35,6 +35,7 @@ def steps_of_bound(x: Tensor, bound: Tensor) -> Tensor:
     own precision.
     """
     info = torch.finfo(x.dtype)
+    bound = bound.clamp_max(_MOST_STEP)
     largest = _largest(x, len(bound)) + bound
     rounding = largest.clamp_min(info.smallest_normal) * info.eps * _ROUNDING
     _, exponent = torch.frexp(2 * bound)

@@ -217,6 +217,7 @@ def test_dimensions_fit_the_tensor():
     assert codec.compress(noise.cumsum(3)).dimensions == 1
     assert codec.compress(noise.cumsum(3).cumsum(2)).dimensions == 2
     assert codec.compress(noise.cumsum(3).cumsum(2).cumsum(1)).dimensions == 3
+    assert codec.compress(torch.randn(1, 4, 256, 256, generator=random).cumsum(3).cumsum(2)).dimensions == 2
 
 
 def test_bytes_count_everything():
@@ -255,6 +256,14 @@ def test_real_images_and_their_features():
 def test_refused_options(options, words):
     with pytest.raises(UserError, match=words):
         actcodec.codec("cusz", **options)
+
+
+def test_any_finite_bound():
+    x = torch.tensor([1.0, -3e38, 0.0])
+    for bound, mode in ((1e308, "abs"), (1e308, "rel"), (5e-324, "abs"), (5e-324, "rel")):
+        y = actcodec.codec("cusz", bound=bound, mode=mode).compress(x).decompress()
+        assert y.isfinite().all()
+        assert bound > 1 or torch.equal(y, x)
 
 
 def test_refused_tensors():
