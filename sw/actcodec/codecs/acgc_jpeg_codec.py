@@ -45,8 +45,8 @@ class AcgcJpegCodec(ErrorBoundedCodec):
     huffman
         Tables of jpeg-base: ``optimal`` ones for each tensor, or ``standard`` ones.
     deviations
-        Standard deviations of the relation that are added to a predicted error. 0 means that about half the tensors have more
-        error than they should, 1 one in six.
+        Standard deviations of the relation that are added to a predicted error. With 0 up to half the tensors may have more
+        error than they should, with 1 one in six.
     verify
         Decode, and take finer tables until the error is kept, for certain; what no table keeps goes to codec ``cusz``.
     levels

@@ -78,9 +78,9 @@ def load_level_map(coder: str, path: str | Path | None = None) -> LevelMap:
 
     UserError for a file that cannot be read, is something else, or lacks the coder.
     """
-    source = files(__package__).joinpath(_SHIPPED) if path is None else Path(path)
     advice = "write one with `cdu fit-levels -o DIR`"
     try:
+        source = files(__package__).joinpath(_SHIPPED) if path is None else Path(path)
         table = json.loads(source.read_text(encoding="utf-8"))
         if table["format"] != FORMAT:
             raise UserError(f"{path} has layout {table['format']}, not {FORMAT}: {advice}")

@@ -48,10 +48,12 @@ class Measurements:
             self._codecs.append(codec(self.coder, S=FITTED_S, dqt=f"image{quality}"))
 
     def add(self, x: Tensor) -> None:
-        """Measure the first images of a tensor (N, C, H, W), whose channels without a value but zero do not count."""
+        """Measure the first images of a tensor (N, C, H, W); channels of zeros do not count."""
         x = x[:MEASURED_IMAGES]
         largest = x.abs().amax((0, 2, 3))
         x, largest = x[:, largest > 0].contiguous(), largest[largest > 0]
+        if not len(largest):
+            return
         step = along_channels(largest / VALUE_MAX, x.ndim)
         features = roughness(x / step).to(torch.float64)
         measured = [((one.compress(x).decompress() - x) / step).to(torch.float64) for one in self._codecs]

@@ -59,6 +59,8 @@ def test_channels_without_values_do_not_count():
     measured = level_fit.Measurements("jpeg-act", (50,))
     measured.add(x)
     assert measured.errors[0].shape == (1, 2)
+    measured.add(0 * x)
+    assert len(measured.errors) == len(measured.features) == 1
 
 
 def test_tables_of_jpeg_act_do_not_overflow():
