@@ -7,7 +7,20 @@ import sys
 import typer
 from cdu_spec.errors import UserError
 
-from cdu_cli import compress, dqt, export_jpeg, formal, generate, inventory, summary, synth, train, vectors, verify
+from cdu_cli import (
+    compress,
+    dqt,
+    export_jpeg,
+    fit_levels,
+    formal,
+    generate,
+    inventory,
+    summary,
+    synth,
+    train,
+    vectors,
+    verify,
+)
 
 app = typer.Typer(
     name="cdu",
@@ -16,7 +29,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for module in (inventory, generate, verify, formal, synth, train, dqt, compress, export_jpeg, vectors, summary):
+for module in (
+    inventory,
+    generate,
+    verify,
+    formal,
+    synth,
+    train,
+    dqt,
+    fit_levels,
+    compress,
+    export_jpeg,
+    vectors,
+    summary,
+):
     module.register(app)
 
 

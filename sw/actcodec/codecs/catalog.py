@@ -8,9 +8,12 @@ from typing import Any
 
 from cdu_spec.errors import UserError
 
+from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec
+from actcodec.codecs.acgc_sfpr_codec import AcgcSfprZvcCodec
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
 from actcodec.codecs.cdma_codec import CdmaCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
+from actcodec.codecs.cusz_codec import CuszCodec
 from actcodec.codecs.fixed_point import AcgcQuantCodec, AcgcQuantZCodec
 from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
 from actcodec.codecs.gist_codec import GistCodec, GistCsrCodec
@@ -20,7 +23,17 @@ from actcodec.codecs.vdnn_codec import VdnnCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
-_SOFTWARE = (JpegBaseCodec, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, AcgcQuantCodec, AcgcQuantZCodec)
+_SOFTWARE = (
+    JpegBaseCodec,
+    DivisionFloatCodec,
+    ActnnFloatCodec,
+    ActnnSampleCodec,
+    AcgcQuantCodec,
+    AcgcQuantZCodec,
+    CuszCodec,
+    AcgcJpegCodec,
+    AcgcSfprZvcCodec,
+)
 _BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, NoCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BASELINES)}
 #: Names that :func:`codec` takes.
@@ -45,10 +58,12 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
-    ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
-    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), ``acgc-quant`` and ``acgc-quantz`` (bits, seed), and the
-    baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``, which no hardware of this project computes.
-    UserError for unknown names, options and values; the message lists the allowed ones.
+    ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``acgc-jpeg`` (coder, huffman,
+    deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose tables and scales of ``jpeg-base``,
+    ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float`` and
+    ``actnn-sample`` (bits, rounding, seed ...), ``acgc-quant`` and ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode,
+    dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``. UserError for unknown names,
+    options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -1,0 +1,121 @@
+"""Entropy coding of integers that are mostly near zero: narrow codes with escapes, then Huffman codes of their bytes.
+
+An integer that fits 2 bits is one; four such codes make a byte. What does not fit leaves an escape and goes on to 4 bits, then
+to 8; what fits nowhere is stored apart, in planes of its four bytes. Huffman codes of bytes that hold several codes see
+neighbours together and may cost less than a bit a value, which a Huffman code of single values never does. The codes are those
+of deflate (RFC 1951), canonical, chosen anew for every 2**15 bytes or so, by zlib, which looks for no repetitions but those of
+one byte, and for them only where that makes the whole stream shorter.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.checks import require
+from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.movement import select, spread
+
+#: Bits of the codes, one width after another.
+WIDTHS = (2, 4, 8)
+_BYTE_VALUES = 256
+#: zlib: no header, since the parts stand in a form that has one; most memory, so that a block is as long as can be.
+_RAW, _LEVEL, _MEMORY = -zlib.MAX_WBITS, 6, 9
+#: Huffman codes of bytes alone, and with run lengths. Which is shorter depends on how runs are distributed.
+_STRATEGIES = (zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedIntegers:
+    """Integers after coding; how many they are is not in it."""
+
+    codes: tuple[Tensor, ...]  #: uint8 (bytes,): deflate streams of the codes of each width
+    planes: tuple[Tensor, ...]  #: uint8 (bytes,): deflate streams of the bytes, lowest first, of what fits no width
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(stream.numel() for stream in (*self.codes, *self.planes))
+
+
+def encode(values: Tensor) -> CodedIntegers:
+    """int32 of any shape, magnitudes up to 2**30, to coded integers on the same device."""
+    require("values", values, (torch.int32,))
+    packed, planes = _narrowed(values)
+    return CodedIntegers(tuple(map(_deflated, packed)), tuple(map(_deflated, planes)))
+
+
+def decode(coded: CodedIntegers, count: int) -> Tensor:
+    """The ``count`` integers of :func:`encode`, int32 (count,)."""
+    levels = []
+    for width, stream in zip(WIDTHS, coded.codes, strict=True):
+        levels.append(unpack_tight(_inflated(stream), width, count))
+        count = int((levels[-1] == _escape(width)).sum())
+    values = _joined([_inflated(stream) for stream in coded.planes])
+    for width, codes in zip(reversed(WIDTHS), reversed(levels), strict=True):
+        escaped = codes == _escape(width)
+        values = torch.where(escaped, spread(values, escaped), codes.to(torch.int32) - _limit(width))
+    return values
+
+
+def estimated_bits(values: Tensor) -> float:
+    """About what :func:`encode` would need: the entropy of all bytes, by their frequencies in each stream."""
+    packed, planes = _narrowed(values)
+    return sum(map(_entropy, (*packed, *planes)))
+
+
+def _limit(width: int) -> int:
+    """Greatest magnitude that a code of so many bits has."""
+    return (1 << (width - 1)) - 1
+
+
+def _escape(width: int) -> int:
+    """The code, all ones, that says that a value goes on to the next width."""
+    return (1 << width) - 1
+
+
+def _narrowed(values: Tensor) -> tuple[list[Tensor], tuple[Tensor, ...]]:
+    """Bytes of the codes of each width, and planes of bytes of what fits none, all uint8."""
+    packed, values = [], values.flatten()
+    for width in WIDTHS:
+        shifted = values + _limit(width)
+        escaped = (shifted < 0).logical_or_(shifted >= _escape(width))
+        packed.append(pack_tight(shifted.masked_fill_(escaped, _escape(width)).to(torch.uint8), width))
+        values = select(values, escaped)
+    # 0, -1, 1, -2 ... in turn, so that high bytes are zeros.
+    folded = (values << 1) ^ (values >> 31)
+    return packed, folded.view(torch.uint8).view(-1, folded.element_size()).t().contiguous().unbind()
+
+
+def _joined(planes: list[Tensor]) -> Tensor:
+    """The integers of planes of bytes, int32."""
+    folded = torch.stack(planes, 1).view(torch.int32).flatten()
+    return ((folded >> 1) & torch.iinfo(torch.int32).max) ^ -(folded & 1)
+
+
+def _entropy(codes: Tensor) -> float:
+    """Bits of bytes that are coded one by one as well as can be."""
+    counts = torch.bincount(codes, minlength=_BYTE_VALUES).to(torch.float64)
+    shares = counts[counts > 0] / codes.numel()
+    return float(-(shares * shares.log2()).sum() * codes.numel())
+
+
+def _deflated(codes: Tensor) -> Tensor:
+    """Raw deflate stream of bytes, on the same device; of none nothing."""
+    if not codes.numel():
+        return codes
+    raw = codes.cpu().numpy().tobytes()
+    packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in _STRATEGIES]
+    stream = min((packer.compress(raw) + packer.flush() for packer in packers), key=len)
+    return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
+
+
+def _inflated(stream: Tensor) -> Tensor:
+    """The inverse of :func:`_deflated`."""
+    if not stream.numel():
+        return stream
+    codes = zlib.decompress(stream.cpu().numpy().tobytes(), _RAW)
+    return torch.frombuffer(bytearray(codes), dtype=torch.uint8).to(stream.device)
