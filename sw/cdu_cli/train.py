@@ -50,7 +50,7 @@ def train(
         str,
         typer.Option(
             help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "and ActNN's levels actnn-L0 to actnn-L5."
+            "division-float, blpa, and ActNN's levels actnn-L0 to actnn-L5."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
@@ -60,6 +60,10 @@ def train(
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
+    block: Annotated[int | None, typer.Option(help="Side of a cell of division-float (8).")] = None,
+    parts: Annotated[
+        str | None, typer.Option(help="What division-float keeps: both (default), or for comparison low, high, plain.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
@@ -106,7 +110,7 @@ def train(
         learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of}
+    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "block": block, "parts": parts}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}

@@ -10,7 +10,8 @@ from cdu_spec.errors import UserError
 
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
-from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
+from actcodec.codecs.division_float import DivisionFloatCodec
+from actcodec.codecs.float_forms import ActnnFloatCodec
 from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
 from actcodec.codecs.sample_groups import ActnnSampleCodec
 

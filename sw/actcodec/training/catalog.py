@@ -9,6 +9,7 @@ from typing import Any
 from cdu_spec.errors import UserError
 
 from actcodec.codecs import Codec, codec_options
+from actcodec.training.division import division_float_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
     CodecFactory,
@@ -30,6 +31,7 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,
     "division": division_policy,
+    "division-float": division_float_policy,
     "actnn": actnn_policy,
     "brc": brc_policy,
     "none": exact_policy,
