@@ -9,6 +9,7 @@ from typing import Any
 from cdu_spec.errors import UserError
 
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
+from actcodec.codecs.blpa_float import BlpaFloatCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.division_float import DivisionFloatCodec
 from actcodec.codecs.float_forms import ActnnFloatCodec
@@ -17,9 +18,10 @@ from actcodec.codecs.sample_groups import ActnnSampleCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
+_FLOAT = (DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, BlpaFloatCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
     kind.name: kind
-    for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, NoCodec)
+    for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, *_FLOAT, NoCodec)
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
@@ -44,7 +46,7 @@ def codec(name: str, **options: Any) -> Codec:
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
-    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names,
+    ``actnn-float``, ``actnn-sample`` (bits, rounding, seed ...) and ``blpa-float`` (bits), which no hardware computes. UserError for unknown names,
     options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)

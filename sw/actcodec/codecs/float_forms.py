@@ -152,10 +152,8 @@ def no_bitstream() -> UserError:
 
 
 def as_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """float32 values in another format; those beyond its range, which rounding can make, become its extremes."""
-    if dtype != torch.float32:
-        values = values.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max)
-    return values.to(dtype)
+    """float32 values, which are overwritten, in a format; those that rounding put beyond its range become its extremes."""
+    return values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max).to(dtype)
 
 
 def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 from cdu_spec.errors import UserError
 
 from actcodec.codecs import Codec, codec_options
+from actcodec.training.blpa_groups import blpa_policy
 from actcodec.training.division import division_float_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
@@ -33,9 +34,12 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "division": division_policy,
     "division-float": division_float_policy,
     "actnn": actnn_policy,
+    "blpa": blpa_policy,
     "brc": brc_policy,
     "none": exact_policy,
 } | {level: partial(level_policy, level) for level in LEVELS}
+#: Codecs of policies that bear another name.
+_MAIN_CODECS = {"blpa": "blpa-float"}
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 
@@ -43,7 +47,7 @@ POLICY_NAMES = tuple(_POLICIES)
 def policy_options(name: str) -> tuple[str, ...]:
     """Names of a policy's options: those of its main codec, or of a level; UserError for an unknown policy."""
     _check_name(name)
-    return LEVELS[name] if name in LEVELS else tuple(codec_options(name))
+    return LEVELS[name] if name in LEVELS else tuple(codec_options(_MAIN_CODECS.get(name, name)))
 
 
 def policy(which: str | Policy | Codec, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

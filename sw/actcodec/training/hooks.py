@@ -28,8 +28,8 @@ from actcodec.training.operations import (
     low_precision_copy,
     producer,
 )
-from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
-from actcodec.training.statistics import Statistics, TensorRecord
+from actcodec.training.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
+from actcodec.training.statistics import Statistics, TensorRecord, relative_error
 
 
 @contextmanager
@@ -102,6 +102,7 @@ class _Session:
 
     def __init__(self, model: nn.Module, policy: Policy, measure_error: bool) -> None:
         self._observer = policy.observer()
+        self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self.tracker = OperationTracker(None if self._observer is None else self._finished)
         self.statistics = Statistics()
         self._policy = policy
@@ -169,9 +170,13 @@ class _Session:
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
         if codec is not None and self._observer is not None:
             codec = self._observer.codec_of(tensor, codec)
+            if self._groups is not None and self.tracker.current is not None:
+                codec = self._groups.member_codec(x, tensor, codec, self.tracker.current)
         with _naming(tensor.module):
             form: Form = Exact(x) if codec is None else Coded(x, codec)
             record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
+        if codec is not None and self._groups is not None:
+            self._groups.counted(codec, record)
         return _Saved(form, record, codec is not None and signs_only(codec))
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
@@ -190,6 +195,8 @@ class _Session:
                 record.codec = stronger.record.codec
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
+                if self._groups is not None and isinstance(saved.form, Coded):
+                    self._groups.replaced(saved.form.codec, record)
                 if wants_values and self._policy.keep_signs:
                     saved = _Saved(stronger.form, record, beside=saved.form)
                 else:
@@ -209,7 +216,7 @@ class _Session:
             codec=codec,
             bytes_original=distinct_bytes(x),
             bytes_compressed=form.nbytes,
-            relative_error=_relative_error(x, form.tensor(), codec) if self._measure_error else None,
+            relative_error=relative_error(x, form.tensor(), codec) if self._measure_error else None,
             saved_by=(tensor.consumer,),
         )
         self.statistics.records.append(record)
@@ -299,13 +306,3 @@ def _plain_torch() -> Iterator[None]:
             if torch.is_autocast_enabled(kind):
                 stack.enter_context(torch.autocast(kind, enabled=False))
         yield
-
-
-def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
-    """||x - y|| / ||x|| in double; for ``brc`` of the signs, which is all that it is asked for."""
-    exact, got = x.detach().double(), y.double()
-    if codec == "brc":
-        exact = (exact > 0).double()
-    norm = float(torch.linalg.vector_norm(exact))
-    error = float(torch.linalg.vector_norm(exact - got))
-    return error / norm if norm else error

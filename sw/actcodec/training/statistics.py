@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 @dataclass
 class TensorRecord:
@@ -109,3 +112,13 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
         "ratio": original / kept,
         "relative_error": sum(errors) / len(errors) if errors else None,
     }
+
+
+def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, which is all that it is asked for."""
+    exact, got = x.detach().double(), y.double()
+    if codec == "brc":
+        exact = (exact > 0).double()
+    norm = float(torch.linalg.vector_norm(exact))
+    error = float(torch.linalg.vector_norm(exact - got))
+    return error / norm if norm else error
