@@ -118,7 +118,10 @@ class BlpaForm:
 class BlpaFloatCodec(Codec):
     """``blpa-float``: BLPA's copy of any tensor, three standard deviations around the mean of each channel. Signs are kept.
 
-    Zero has no code of its own: it is decoded as half a step below. A tensor without negative values is decoded without them.
+    The range ends where values do. Zero has no code of its own: it is decoded as half a step below. A tensor without negative
+    values, which ReLU may have made, is decoded without them; its range is from zero to three standard deviations of the
+    distribution around zero whose upper half it would be.
+
     Policy ``blpa`` (:mod:`actcodec.training.blpa_groups`) takes the range from batch normalisation where there is one.
 
     Parameters
@@ -140,14 +143,15 @@ class BlpaFloatCodec(Codec):
         check_input(x)
         check_finite(x)
         values = per_channel(x.detach().to(torch.float64))
+        least, greatest = values.amin((0, 2)), values.amax((0, 2))
         variance, mean = torch.var_mean(values, dim=(0, 2), correction=0)
-        deviation = variance.sqrt()
-        rectified = bool((values >= 0).all())
+        rectified = bool((least >= 0).all())
         if rectified:
-            # From zero to the same end.
-            deviation = (mean + BLPA_REACH * deviation) / (2 * BLPA_REACH)
-            mean = BLPA_REACH * deviation
-        return BlpaForm.of(x, FixedPoint.around(mean, deviation, self.bits, x.dtype), rectified=rectified)
+            mean, variance = torch.zeros_like(mean), 2 * (variance + mean.square())
+        reach = BLPA_REACH * variance.sqrt()
+        low, high = torch.maximum(least.clamp_max(0) if rectified else least, mean - reach), torch.minimum(greatest, mean + reach)
+        grid = FixedPoint.around((low + high) / 2, (high - low) / (2 * BLPA_REACH), self.bits, x.dtype)
+        return BlpaForm.of(x, grid, rectified=rectified)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

