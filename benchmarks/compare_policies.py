@@ -11,6 +11,7 @@ difference to training without compression, seed by seed, ratio of all saved act
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,11 @@ def main() -> None:
     images = load(arguments.dataset, arguments.data, arguments.limit)
     recipe = experiment.Recipe(width=arguments.width, depth=arguments.depth, epochs=arguments.epochs)
     policies = {"none": policy("none")} | {name: policy_of(name) for name in names}
-    runs = [
-        experiment.train(recipe, images, name, chosen, seed)
-        for seed in range(arguments.seeds)
-        for name, chosen in policies.items()
-    ]
+    runs = []
+    for seed in range(arguments.seeds):
+        for name, chosen in policies.items():
+            runs.append(experiment.train(recipe, images, name, chosen, seed))
+            print(f"seed {seed}, {name}: {runs[-1].score:.2f}, ratio {runs[-1].ratio:.2f}", file=sys.stderr, flush=True)
     unit = "accuracy (%)" if images.classes else "PSNR (dB)"
     print(f"| policy | {unit} | difference to none | ratio | ms per step |")
     print("|---|---|---|---|---|")

@@ -55,8 +55,8 @@ def table(rows: Sequence[LayerFrequencies]) -> str:
     """A line per activation: first and last epoch, and the changes of the last epoch."""
     first, last = rows[0].epoch, rows[-1].epoch
     lines = [
-        f"| module | operation | map | lambda_L, epoch {first} | lambda_H | energy in L (%) | lambda_L, epoch {last} | lambda_H "
-        "| energy in L (%) | change of L (%) | change of H (%) |",
+        f"| module | operation | map | lambda_L, epoch {first} | lambda_H | energy in L (%) | lambda_L, epoch {last} "
+        "| lambda_H | energy in L (%) | change of L (%) | change of H (%) |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     count = sum(row.epoch == first for row in rows)

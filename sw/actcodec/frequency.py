@@ -61,6 +61,8 @@ def low_mask(height: int, width: int, corner: float | int = DEFAULT_CORNER, devi
     corner
         Part of each axis, a float above 0 up to 1, rounded to whole frequencies and at least one of them; or a number of
         frequencies, an integer from 1 on (paper: W), of which shorter axes have all.
+    device
+        Of the result.
 
     Raises UserError for other corners.
     """

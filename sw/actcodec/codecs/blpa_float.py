@@ -104,13 +104,13 @@ class BlpaForm:
         raise no_bitstream()
 
     def values(self) -> Tensor:
-        """a', float32 (N, channels, n)."""
+        """The values a', float32 (N, channels, n)."""
         codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape))
         values = self.grid.values(codes.view(channels_shape(self.shape)))
         return values.clamp_min_(0) if self.rectified else values
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
+        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
         return as_dtype(self.values(), self.dtype).view(self.shape)
 
 
@@ -149,7 +149,8 @@ class BlpaFloatCodec(Codec):
         if rectified:
             mean, variance = torch.zeros_like(mean), 2 * (variance + mean.square())
         reach = BLPA_REACH * variance.sqrt()
-        low, high = torch.maximum(least.clamp_max(0) if rectified else least, mean - reach), torch.minimum(greatest, mean + reach)
+        low = torch.maximum(torch.zeros_like(least) if rectified else least, mean - reach)
+        high = torch.minimum(greatest, mean + reach)
         grid = FixedPoint.around((low + high) / 2, (high - low) / (2 * BLPA_REACH), self.bits, x.dtype)
         return BlpaForm.of(x, grid, rectified=rectified)
 

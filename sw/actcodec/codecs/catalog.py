@@ -20,8 +20,7 @@ _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
 _FLOAT = (DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, BlpaFloatCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
-    kind.name: kind
-    for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, *_FLOAT, NoCodec)
+    kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, *_FLOAT, NoCodec)
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
@@ -46,8 +45,8 @@ def codec(name: str, **options: Any) -> Codec:
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
-    ``actnn-float``, ``actnn-sample`` (bits, rounding, seed ...) and ``blpa-float`` (bits), which no hardware computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``actnn-float``, ``actnn-sample`` (bits, rounding, seed ...) and ``blpa-float`` (bits), which no hardware computes.
+    UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

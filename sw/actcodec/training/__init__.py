@@ -1,6 +1,9 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
+from actcodec.training.blpa_groups import BlpaPolicy, blpa_policy
 from actcodec.training.catalog import POLICY_NAMES, policy, policy_options
+from actcodec.training.division import division_float_policy
+from actcodec.training.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from actcodec.training.hooks import compress_activations
 from actcodec.training.layout import ReconstructionError
 from actcodec.training.levels import level_policy
@@ -24,8 +27,11 @@ from actcodec.training.statistics import Statistics, TensorRecord
 __all__ = [
     "EXACT",
     "POLICY_NAMES",
+    "BlpaPolicy",
     "CodecSpec",
+    "FrequencyAnalysis",
     "LayerBits",
+    "LayerFrequencies",
     "MixedPrecisionPolicy",
     "Policy",
     "ReconstructionError",
@@ -33,8 +39,10 @@ __all__ = [
     "SavedTensor",
     "Statistics",
     "TensorRecord",
+    "blpa_policy",
     "brc_policy",
     "compress_activations",
+    "division_float_policy",
     "exact_policy",
     "jpeg_act_policy",
     "jpeg_base_policy",

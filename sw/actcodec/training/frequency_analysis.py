@@ -1,7 +1,7 @@
 """How low and high frequencies of a network's activations develop while it trains (DIVISION, section 3).
 
-After each epoch a copy of the network sees the same inputs; of every activation (N, C, H, W) that autograd would save, the norms
-of both parts are taken, and how far each part has moved since the epoch before.
+After each epoch a copy of the network sees the same inputs. Of every activation (N, C, H, W) that autograd would save, the
+norms of both parts are taken, and how far each part has moved since the epoch before.
 """
 
 from __future__ import annotations

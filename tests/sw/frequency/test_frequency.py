@@ -69,7 +69,7 @@ def test_the_mask(corner, ones):
 
 @pytest.mark.parametrize("corner", [0, 0.0, -1, 1.5, True, float("nan")])
 def test_other_corners_are_refused(corner):
-    with pytest.raises(UserError, match="corner = .* is not allowed"):
+    with pytest.raises(UserError, match=r"corner = .* is not allowed"):
         low_mask(8, 8, corner)
 
 

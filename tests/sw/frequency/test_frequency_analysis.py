@@ -66,5 +66,5 @@ def test_the_network_is_not_changed():
 
 
 def test_corners_are_checked_at_once():
-    with pytest.raises(UserError, match="corner = 2.0"):
+    with pytest.raises(UserError, match=r"corner = 2\.0"):
         FrequencyAnalysis(torch.ones(1, 3, 9, 9), 2.0)

@@ -215,29 +215,26 @@ def features():
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 12, 20), *layers, nn.Linear(16, 4))
 
 
-def activation(kind, *arguments):
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), kind(*arguments), nn.Conv2d(8, 4, 3))
+def images_network(*between):
+    return nn.Sequential(nn.Conv2d(3, 8, 3), *between, nn.Conv2d(8, 4, 3))
 
 
 NETWORKS = {
-    "residual": (lambda: ResNet(3, 10, 8, 2), None),
-    "pre-activation": (PreActivation, (2 + 4, 5)),
-    "branches": (Branches, None),
-    "features": (features, None),
-    "leaky": (lambda: activation(nn.LeakyReLU, 0.1), None),
-    "leaky in place": (lambda: activation(nn.LeakyReLU, 0.1, True), None),
-    "gelu": (lambda: activation(nn.GELU), None),
-    "silu": (lambda: activation(nn.SiLU), None),
-    "relu6": (lambda: activation(nn.ReLU6), None),
-    "no affine": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8, affine=False), nn.ReLU(), nn.Conv2d(8, 4, 3)), None),
-    "no statistics": (
-        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8, track_running_stats=False), nn.ReLU(), nn.Conv2d(8, 4, 3)),
-        None,
-    ),
-    "relu before": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)), None),
-    "pooled": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 3)), None),
-    "instance": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3)), None),
-    "group": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv2d(8, 4, 3)), None),
+    "residual": lambda: ResNet(3, 10, 8, 2),
+    "pre-activation": PreActivation,
+    "branches": Branches,
+    "features": features,
+    "leaky": lambda: images_network(nn.BatchNorm2d(8), nn.LeakyReLU(0.1)),
+    "leaky in place": lambda: images_network(nn.BatchNorm2d(8), nn.LeakyReLU(0.1, True)),
+    "gelu": lambda: images_network(nn.BatchNorm2d(8), nn.GELU()),
+    "silu": lambda: images_network(nn.BatchNorm2d(8), nn.SiLU()),
+    "relu6": lambda: images_network(nn.BatchNorm2d(8), nn.ReLU6()),
+    "no affine": lambda: images_network(nn.BatchNorm2d(8, affine=False), nn.ReLU()),
+    "no statistics": lambda: images_network(nn.BatchNorm2d(8, track_running_stats=False), nn.ReLU()),
+    "relu before": lambda: images_network(nn.ReLU(), nn.BatchNorm2d(8)),
+    "pooled": lambda: images_network(nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)),
+    "instance": lambda: images_network(nn.InstanceNorm2d(8), nn.ReLU()),
+    "group": lambda: images_network(nn.GroupNorm(2, 8), nn.ReLU()),
 }
 
 
@@ -247,7 +244,7 @@ NETWORKS = {
 def test_networks_of_many_kinds(name, mode):
     """Near the gradients without compression at 8 bits; a wrong tensor in any place would be off by much more."""
     torch.manual_seed(2)
-    model = NETWORKS[name][0]().train(mode != "eval")
+    model = NETWORKS[name]().train(mode != "eval")
     for number, module in enumerate(model.modules()):
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.affine:
             set_norm(module, number)
@@ -382,7 +379,8 @@ def test_backward_twice_and_measured_errors():
 
 def test_options():
     assert policy_options("blpa") == ("bits",)
-    with pytest.raises(UserError, match="codec 'blpa-float' has no option 'gamma': use bits"), actcodec.compress_activations(
-        nn.Module(), "blpa", gamma=1.0
+    with (
+        pytest.raises(UserError, match="codec 'blpa-float' has no option 'gamma': use bits"),
+        actcodec.compress_activations(nn.Module(), "blpa", gamma=1.0),
     ):
         pass
