@@ -68,9 +68,9 @@ def compress_activations(
     model
         Its parameters and buffers are recognised; its module names go to the policy and the statistics.
     codec
-        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``division``, ``division-float``, ``actnn``, ``blpa``, ``brc``,
-        ``none``) or of a level of ActNN (``actnn-L0`` to ``actnn-L5``), for the policy of that name; a :class:`Policy`; or a codec object for every
-        activation that fits it.
+        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``division``, ``division-float``, ``actnn``, ``blpa``,
+        ``brc``, ``none``) or of a level of ActNN (``actnn-L0`` to ``actnn-L5``), for the policy of that name; a
+        :class:`Policy`; or a codec object for every activation that fits it.
     measure_error
         Decompress at once and record the relative error of every tensor.
     codec_factory

@@ -275,6 +275,8 @@ def copies(model, x, bits=4):
         (lambda: Chain(), 3, 1),
         # Sums are inputs of normalisation, so that every tensor but the images is in a group of two.
         (PreActivation, 1 + 2 * 4, 4),
+        # The first group has x, a and relu(a).
+        (Branches, 1 + 3 + 2, 2),
         # After a sum ReLU's result has a copy of its own: three copies for the four tensors of a block.
         (lambda: ResNet(3, 10, 8, 1, 1), 1 + 2 + 3 + 1 + 1, 3),
     ],
