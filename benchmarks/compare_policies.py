@@ -4,8 +4,8 @@
     python benchmarks/compare_policies.py --set division
 
 A policy is a name that ``cdu train --codec`` knows, with options after a colon and commas between; --set names the comparisons
-of docs/division.md and docs/blpa.md. Prints a markdown table: score on the test images at the end,
-difference to training without compression, seed by seed, ratio of all saved activations, and time of a step.
+of docs/division.md and docs/blpa.md. Prints a markdown table: score on the test images at the end, difference to training without
+compression, seed by seed, and ratio of all saved activations.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def main() -> None:
             runs.append(experiment.train(recipe, images, name, chosen, seed))
             print(f"seed {seed}, {name}: {runs[-1].score:.2f}, ratio {runs[-1].ratio:.2f}", file=sys.stderr, flush=True)
     unit = "accuracy (%)" if images.classes else "PSNR (dB)"
-    print(f"| policy | {unit} | difference to none | ratio | ms per step |")
-    print("|---|---|---|---|---|")
+    print(f"| policy | {unit} | difference to none | ratio |")
+    print("|---|---|---|---|")
     for row in experiment.summarise(runs):
         difference = "-" if row.codec == "none" else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}"
         score = f"{row.score:.2f} ± {row.score_deviation:.2f}"
-        print(f"| {row.codec} | {score} | {difference} | {row.ratio:.2f} | {1000 * row.seconds_per_step:.0f} |")
+        print(f"| {row.codec} | {score} | {difference} | {row.ratio:.2f} |")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ class Group:
         self.slope = (norm.sigma / norm.gamma).to(torch.float32)  #: x' = slope * a' + shift
         self.shift = (norm.mean - norm.beta * norm.sigma / norm.gamma).to(torch.float32)
         published = FixedPoint.around(torch.zeros_like(norm.beta), norm.gamma, bits, torch.float32).step
-        follows = (grid.step <= _WIDEST * published) & (norm.gamma != 0) & self.slope.isfinite() & self.shift.isfinite()
+        # With a gamma of zero neither slope nor shift is a number.
+        follows = (grid.step <= _WIDEST * published) & self.slope.isfinite() & self.shift.isfinite()
         self.alone = (~follows).nonzero().flatten()  #: channels with a copy of x
         self.own: BlpaForm | None = None
         if self.alone.numel():

@@ -57,7 +57,7 @@ def test_a_value_on_a_border_belongs_to_the_step_below():
 @settings(max_examples=40)
 @given(
     st.integers(0, 2**31),
-    st.sampled_from([0.0, 1e-30, 1e-3, -0.5, 1.0, 40.0, -1e4]),
+    st.sampled_from([0.0, 1e-30, 1e-3, -0.5, 1.0, 40.0, -1e4, 1e15]),
     st.sampled_from([0.0, -0.0, 1e-30, 0.3, -3.1, 5.0, -100.0, 3e4]),
 )
 def test_signs_are_kept_whatever_the_range(bits, dtype, seed, gamma, beta):
