@@ -15,6 +15,7 @@ from torch import Tensor
 
 #: Part of each axis that counts as low frequencies unless given.
 DEFAULT_CORNER = 0.25
+_MAP_AXES = 2
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def dct_matrix(size: int, device: torch.device | str = "cpu") -> Tensor:
 
 
 def dct_maps(x: Tensor) -> Tensor:
-    """Orthonormal two-dimensional DCT-II of each map, float64 (..., H, W) from floats (..., H, W); a vector has H = 1."""
+    """Orthonormal two-dimensional DCT-II of each map, float64 (..., H, W) from floats (..., H, W)."""
     rows, columns = _matrices(x)
     return rows @ x.detach().to(torch.float64) @ columns.T
 
@@ -96,7 +97,7 @@ def _extents(x: Tensor) -> tuple[int, int]:
 
 def _matrices(x: Tensor) -> tuple[Tensor, Tensor]:
     """Transforms of columns and of rows; UserError for what has no maps."""
-    if x.ndim < len(("H", "W")) or x.numel() == 0 or not x.is_floating_point():
+    if x.ndim < _MAP_AXES or x.numel() == 0 or not x.is_floating_point():
         kind = str(x.dtype).removeprefix("torch.")
         raise UserError(f"a {kind} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)")
     height, width = _extents(x)

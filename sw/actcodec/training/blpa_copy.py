@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs.blpa_float import BlpaForm, FixedPoint, per_channel
+from actcodec.codecs.codec import check_finite
 from actcodec.training.operations import Operation
 from actcodec.training.statistics import TensorRecord
 
@@ -46,9 +47,20 @@ class Normalisation:
 
 
 class Group:
-    """One copy, and the tensors that it stands for; its bytes are shared equally among their entries in the statistics."""
+    """One copy, and the tensors that it stands for; its bytes are shared equally among their entries in the statistics.
+
+    Parameters
+    ----------
+    x, result
+        Of a batch normalisation, (N, channels, ...) with any strides. NonFiniteError for a result with NaN or infinity.
+    norm
+        What it did.
+    bits
+        Per value: 1, 2, 4 or 8 (paper: K).
+    """
 
     def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, bits: int) -> None:
+        check_finite(result)
         grid = FixedPoint.around(norm.beta, norm.gamma, bits, result.dtype)
         self.copy = BlpaForm.of(result, grid)
         self.slope = (norm.sigma / norm.gamma).to(torch.float32)  #: x' = slope * a' + shift

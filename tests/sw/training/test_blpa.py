@@ -8,6 +8,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import blpa_float
+from actcodec.golden.sfpr import NonFiniteError
 from actcodec.models import ResNet
 from actcodec.training import policy_options
 from actcodec.training.blpa_groups import Group
@@ -376,6 +377,15 @@ def test_backward_twice_and_measured_errors():
     errors = [record.relative_error for record in stats.records if record.codec == "blpa-float"]
     # Of a uniform error in steps of 6 / 16: 0.108 of the deviation, and a little more by the ends.
     assert all(0.09 < error < 0.16 for error in errors)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_refused(value):
+    norm = nn.BatchNorm2d(4).eval()
+    x = images(2, 4, 5, 5).requires_grad_() * 1.0
+    x.data[1, 2, 3, 4] = value
+    with actcodec.compress_activations(norm, "blpa"), pytest.raises(NonFiniteError, match="channel 2"):
+        norm(x)
 
 
 def test_options():
