@@ -17,6 +17,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
+from torch.utils.checkpoint import checkpoint
 
 
 class Chain(nn.Module):
@@ -363,6 +364,35 @@ def test_autocast():
     want, got, stats = both(model, images(8, 3, 12, 12), autocast=True)
     assert relative(want, got) < 0.04
     assert {record.dtype for record in stats.records} == {"bfloat16"}
+
+
+def test_what_is_packed_is_not_changed():
+    model, kept = Chain(), []
+    for module in (model.conv1, model.bn, model.act, model.conv2):
+        module.register_forward_hook(lambda _m, _i, out: kept.append((out, out.detach().clone(), out._version)))
+    x = images(4, 3, 8, 8)
+    with actcodec.compress_activations(model, "blpa"):
+        model(x)
+    assert torch.equal(x, images(4, 3, 8, 8))
+    assert all(torch.equal(now, then) and now._version == version for now, then, version in kept)
+
+
+def test_checkpointing_and_second_derivatives():
+    """Inside a checkpoint nothing is packed, and what is recomputed is exact; a gradient of a gradient can be taken."""
+    model, x = Chain(), images(4, 3, 8, 8).requires_grad_()
+    want = torch.autograd.grad(model(x).square().sum(), x)[0]
+    with actcodec.compress_activations(model, "blpa"):
+        loss = checkpoint(model, x, use_reentrant=False).square()
+    got = torch.autograd.grad(loss, x, torch.ones_like(loss))[0]
+    assert 0 < (got - want).norm() < 0.15 * want.norm()  # the result is squared from a copy
+
+    def penalty(bits):
+        with actcodec.compress_activations(model, "blpa" if bits else "none", **({"bits": bits} if bits else {})):
+            loss = model(x).sum()
+        slope = torch.autograd.grad(loss, x, create_graph=True)[0]
+        return torch.autograd.grad(slope.square().sum(), model.conv2.weight)[0]
+
+    assert (penalty(8) - penalty(None)).norm() < 0.1 * penalty(None).norm()
 
 
 def test_backward_twice_and_measured_errors():
