@@ -48,7 +48,8 @@ def train(
         str,
         typer.Option(
             help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "gist, cdma, vdnn, and ActNN's levels actnn-L0 to actnn-L5."
+            "division-float, blpa, gist, cdma, vdnn, autoquant, autoquantz, autocusz, autojpeg, autojpegz, gridquantz, and "
+            "ActNN's levels actnn-L0 to actnn-L5."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
@@ -59,6 +60,10 @@ def train(
     bits: BitsOption = None,
     range_of: RangeOption = None,
     dpr: DprOption = None,
+    block: Annotated[int | None, typer.Option(help="Side of a cell of division-float (8).")] = None,
+    parts: Annotated[
+        str | None, typer.Option(help="What division-float keeps: both (default), or for comparison low, high, plain.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
@@ -96,7 +101,15 @@ def train(
         model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "dpr": dpr}
+    given = {
+        "dqt": dqt,
+        "S": scale,
+        "bits": bits,
+        "range": range_of,
+        "dpr": dpr,
+        "block": block,
+        "parts": parts,
+    }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}

@@ -11,11 +11,13 @@ from cdu_spec.errors import UserError
 from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec
 from actcodec.codecs.acgc_sfpr_codec import AcgcSfprZvcCodec
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
+from actcodec.codecs.blpa_float import BlpaFloatCodec
 from actcodec.codecs.cdma_codec import CdmaCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.cusz_codec import CuszCodec
+from actcodec.codecs.division_float import DivisionFloatCodec
 from actcodec.codecs.fixed_point import AcgcQuantCodec, AcgcQuantZCodec
-from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
+from actcodec.codecs.float_forms import ActnnFloatCodec
 from actcodec.codecs.gist_codec import GistCodec, GistCsrCodec
 from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
 from actcodec.codecs.sample_groups import ActnnSampleCodec
@@ -28,6 +30,7 @@ _SOFTWARE = (
     DivisionFloatCodec,
     ActnnFloatCodec,
     ActnnSampleCodec,
+    BlpaFloatCodec,
     AcgcQuantCodec,
     AcgcQuantZCodec,
     CuszCodec,
@@ -60,10 +63,10 @@ def codec(name: str, **options: Any) -> Codec:
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``acgc-jpeg`` (coder, huffman,
     deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose tables and scales of ``jpeg-base``,
-    ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float`` and
-    ``actnn-sample`` (bits, rounding, seed ...), ``acgc-quant`` and ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode,
-    dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float``,
+    ``actnn-sample`` (bits, rounding, seed ...) and ``blpa-float`` (bits), ``acgc-quant`` and ``acgc-quantz`` (bits, seed),
+    ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``.
+    UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

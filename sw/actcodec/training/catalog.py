@@ -11,6 +11,8 @@ from cdu_spec.errors import UserError
 from actcodec.codecs import Codec, codec_options
 from actcodec.training.acgc import ACGC, acgc_policy
 from actcodec.training.baselines import cdma_policy, gist_policy, vdnn_policy
+from actcodec.training.blpa_groups import blpa_policy
+from actcodec.training.division import division_float_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
     CodecFactory,
@@ -32,7 +34,9 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,
     "division": division_policy,
+    "division-float": division_float_policy,
     "actnn": actnn_policy,
+    "blpa": blpa_policy,
     "brc": brc_policy,
     "gist": gist_policy,
     "cdma": cdma_policy,
@@ -43,6 +47,8 @@ _POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
 _POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
 #: Of the policies whose options are not those of their main codec.
 _OPTIONS = LEVELS | ACGC
+#: Codecs of policies that bear another name.
+_MAIN_CODECS = {"blpa": "blpa-float"}
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 
@@ -50,7 +56,7 @@ POLICY_NAMES = tuple(_POLICIES)
 def policy_options(name: str) -> tuple[str, ...]:
     """Names of a policy's options: its own, or those of its main codec; UserError for an unknown policy."""
     _check_name(name)
-    return _OPTIONS[name] if name in _OPTIONS else tuple(codec_options(name))
+    return _OPTIONS[name] if name in _OPTIONS else tuple(codec_options(_MAIN_CODECS.get(name, name)))
 
 
 def policy(

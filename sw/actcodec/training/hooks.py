@@ -32,10 +32,10 @@ from actcodec.training.operations import (
     producer,
     untraced,
 )
-from actcodec.training.policy import EXACT, CodecFactory, Policy, SavedTensor, signs_only
+from actcodec.training.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
 from actcodec.training.pool_indices import WindowPositions
 from actcodec.training.shape_only import SHAPE, ShapeOnly
-from actcodec.training.statistics import Statistics, TensorRecord
+from actcodec.training.statistics import Statistics, TensorRecord, relative_error
 
 #: Operations that may draw a float mask for a dropout within them.
 _MASKING = ("dropout", "mul", "attention", "recurrent")
@@ -91,9 +91,8 @@ def compress_activations(
     model
         Its parameters and buffers are recognised; its module names go to the policy and the statistics.
     codec
-        Name of a main codec (``jpeg-act``, ``sfpr``, ``sfpr+zvc``, ``division``, ``actnn``, ``brc``, ``none``), of a level of
-        ActNN (``actnn-L0`` to ``actnn-L5``) or of a method of AC-GC (``autoquant``, ``autoquantz``), for the policy of that
-        name; a :class:`Policy`; or a codec object for every activation that fits it.
+        Name of a policy (:data:`~actcodec.training.POLICY_NAMES`: mostly that of its main codec); a :class:`Policy`; or a codec
+        object for every activation that fits it.
     measure_error
         Decompress at once and record the relative error of every tensor.
     codec_factory
@@ -132,6 +131,7 @@ class _Session:
 
     def __init__(self, model: nn.Module, policy: Policy, measure_error: bool) -> None:
         self._observer = policy.observer()
+        self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self.tracker = OperationTracker(None if self._observer is None else self._finished)
         self.statistics = Statistics()
         self._policy = policy
@@ -234,9 +234,13 @@ class _Session:
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
         if codec is not None and self._observer is not None:
             codec = self._observer.codec_of(tensor, codec)
+            if self._groups is not None and self.tracker.current is not None:
+                codec = self._groups.member_codec(x, tensor, codec, self.tracker.current)
         with _naming(tensor.module):
             form: Form = Exact(x) if codec is None else Coded(x, codec)
             record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
+        if codec is not None and self._groups is not None:
+            self._groups.counted(codec, record)
         return _Saved(form, record, codec is not None and signs_only(codec))
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
@@ -256,6 +260,8 @@ class _Session:
                 record.codec = stronger.record.codec
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
+                if self._groups is not None and isinstance(saved.form, Coded):
+                    self._groups.replaced(saved.form.codec, record)
                 if shape_only:
                     saved = _Saved(stronger.form, record, stronger.is_mask)
                 elif wants_values and self._policy.keep_signs:
@@ -277,7 +283,7 @@ class _Session:
             codec=codec,
             bytes_original=distinct_bytes(x),
             bytes_compressed=form.nbytes,
-            relative_error=_relative_error(x, form.tensor(), codec) if self._measure_error else None,
+            relative_error=relative_error(x, form.tensor(), codec) if self._measure_error else None,
             saved_by=(tensor.consumer,),
         )
         self.statistics.records.append(record)
@@ -387,17 +393,3 @@ class _PlainTorch:
     def __exit__(self, *raised: Any) -> None:
         for context in reversed(self._contexts):
             context.__exit__(*raised)
-
-
-def _relative_error(x: Tensor, y: Tensor, codec: str) -> float:
-    """||x - y|| / ||x|| in double; for ``brc`` of the signs, and for a shape 0: nothing more is asked for."""
-    if codec == SHAPE:
-        return 0.0
-    exact, got = x.detach().double(), y.double()
-    if codec == "brc":
-        exact = (exact > 0).double()
-    if torch.equal(exact, got):
-        return 0.0  # also where an attention's mask is infinite
-    norm = float(torch.linalg.vector_norm(exact))
-    error = float(torch.linalg.vector_norm(exact - got))
-    return error / norm if norm else error

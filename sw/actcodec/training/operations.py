@@ -81,7 +81,7 @@ def _node_name(node: Node) -> str:
     return re.sub(r"backward\d*$", "", _plain(node.name()))
 
 
-def _metadata(node: Node) -> dict[str, object]:
+def metadata(node: Node) -> dict[str, object]:
     """The dictionary that a node carries for its users (torch's annotations call it a method)."""
     return cast(dict[str, object], node.metadata)
 
@@ -97,7 +97,7 @@ def producer(x: Tensor) -> str:
     for _ in range(_WALK_LIMIT):
         if node is None:
             return INPUT
-        mark = _metadata(node).get(_PRODUCER_MARK)
+        mark = metadata(node).get(_PRODUCER_MARK)
         if mark is not None:
             return str(mark)
         name = _node_name(node)
@@ -207,7 +207,7 @@ class OperationTracker(TorchFunctionMode):
             self.current = outer
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
         if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
-            _metadata(result.grad_fn)[_PRODUCER_MARK] = name
+            metadata(result.grad_fn)[_PRODUCER_MARK] = name
         if self._on_result is not None:
             self._on_result(operation, result)
         return result

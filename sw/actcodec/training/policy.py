@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from cdu_spec.errors import UserError
@@ -32,6 +32,7 @@ from torch import Tensor
 from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.training.operations import Operation
+from actcodec.training.statistics import TensorRecord
 
 #: In place of a codec: keep the tensor as it is.
 EXACT = "exact"
@@ -104,6 +105,20 @@ class Observer(Protocol):
 
     def finished(self, operation: Operation, result: Any) -> None:
         """An operation that saved compressed tensors (:attr:`Operation.saved`) has computed its result."""
+
+
+@runtime_checkable
+class GroupObserver(Observer, Protocol):
+    """An observer that keeps several tensors in one copy."""
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """The codec of a tensor that belongs to a group, a new object; ``codec`` where it belongs to none."""
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """``record`` is the entry of the tensor that ``codec`` has compressed."""
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """The tensor of ``record`` is no longer what ``codec`` has compressed: it is needed exactly."""
 
 
 class Policy:

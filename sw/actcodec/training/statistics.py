@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from actcodec.training.shape_only import SHAPE
+
 
 @dataclass
 class TensorRecord:
@@ -111,3 +116,17 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
         "ratio": original / kept,
         "relative_error": sum(errors) / len(errors) if errors else None,
     }
+
+
+def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, and for a shape 0: nothing more is asked for."""
+    if codec == SHAPE:
+        return 0.0
+    exact, got = x.detach().double(), y.double()
+    if codec == "brc":
+        exact = (exact > 0).double()
+    if torch.equal(exact, got):
+        return 0.0  # also where an attention's mask is infinite
+    norm = float(torch.linalg.vector_norm(exact))
+    error = float(torch.linalg.vector_norm(exact - got))
+    return error / norm if norm else error

@@ -5,13 +5,15 @@ from itertools import pairwise
 import actcodec
 import pytest
 import torch
-from actcodec.codecs.float_forms import pooling_cells
+from actcodec.codecs.division_float import PARTS
+from actcodec.codecs.pooling import pooling_cells
 from actcodec.training import Policy, Rule
 from cdu_spec import UserError
 from cdu_spec.affine import CODE_BITS
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn import functional
 
 #: The paper's ratios of a block of convolution, normalisation and ReLU for maps of N x N.
 PUBLISHED = {56: 13.04, 28: 12.90, 14: 12.36, 7: 10.35}
@@ -65,10 +67,32 @@ def test_the_integer_forms_own_ratio(n, bits, option, head):
         assert round(9 / found, 2) == page[(option, n % 8 == 0)]
 
 
-@given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 40))
-def test_cells_tile_every_map(batch, channels, height, width):
+@pytest.mark.parametrize("bits", CODE_BITS)
+@pytest.mark.parametrize("block", [8, 12, 18])
+@pytest.mark.parametrize("features", [8, 64, 72, 144, 512])
+def test_the_papers_ratio_of_a_linear_block(features, block, bits):
+    """5 / (2/min(B, N) + Q/8 + 4/N + 1/8), where cells share their bytes evenly: as many samples as the turns of the grid."""
+    samples = 36  # a multiple of all turns: at most 9 for B = 18 and 3 for B = 12, with even numbers of features
+    model = nn.Sequential(nn.Linear(features, features), nn.ReLU())
+    x = torch.randn(samples, features, generator=torch.Generator().manual_seed(features), requires_grad=True)
+    policy = actcodec.training.policy("division-float", bits=bits, block=block)
+    with actcodec.compress_activations(model, policy) as stats:
+        loss = model(x * 1.0).sum()  # saves nothing
+    loss.backward()
+    assert x.grad.isfinite().all()
+    assert [(record.op, record.codec) for record in stats.records] == [("mul", "division-float"), ("relu", "brc")]
+    values, mask = stats.records
+    overhead = 20 + 2 * 4 + 4  # of the mask's stream: header, shape, checksum
+    kept = (values.bytes_compressed + mask.bytes_compressed - overhead) / x.numel()
+    assert kept == pytest.approx(2 / min(block, features) + bits / 8 + 4 / features + 1 / 8, rel=1e-12)
+    # The paper counts a byte for ReLU's mask without compression, autograd has the 4 of its result.
+    assert values.bytes_original + x.numel() == 5 * x.numel()
+
+
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 5, 8, 12, 18, 64]))
+def test_cells_tile_every_map(batch, channels, height, width, block):
     shape = (batch, channels, height, width)
-    cells = pooling_cells(shape).view(-1, height, width)
+    cells = pooling_cells(shape, block).view(-1, height, width)
     assert cells.flatten().unique().tolist() == list(range(int(cells.max()) + 1))
     last = -1
     for one in cells:
@@ -83,21 +107,38 @@ def test_cells_tile_every_map(batch, channels, height, width):
             edges = [0, *(changes.nonzero().flatten() + 1).tolist(), extent]
             sizes = [b - a for a, b in pairwise(edges)]
             assert max(sizes) - min(sizes) <= 1
-            assert len(sizes) in {max(extent // 8, 1), max(-(-extent // 8), 1)}
+            assert len(sizes) in {max(extent // block, 1), max(-(-extent // block), 1)}
 
 
+@pytest.mark.parametrize("block", [1, 2, 8, 12, 18])
 @pytest.mark.parametrize("side", [8, 9, 12, 14, 20, 28, 30, 56])
-def test_sixty_four_values_per_cell_on_average(side):
-    cells = pooling_cells((8, 8, side, side))
-    assert int(cells[-1]) + 1 == 64 * side * side / 64
+def test_a_block_of_values_per_cell_on_average(side, block):
+    """Over as many maps as an axis has turns, squared."""
+    cells = pooling_cells((block, block, side, side), block)
+    assert int(cells[-1]) + 1 == max(side, block) ** 2
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 8, 16), (4, 4, 7, 7), (2, 8, 14, 14), (1, 5, 30, 17), (2, 2, 1, 1), (1, 1, 28, 5)])
-def test_means_are_those_of_their_cells(shape):
+def test_features_are_pooled_along_their_axis_alone():
+    """Three samples of 20 features in blocks of 8: 2 cells, then 3, then 2, each of one sample."""
+    cells = pooling_cells((3, 20), 8)
+    assert cells.tolist() == [0] * 10 + [1] * 10 + [2] * 7 + [3] * 7 + [4] * 6 + [5] * 10 + [6] * 10
+    assert pooling_cells((3, 20), 32).tolist() == [0] * 20 + [1] * 20 + [2] * 20
+    assert torch.equal(pooling_cells((2, 3, 20), 8)[:60], pooling_cells((3, 20), 8))
+
+
+@pytest.mark.parametrize("block", [8, 12, 18])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *[(2, 3, 8, 16), (4, 4, 7, 7), (2, 8, 14, 14), (1, 5, 28, 28), (1, 5, 30, 17), (2, 2, 1, 1), (1, 1, 28, 5)],
+        *[(16, 30), (3, 1), (2, 5, 17)],
+    ],
+)
+def test_means_are_those_of_their_cells(shape, block):
     """A tensor that is constant in every cell comes back as its 16-bit means: pooling and upsampling have one grid."""
-    cells = pooling_cells(shape)
+    cells = pooling_cells(shape, block)
     x = torch.randn(int(cells[-1]) + 1, generator=torch.Generator().manual_seed(1)).bfloat16().float()[cells].view(shape)
-    packed = actcodec.codec("division-float").compress(x)
+    packed = actcodec.codec("division-float", block=block).compress(x)
     assert torch.equal(packed.means.float()[cells].view(shape), x)
     assert (packed.decompress() - x).abs().max() < 1e-30
 
@@ -105,14 +146,15 @@ def test_means_are_those_of_their_cells(shape):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("half", ["bf16", "fp16"])
 @pytest.mark.parametrize("name", ["division-float", "actnn-float"])
-@pytest.mark.parametrize("shape", [(2, 3, 14, 14), (1, 4, 7, 7), (3, 1, 30, 17)])
+@pytest.mark.parametrize("shape", [(2, 3, 14, 14), (1, 4, 7, 7), (3, 1, 30, 17), (9, 50), (2, 3, 33)])
 def test_error_is_at_most_a_step(name, half, bits, shape):
     """With the 16-bit step that decoding uses: it reaches from the rounded least to the greatest value, which never wraps."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2)) * 3 + 1
     packed = actcodec.codec(name, bits=bits, half=half).compress(x)
     y = packed.decompress()
-    step = packed.step.float()
-    per_value = step.repeat_interleave(x[0, 0].numel() if name == "division-float" else 256)[: x.numel()]
+    step = (packed.high if name == "division-float" else packed).step.float()
+    size = 256 if name == "actnn-float" else x[0, 0].numel() if x.ndim == 4 else x.shape[-1]
+    per_value = step.repeat_interleave(size)[: x.numel()]
     assert ((y - x).abs().flatten() <= per_value * (1 + 1e-5) + 1e-5).all()
     # No more than the spread divided by the codes needs, 16-bit rounding apart.
     assert (step * (2**bits - 1)).max() <= (x.max() - x.min()) * 1.03
@@ -149,3 +191,54 @@ def test_no_stream():
     packed = actcodec.codec("actnn-float").compress(torch.ones(9))
     with pytest.raises(UserError, match="no bitstream: use division or actnn"):
         packed.to_bytes()
+
+
+@pytest.mark.parametrize("block", [4, 8, 12])
+def test_the_low_part_is_torchs_pooling_and_upsampling(block):
+    x = torch.randn(2, 3, 2 * block, 3 * block, generator=torch.Generator().manual_seed(4), dtype=torch.float64).float()
+    want = functional.interpolate(functional.avg_pool2d(x.double(), block).float().bfloat16().float(), scale_factor=block)
+    packed = actcodec.codec("division-float", parts="low", block=block).compress(x)
+    assert torch.equal(packed.decompress(), want)
+    assert packed.nbytes == 2 * 6 * 2 * 3
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 14, 14), (3, 1, 30, 17), (5, 50)])
+def test_the_ablations_keep_less(shape):
+    """The low and the high part add up to both; plain is what has no low part to take off."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(5)) + 2
+    packed = {part: actcodec.codec("division-float", parts=part, rounding="nearest").compress(x) for part in PARTS}
+    y = {part: form.decompress() for part, form in packed.items()}
+    assert torch.equal(y["low"] + y["high"], y["both"])
+    assert packed["low"].nbytes + packed["high"].nbytes == packed["both"].nbytes
+    assert packed["plain"].nbytes == packed["high"].nbytes
+    assert packed["low"].high is None
+    assert packed["plain"].means.numel() == packed["high"].means.numel() == 0
+    step = packed["plain"].high.step.float().max()
+    assert (y["plain"] - x).abs().max() <= step / 2 + 2.0**-6
+    # The high part has lost the mean of 2; the low one has lost what differs within a cell.
+    assert abs(float(y["high"].mean())) < 0.2
+    assert abs(float(y["low"].mean()) - 2) < 0.2
+    assert (y["both"] - x).norm() < min((y["low"] - x).norm(), (y["high"] - x).norm())
+
+
+def test_no_value_becomes_infinite():
+    """Steps are rounded up: the greatest numbers of float16 would be decoded as infinity."""
+    x = torch.full((1, 1, 8, 8), torch.finfo(torch.float16).max, dtype=torch.float16)
+    x[..., ::2] = -1000.0
+    for name in ("division-float", "actnn-float"):
+        y = actcodec.codec(name, rounding="nearest").compress(x).decompress()
+        assert y.isfinite().all()
+        assert y.max() == torch.finfo(torch.float16).max
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 0}, "block = 0 is not allowed: use 1 or more values"),
+        ({"block": 8.0}, "block = 8.0 is not allowed"),
+        ({"parts": "dc"}, "parts = 'dc' is not allowed: use both, low, high, plain"),
+    ],
+)
+def test_options_have_limits(options, message):
+    with pytest.raises(UserError, match=message):
+        actcodec.codec("division-float", **options)

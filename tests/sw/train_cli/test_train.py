@@ -69,9 +69,25 @@ def test_stochastic_codecs_repeat_run_by_run(tmp_path):
     assert {"division", "actnn", "brc"} <= codecs
 
 
+def test_forms_in_floating_point(tmp_path):
+    """DIVISION's with its options, and BLPA's, which has none of them."""
+    arguments = ("--steps", 2, "--seeds", 1, "--width", 8, "--limit", 256, "--codec", "division-float,blpa", "--bits", 4)
+    ratios = {}
+    for name, options in (("both", ()), ("low", ("--parts", "low")), ("wide", ("--block", 12))):
+        result = run(*arguments, *options, "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        runs = {r["codec"]: r for r in json.loads((tmp_path / name / "results.json").read_text())["runs"]}
+        ratios[name] = runs["division-float"]["ratio"]
+        assert {t["codec"] for t in runs["blpa"]["tensors"]} == {"blpa-float", "brc", "exact"}
+        assert all(math.isfinite(loss) for r in runs.values() for loss in r["losses"])
+    assert ratios["both"] < ratios["wide"] < ratios["low"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--parts", "dc", "--codec", "division-float"), "parts = 'dc' is not allowed"),
+        (("--parts", "low"), "none of the codecs none, jpeg-act, sfpr has an option parts"),
         (("--codec", "jpeg"), "unknown codec 'jpeg'"),
         (("--model", "lenet"), "unknown model 'lenet': use resnet, vgg, wide-resnet, vit, vdsr"),
         (("--model", "vdsr", "--depth", "1"), "depth = 1 is not allowed for vdsr: use 2 or more"),
