@@ -59,6 +59,7 @@ def record_training(
     dense = DenseActivations()
     batches = steps_per_epoch(recipe, dataset)
     recording = RecordingPolicy(range(0, recipe.epochs * batches, batches), dense)
+    steps = 0
 
     def step_done() -> None:
         nonlocal steps
@@ -66,7 +67,6 @@ def record_training(
         dense.epoch = steps // batches
         on_step()
 
-    steps = 0
     train(recipe, dataset, Mode.JPEG_ACT.label, recording, seed, step_done)
     if not dense.found:
         raise UserError(f"model {recipe.model} on {dataset.name} has no activation of shape {BLOCK_SHAPES}")
