@@ -17,7 +17,9 @@ activations
     MiB that autograd keeps for activations, and what is left of them (``kept``);
 peak
     MiB by which the resident set of the process grew at its peak over what it was before the first step (getrusage), with the
-    weights and their gradients in it.
+    gradients and the optimiser's state in it. glibc is told to give blocks of 1 MiB and more back to the system when they are
+    freed (``MALLOC_MMAP_THRESHOLD_``); left to itself it keeps them in pieces between what is compressed, and the peak shows
+    its habits more than the activations.
 """
 
 from __future__ import annotations
@@ -53,8 +55,7 @@ def serve(policy_name: str, backend: str, batch: int, threads: int, width: int) 
     criterion = torch.nn.CrossEntropyLoss()
     policy = None
     if policy_name != WITHOUT:
-        takes_backend = "backend" in catalog.policy_options(policy_name) or policy_name == "none"
-        options = {"backend": backend} if takes_backend and policy_name != "none" else {}
+        options = {"backend": backend} if "backend" in catalog.policy_options(policy_name) else {}
         policy = catalog.policy(policy_name, **options)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in sys.stdin:
@@ -82,7 +83,11 @@ class Worker:
         command = [sys.executable, __file__, "--serve", policy, "--backend", arguments.backend]
         command += ["--batch", str(arguments.batch), "--threads", str(arguments.threads)]
         command += ["--width", str(arguments.width)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(arguments.threads),
+            "MALLOC_MMAP_THRESHOLD_": str(_MIB),
+        }
         self.policy = policy
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.replies: list[dict[str, float]] = []
