@@ -83,6 +83,7 @@ def compress_activations(
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
     with session.tracker, saved_tensors_hooks(session.pack, session.unpack):
         yield session.statistics
+    session.close()
 
 
 class _Saved:
@@ -106,6 +107,7 @@ class _Session:
         self.statistics = Statistics()
         self._policy = policy
         self._measure_error = measure_error
+        self._choices = 0
         self._cache: TensorCache[_Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
         # The storages themselves are held, so that their addresses mean nothing else while the context is open.
@@ -114,6 +116,10 @@ class _Session:
             for tensor in (*model.parameters(), *model.buffers())
             if (storage := _storage(tensor)) is not None
         }
+
+    def close(self) -> None:
+        """Tell the policy what was kept."""
+        self._policy.context_closed(self.statistics)
 
     def pack(self, x: Tensor) -> _Saved:
         """Pack hook: the kept form of a tensor that autograd saves."""
@@ -172,6 +178,9 @@ class _Session:
         with _naming(tensor.module):
             form: Form = Exact(x) if codec is None else Coded(x, codec)
             record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
+        if codec is not None:
+            record.choice = self._choices
+            self._choices += 1
         return _Saved(form, record, codec is not None and signs_only(codec))
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
@@ -188,6 +197,7 @@ class _Session:
                 assert stronger.record is not None
                 self.statistics.records.pop()
                 record.codec = stronger.record.codec
+                record.choice = stronger.record.choice
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
                 if wants_values and self._policy.keep_signs:
