@@ -1,9 +1,9 @@
 """One option for each item under one budget: the multiple-choice knapsack (Sinha and Zoltners, 1979).
 
-An option has a weight, which the budget limits, and a loss. Wanted is one option of every item such that the sum of the losses
-is least with the sum of the weights within the budget. Options above the lower convex hull of an item's (weight, loss) are never
-part of a solution of the linear relaxation, and along the hull each further unit of weight removes less loss than the one before:
-taking the steps of all hulls in the order of loss removed per weight solves the relaxation.
+An option has a weight, which the budget limits, and a loss. Wanted is one option of every item such that the sum of the
+losses is least with the sum of the weights within the budget. Options above the lower convex hull of an item's (weight, loss)
+are never part of a solution of the linear relaxation, and along the hull each further unit of weight removes less loss than
+the one before: taking the steps of all hulls in the order of loss removed per weight solves the relaxation.
 """
 
 from __future__ import annotations

@@ -13,12 +13,22 @@ from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, No
 from actcodec.codecs.float_forms import ActnnFloatCodec, DivisionFloatCodec
 from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
 from actcodec.codecs.sample_groups import ActnnSampleCodec
+from actcodec.codecs.sparse_groups import SparseSampleCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
     kind.name: kind
-    for kind in (*_JPEG_ACT, *_AFFINE, JpegBaseCodec, DivisionFloatCodec, ActnnFloatCodec, ActnnSampleCodec, NoCodec)
+    for kind in (
+        *_JPEG_ACT,
+        *_AFFINE,
+        JpegBaseCodec,
+        DivisionFloatCodec,
+        ActnnFloatCodec,
+        ActnnSampleCodec,
+        SparseSampleCodec,
+        NoCodec,
+    )
 }
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
@@ -43,8 +53,8 @@ def codec(name: str, **options: Any) -> Codec:
     (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
     ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``division-float``,
-    ``actnn-float`` and ``actnn-sample`` (bits, rounding, seed ...), which no hardware computes. UserError for unknown names,
-    options and values; the message lists the allowed ones.
+    ``actnn-float``, ``actnn-sample`` and ``sparse-sample`` (bits, rounding, seed ...), which no hardware computes. UserError
+    for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

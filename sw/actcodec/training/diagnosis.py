@@ -175,7 +175,7 @@ def diagnose(
     on_pass(2, total)
     tensors = []
     for number, record in enumerate(coded):
-        assert record.choice is not None and record.relative_error is not None
+        assert record.choice is not None, "it is among those that have a codec"
         alone = passes.gradient(_Replay(recorder, record.choice))
         tensors.append(_diagnosis(record, _distance(exact, alone) / norm))
         on_pass(3 + number, total)
@@ -228,7 +228,7 @@ class _Recorder(Policy):
         super().__init__((), keep_signs=chosen.keep_signs)
         self.chosen = chosen
         self.facts: list[SavedTensor] = []
-        self.names: list[str] = []
+        self.codecs: list[Codec] = []
         self.packed: list[Packed] = []
         self.records: list[TensorRecord] = []
 
@@ -256,7 +256,7 @@ class _Recording:
         """See Observer."""
         codec = codec if self._own is None else self._own.codec_of(tensor, codec)
         self._recorder.facts.append(tensor)
-        self._recorder.names.append(codec.name)
+        self._recorder.codecs.append(codec)
         return _Remembering(codec, self._recorder.packed)
 
     def finished(self, operation: Operation, result: Any) -> None:
@@ -270,7 +270,8 @@ class _Remembering(Codec):
     """A codec whose results are kept."""
 
     def __init__(self, codec: Codec, packed: list[Packed]) -> None:
-        self.name, self.codec, self._packed = codec.name, codec, packed
+        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self.codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
@@ -304,7 +305,8 @@ class _Replay(Policy):
         self._seen.append(tensor)
         if tensor != next(iter(self._recorder.facts[number:]), None):
             raise _other_tensors()
-        return _Given(self._recorder.names[number], self._recorder.packed[number] if number == self._wanted else None)
+        codec = self._recorder.codecs[number]
+        return _Given(codec, self._recorder.packed[number] if number == self._wanted else None)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
@@ -318,8 +320,9 @@ class _Replay(Policy):
 class _Given(Codec):
     """Keeps a tensor exactly, or keeps what another pass made of it."""
 
-    def __init__(self, name: str, packed: Packed | None) -> None:
-        self.name, self._packed = name, packed
+    def __init__(self, codec: Codec, packed: Packed | None) -> None:
+        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self._codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
@@ -327,11 +330,13 @@ class _Given(Codec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
+        return compressed.decompress() if self._packed is None else self._codec.decompress(compressed)
 
 
 def _other_tensors() -> UserError:
-    return UserError("the step does not save the same tensors in every pass: let it depend on the weights and torch's seed only")
+    return UserError(
+        "the step does not save the same tensors in every pass: let it depend on the weights and torch's seed only"
+    )
 
 
 def _diagnosis(record: TensorRecord, gradient_error: float) -> TensorDiagnosis:

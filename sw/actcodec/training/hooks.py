@@ -61,7 +61,8 @@ def compress_activations(
     raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
-    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
+    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``) and the values'
+    codec does not keep zeros apart itself.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ class _Session:
                 record.choice = stronger.record.choice
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
-                if wants_values and self._policy.keep_signs:
+                if wants_values and self._policy.keep_signs and not _keeps_zeros(stronger.form):
                     saved = _Saved(stronger.form, record, beside=saved.form)
                 else:
                     saved.form, saved.is_mask = stronger.form, stronger.is_mask
@@ -286,6 +287,10 @@ def _naming(module: str) -> Iterator[None]:
         yield
     except MismatchError as error:
         raise MismatchError(f"{module}: {error}" if module else str(error)) from None
+
+
+def _keeps_zeros(form: Form) -> bool:
+    return isinstance(form, Coded) and form.codec.keeps_zeros
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:

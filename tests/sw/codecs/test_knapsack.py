@@ -37,7 +37,7 @@ def test_greedy_choice_lies_between_its_bound_and_one_step_above(items, extra):
     assert found.lower_bound <= best.loss + 1e-9
     assert best.loss <= found.loss
     # One step of a hull removes no more than an item can lose.
-    assert found.loss - found.lower_bound <= max(max(l for _, l in options) for options in items) + 1e-9
+    assert found.loss - found.lower_bound <= max(loss for options in items for _, loss in options) + 1e-9
 
 
 @given(ITEMS)
