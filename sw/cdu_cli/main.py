@@ -7,7 +7,7 @@ import sys
 import typer
 from cdu_spec.errors import UserError
 
-from cdu_cli import compress, export_jpeg, formal, generate, inventory, summary, synth, train, vectors, verify
+from cdu_cli import compress, diagnose, export_jpeg, formal, generate, inventory, summary, synth, train, vectors, verify
 
 app = typer.Typer(
     name="cdu",
@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for module in (inventory, generate, verify, formal, synth, train, compress, export_jpeg, vectors, summary):
+for module in (inventory, generate, verify, formal, synth, train, diagnose, compress, export_jpeg, vectors, summary):
     module.register(app)
 
 

@@ -30,6 +30,7 @@ RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range di
 HuffmanOption = Annotated[
     str | None, typer.Option(help="Huffman tables of jpeg-base: standard (default), or optimal ones that count as bytes.")
 ]
+RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 

@@ -19,13 +19,14 @@ from cdu_cli.options import (
     JsonOption,
     OutputOption,
     RangeOption,
+    RatioOption,
     codec_backend,
     output_directory,
     write_json,
 )
 
 #: Data set that fits each model, and width, depth, epochs and learning rate that train it in a minute or so.
-_DEFAULTS: dict[str, dict[str, Any]] = {
+DEFAULTS: dict[str, dict[str, Any]] = {
     "resnet": {"dataset": "digits", "width": 8, "depth": 1, "epochs": 6, "learning_rate": 0.1},
     "vdsr": {"dataset": "photos", "width": 16, "depth": 5, "epochs": 20, "learning_rate": 0.1},
 }
@@ -50,7 +51,7 @@ def train(
         str,
         typer.Option(
             help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "and ActNN's levels actnn-L0 to actnn-L5."
+            "ActNN's levels actnn-L0 to actnn-L5, auto, and policy files (.toml, .json)."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
@@ -60,6 +61,7 @@ def train(
     scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
+    ratio: RatioOption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
@@ -89,13 +91,13 @@ def train(
 
     import torch
     from actcodec import data as datasets
-    from actcodec.training import experiment, report
+    from actcodec.training import AutoPolicy, experiment, report, save_policy
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     if model not in experiment.MODEL_NAMES:
         raise UserError(f"unknown model {model!r}: use {', '.join(experiment.MODEL_NAMES)}")
-    usual = _DEFAULTS[model]
+    usual = DEFAULTS[model]
     recipe = experiment.Recipe(
         model=model,
         width=usual["width"] if width is None else width,
@@ -106,12 +108,12 @@ def train(
         learning_rate=usual["learning_rate"] if learning_rate is None else learning_rate,
     )
     names = [name.strip() for name in codec.split(",") if name.strip()]
-    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of}
+    given = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "ratio": ratio}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}
     policies = experiment.codec_policies(names, **options)
-    images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(_device(device))
+    images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(torch_device(device))
     experiment.build_model(recipe, images)
     total = experiment.total_steps(recipe, images)
     experiment.steps_per_epoch(recipe, images)
@@ -132,6 +134,9 @@ def train(
     write_whole(folder / "curves.png", picture)
     write_whole(folder / "results.json", json.dumps(results, indent=2) + "\n")
     write_whole(folder / "report.md", report.markdown(command, recipe, images, runs))
+    for name, codec_policy in policies.items():
+        if isinstance(codec_policy, AutoPolicy):
+            save_policy(codec_policy.decided(), folder / f"{Path(name).stem}.policy.json")
     write_json(json_file, results)
     for row in experiment.summarise(runs):
         print(f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}")
@@ -140,7 +145,7 @@ def train(
     print(f"written: {folder / 'report.md'}, curves.png, results.json", file=sys.stderr)
 
 
-def _device(name: str) -> Any:
+def torch_device(name: str) -> Any:
     """The torch device of a name; one sentence when there is none."""
     import torch
 

@@ -1,6 +1,8 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
-from actcodec.training.catalog import POLICY_NAMES, policy, policy_options
+from actcodec.training.auto import AutoPolicy
+from actcodec.training.catalog import POLICY_NAMES, load_policy, policy, policy_options
+from actcodec.training.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.training.hooks import compress_activations
 from actcodec.training.layout import ReconstructionError
 from actcodec.training.levels import level_policy
@@ -19,12 +21,15 @@ from actcodec.training.policy import (
     sfpr_zvc_policy,
     uniform_policy,
 )
+from actcodec.training.policy_data import policy_data, save_policy
 from actcodec.training.statistics import Statistics, TensorRecord
 
 __all__ = [
     "EXACT",
     "POLICY_NAMES",
+    "AutoPolicy",
     "CodecSpec",
+    "Diagnosis",
     "LayerBits",
     "MixedPrecisionPolicy",
     "Policy",
@@ -32,15 +37,20 @@ __all__ = [
     "Rule",
     "SavedTensor",
     "Statistics",
+    "TensorDiagnosis",
     "TensorRecord",
     "brc_policy",
     "compress_activations",
+    "diagnose",
     "exact_policy",
     "jpeg_act_policy",
     "jpeg_base_policy",
     "level_policy",
+    "load_policy",
     "policy",
+    "policy_data",
     "policy_options",
+    "save_policy",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

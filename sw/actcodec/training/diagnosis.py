@@ -32,7 +32,7 @@ from actcodec.training.statistics import TensorRecord, text_table
 
 @dataclass(frozen=True)
 class TensorDiagnosis:
-    """One compressed tensor, or the same tensor of several batches."""
+    """One compressed tensor, or the same tensor of several batches (codecs that differ with a stroke between)."""
 
     module: str  #: in whose forward it was first saved
     operation: str  #: that produced it
@@ -84,9 +84,9 @@ class Diagnosis:
         """
         if not diagnoses:
             raise UserError("no diagnosis was given: give one or more")
-        kinds = {tuple((t.module, t.operation, t.shape[1:], t.codec) for t in one.tensors) for one in diagnoses}
+        kinds = {tuple((t.module, t.operation, t.shape[1:]) for t in one.tensors) for one in diagnoses}
         if len(kinds) > 1:
-            raise UserError("the diagnoses are not of the same tensors: use batches of one model and one policy")
+            raise UserError("the diagnoses are not of the same tensors: use batches of one model")
         return cls(
             tuple(_mean_tensor(same) for same in zip(*(one.tensors for one in diagnoses), strict=True)),
             _root_mean_square([one.gradient_error for one in diagnoses]),
@@ -358,6 +358,7 @@ def _diagnosis(record: TensorRecord, gradient_error: float) -> TensorDiagnosis:
 def _mean_tensor(same: Sequence[TensorDiagnosis]) -> TensorDiagnosis:
     return replace(
         same[0],
+        codec="/".join(dict.fromkeys(one.codec for one in same)),
         bytes_original=sum(one.bytes_original for one in same),
         bytes_compressed=sum(one.bytes_compressed for one in same),
         relative_error=_root_mean_square([one.relative_error for one in same]),

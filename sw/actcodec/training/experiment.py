@@ -111,6 +111,13 @@ def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
     return Vdsr(channels, recipe.width, recipe.depth)
 
 
+def initial_model(recipe: Recipe, dataset: Dataset, seed: int) -> nn.Module:
+    """The network with the weights that runs of a seed begin with, on the device of the data."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build_model(recipe, dataset).to(dataset.train_inputs.device)
+
+
 def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
     """The policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
 
@@ -131,15 +138,16 @@ def train(
     codec_policy: Policy,
     seed: int,
     on_step: Callable[[], None] = lambda: None,
+    model: nn.Module | None = None,
 ) -> Run:
     """Train once. Runs of the same seed begin with the same weights and see the same batches, whatever the codec.
+
+    ``model`` is trained in place of one of :func:`initial_model`, for callers that go on with it.
 
     Error per tensor is measured in the first step of every epoch; that step does not count in the time.
     """
     device = dataset.train_inputs.device
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = build_model(recipe, dataset).to(device)
+    model = initial_model(recipe, dataset, seed) if model is None else model
     order = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.SGD(
         model.parameters(), recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
@@ -163,7 +171,7 @@ def train(
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with compress_activations(model, codec_policy, measure_error=place == 0) as statistics:
-            loss = _loss(model(inputs), targets, dataset)
+            loss = loss_of(model(inputs), targets, dataset)
         torch.autograd.backward(loss)
         if recipe.model == "vdsr":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -215,7 +223,8 @@ def score(model: nn.Module, dataset: Dataset) -> float:
     return 100 * mean if dataset.classes else mean
 
 
-def _loss(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
+def loss_of(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
+    """Cross-entropy, or the mean squared error for super-resolution."""
     return functional.cross_entropy(outputs, targets) if dataset.classes else functional.mse_loss(outputs, targets)
 
 
