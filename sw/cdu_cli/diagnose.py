@@ -58,7 +58,7 @@ def diagnose(
 
     import torch
     from actcodec import data as datasets
-    from actcodec.training import Diagnosis, diagnosis_report, experiment
+    from actcodec.training import Diagnosis, diagnosis_report, experiment, policy
     from actcodec.training import diagnose as diagnosed
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -77,7 +77,7 @@ def diagnose(
     )
     given: dict[str, Any] = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "ratio": ratio}
     options = {key: value for key, value in given.items() if value is not None}
-    chosen = experiment.policy(codec, **options)
+    chosen = policy(codec, **options)
     images = datasets.load(usual["dataset"] if dataset is None else dataset, data, limit).to(torch_device(device))
     if batches > experiment.steps_per_epoch(recipe, images):
         raise UserError(f"{batches} batches of {batch} are more than the {len(images.train_inputs)} training images: use fewer")

@@ -58,7 +58,9 @@ class Undecided(Codec):
         """Raises AssertionError."""
         raise AssertionError("policy auto puts another codec in the place of this one")
 
-    decompress = compress  # type: ignore[assignment]
+    def decompress(self, compressed: Packed) -> Tensor:
+        """Raises AssertionError."""
+        raise AssertionError("policy auto puts another codec in the place of this one")
 
 
 class ItemCodec(Codec):
@@ -122,7 +124,7 @@ class Step:
             measurement.listen(operation, output)
         for parameter in operation.tensors():
             if is_parameter(parameter) and parameter.requires_grad and id(parameter) not in self._hooks:
-                self._hooks[id(parameter)] = parameter.register_hook(self._add_gradient)
+                self._hooks[id(parameter)] = parameter.register_hook(self._add_gradient)  # type: ignore[no-untyped-call]
 
     def closed(self, statistics: Statistics) -> None:
         """Take the measurements of those tensors that were kept as the policy decided."""
