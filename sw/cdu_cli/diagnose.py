@@ -106,7 +106,7 @@ def diagnose(
             found.append(diagnosed(network, step, chosen, on_pass=passed))
     mean = Diagnosis.mean(found)
     results = {"model": model, "dataset": images.name, "codec": codec, "steps": total, "batches": batches} | mean.to_data()
-    title = f"Which tensor hurts: {model} on {images.name} with {codec}"
+    title = f"Which tensor hurts: {model} on {images.name} with {Path(codec).name}"
     setting = (
         f"Network: {model}, width {recipe.width}, depth {recipe.depth}, trained for {total} steps of {batch} images with "
         f"{codec} (seed {seed}), then diagnosed on {batches} batch(es) of training images."

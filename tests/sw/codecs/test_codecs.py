@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
 CODED = [name for name in CODEC_NAMES if name != "none"]
-FLOAT_FORMS = ["division-float", "actnn-float", "actnn-sample"]
+FLOAT_FORMS = ["division-float", "actnn-float", "actnn-sample", "sparse-sample"]
 AFFINE = [mode.label for mode in AFFINE_MODES]
 STREAMS = [name for name in CODED if name not in FLOAT_FORMS]
 LOSSY = [name for name in CODED if name != "bypass"]
