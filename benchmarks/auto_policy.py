@@ -19,7 +19,8 @@ import torch
 from actcodec import codecs, data
 from actcodec.codecs import Codec
 from actcodec.training import experiment
-from actcodec.training.auto import AutoPolicy
+from actcodec.training.auto import AutoPolicy, ItemKey, item_key
+from actcodec.training.calibration import calibrate
 from actcodec.training.candidates import CANDIDATES
 from actcodec.training.catalog import policy as policy_of
 from actcodec.training.diagnosis import diagnose
@@ -54,8 +55,11 @@ def main() -> None:
 
 def correlations(images: data.Dataset) -> str:
     """The first table."""
-    pairs = estimates_and_exact(images, (*CANDIDATES, *TABLES))
-    lines = ["| candidates | pairs | rank correlation | median of estimate / exact |", "|---|---|---|---|"]
+    found_by_candidate = estimates_and_exact(images, (*CANDIDATES, *TABLES))
+    lines = [
+        "| candidates | pairs | rank correlation | median of estimate / exact | rank correlation, calibrated | median, calibrated |",
+        "|---|---|---|---|---|---|",
+    ]
     exact_codecs = ("bypass",)
     groups = {
         "of policy auto": [spec for spec in CANDIDATES if spec.name not in exact_codecs],
@@ -65,45 +69,55 @@ def correlations(images: data.Dataset) -> str:
         },
     }
     for name, specs in groups.items():
-        found = [pair for spec in specs for pair in pairs[repr(spec)]]
-        rank = spearmanr(*zip(*found, strict=True)).statistic
-        ratio = median(estimate / exact for estimate, exact in found)
-        lines.append(f"| {name} | {len(found)} | {rank:.3f} | {ratio:.2f} |")
+        found = [one for spec in specs for one in found_by_candidate[repr(spec)]]
+        cells = []
+        for estimates in ([one[0] for one in found], [one[1] for one in found]):
+            exact = [one[2] for one in found]
+            ratios = [estimate / error for estimate, error in zip(estimates, exact, strict=True)]
+            cells += [f"{spearmanr(estimates, exact).statistic:.3f}", f"{median(ratios):.2f}"]
+        lines.append(f"| {name} | {len(found)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def estimates_and_exact(images: data.Dataset, specs: Sequence[CodecSpec]) -> dict[str, list[tuple[float, float]]]:
-    """(estimated, exact) gradient errors of all tensors and batches by candidate."""
+def estimates_and_exact(images: data.Dataset, specs: Sequence[CodecSpec]) -> dict[str, list[tuple[float, float, float]]]:
+    """(estimated, estimated and calibrated, exact) gradient errors of all tensors and batches by candidate.
+
+    The factors of calibration are those of the batch before.
+    """
     torch.manual_seed(0)
     model = experiment.build_model(RECIPE, images)
     optimizer = torch.optim.SGD(model.parameters(), RECIPE.learning_rate / 2, momentum=RECIPE.momentum)
     order = torch.Generator().manual_seed(0)
 
-    def loss_of_batch() -> tuple[Tensor, Tensor]:
+    def batch() -> tuple[Tensor, Tensor]:
         chosen = torch.randperm(len(images.train_inputs), generator=order)[: RECIPE.batch]
         return images.train_inputs[chosen], images.train_targets[chosen]
 
     for _ in range(WARM_UP_STEPS):
-        inputs, targets = loss_of_batch()
+        inputs, targets = batch()
         optimizer.zero_grad()
         functional.cross_entropy(model(inputs), targets).backward()
         optimizer.step()
-    found: dict[str, list[tuple[float, float]]] = {repr(spec): [] for spec in specs}
+    found: dict[str, list[tuple[float, float, float]]] = {repr(spec): [] for spec in specs}
+    inputs, targets = batch()
     for number in range(BATCHES):
-        inputs, targets = loss_of_batch()
+        factors = calibrate(AutoPolicy(), model, lambda: functional.cross_entropy(model(inputs), targets))  # noqa: B023
+        inputs, targets = batch()
         estimated = estimates_of(model, inputs, targets, specs)
         for spec in specs:
             report(f"batch {number}, {spec}")
             alone = diagnose(model, lambda: functional.cross_entropy(model(inputs), targets), everywhere(spec))  # noqa: B023
-            rows = [row for row in alone.tensors if row.codec != "brc"]
-            for row, by_candidate in zip(rows, estimated, strict=True):
-                estimate = by_candidate.get(repr(spec))
+            for row in alone.tensors:
+                key = item_key(row.seen)
+                estimate = estimated.get(key, {}).get(repr(spec))
                 if estimate is not None and row.codec == spec.name:
-                    found[repr(spec)].append((estimate, row.gradient_error))
+                    found[repr(spec)].append((estimate, factors[key] * estimate, row.gradient_error))
     return found
 
 
-def estimates_of(model: nn.Module, inputs: Tensor, targets: Tensor, specs: Sequence[CodecSpec]) -> list[dict[str, float]]:
+def estimates_of(
+    model: nn.Module, inputs: Tensor, targets: Tensor, specs: Sequence[CodecSpec]
+) -> dict[ItemKey, dict[str, float]]:
     """What ``auto`` estimates for each tensor by candidate, from one step that leaves the weights alone."""
     auto = AutoPolicy(candidates=specs, interval=1)
     for _ in range(2):  # it decides when the next step begins
@@ -111,7 +125,7 @@ def estimates_of(model: nn.Module, inputs: Tensor, targets: Tensor, specs: Seque
         with compress_activations(model, auto):
             loss = functional.cross_entropy(model(inputs), targets)
         loss.backward()
-    return [{repr(one.codec): one.gradient_error for one in candidates} for candidates in auto.estimates.values()]
+    return {key: {repr(one.codec): one.gradient_error for one in candidates} for key, candidates in auto.estimates.items()}
 
 
 def everywhere(spec: CodecSpec) -> Policy:

@@ -1,6 +1,7 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
 from actcodec.training.auto import AutoPolicy
+from actcodec.training.calibration import calibrate
 from actcodec.training.catalog import POLICY_NAMES, load_policy, policy, policy_options
 from actcodec.training.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.training.hooks import compress_activations
@@ -40,6 +41,7 @@ __all__ = [
     "TensorDiagnosis",
     "TensorRecord",
     "brc_policy",
+    "calibrate",
     "compress_activations",
     "diagnose",
     "exact_policy",

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Any
 
@@ -45,7 +45,13 @@ AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval")
 #: What a tensor gets before anything is known of it.
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
-_Key = tuple[str, str, str, torch.dtype]
+#: (module, producer, consumer, format): what a rule can tell apart.
+ItemKey = tuple[str, str, str, torch.dtype]
+
+
+def item_key(tensor: SavedTensor) -> ItemKey:
+    """The key of a tensor."""
+    return (tensor.module, tensor.producer, tensor.consumer, tensor.dtype)
 
 
 class AutoPolicy(Policy):
@@ -106,7 +112,8 @@ class AutoPolicy(Policy):
         return codec
 
     def _begin(self) -> None:
-        self._items: dict[_Key, Item] = {}
+        self._items: dict[ItemKey, Item] = {}
+        self._factors: dict[ItemKey, float] = {}
         self._step: Step | None = None
         self._measured_at: int | None = None
         self._steps = self._original = self._kept = 0
@@ -143,15 +150,23 @@ class AutoPolicy(Policy):
         self._step.closed(statistics)
 
     @property
-    def estimates(self) -> dict[_Key, list[CandidateEstimate]]:
+    def estimates(self) -> dict[ItemKey, list[CandidateEstimate]]:
         """What the last measurement said of the candidates, by (module, producer, consumer, format)."""
         return {key: [one for one in item.estimates if one is not None] for key, item in self._items.items()}
 
     @property
-    def choices(self) -> dict[_Key, CandidateEstimate]:
+    def choices(self) -> dict[ItemKey, CandidateEstimate]:
         """What is in use, by (module, producer, consumer, format)."""
         chosen = ((key, item.estimates[item.chosen]) for key, item in self._items.items() if item.chosen is not None)
         return {key: estimate for key, estimate in chosen if estimate is not None}
+
+    def correct(self, factors: Mapping[ItemKey, float]) -> None:
+        """Multiply the estimated gradient errors of tensors by factors from now on; measures in the next step.
+
+        See :func:`~actcodec.training.calibration.calibrate`.
+        """
+        self._factors = dict(factors)
+        self._measured_at = None
 
     def decided(self) -> Policy:
         """What is in use as a policy of plain rules, which measures nothing; what never occurred gets ``sfpr``."""
@@ -163,7 +178,7 @@ class AutoPolicy(Policy):
 
     def _codec(self, tensor: SavedTensor, candidates: Sequence[Codec] = ()) -> ItemCodec:
         """The codec of one more tensor."""
-        item = self._items.setdefault((tensor.module, tensor.producer, tensor.consumer, tensor.dtype), Item())
+        item = self._items.setdefault(item_key(tensor), Item())
         spec, codec = START, self._start
         if item.chosen is not None and self._used[item.chosen].fits(tensor.shape):
             spec, codec = self._specs[item.chosen], self._used[item.chosen]
@@ -177,8 +192,9 @@ class AutoPolicy(Policy):
         items = [item for item in self._items.values() if item.measured]
         if items and 0 < step.squared_gradient < math.inf:
             self._measured_at = self._steps - 1
+            factors = {id(item): self._factors.get(key, 1.0) for key, item in self._items.items()}
             for item in items:
-                item.estimate(list(zip(self._specs, self._used, strict=True)), step.squared_gradient)
+                item.estimate(list(zip(self._specs, self._used, strict=True)), step.squared_gradient, factors[id(item)])
             for item, place in zip(items, self._choice(items, step), strict=True):
                 item.chosen = place
         for item in items:

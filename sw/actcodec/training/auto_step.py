@@ -35,8 +35,8 @@ class Item:
     measured: list[Measurement] = field(default_factory=list)
     estimates: list[CandidateEstimate | None] = field(default_factory=list)  #: by candidate; None where one does not fit
 
-    def estimate(self, candidates: Sequence[tuple[CodecSpec, Codec]], squared_gradient: float) -> None:
-        """Turn what was measured into estimates, ``squared_gradient`` being ``||g||**2``."""
+    def estimate(self, candidates: Sequence[tuple[CodecSpec, Codec]], squared_gradient: float, factor: float) -> None:
+        """Turn what was measured into estimates, ``squared_gradient`` being ``||g||**2``; ``factor`` corrects errors."""
         norm = math.fsum(one.squared_norm for one in self.measured)
         self.estimates = []
         for place, (spec, codec) in enumerate(candidates):
@@ -44,7 +44,7 @@ class Item:
             error = sum(float(one.errors[place].sum()) for one in self.measured)
             of_gradient = sum(float(one.gradient_errors[place]) for one in self.measured)
             relative = math.sqrt(error / norm) if norm else 0.0
-            found = CandidateEstimate(spec, nbytes, relative, math.sqrt(of_gradient / squared_gradient))
+            found = CandidateEstimate(spec, nbytes, relative, factor * math.sqrt(of_gradient / squared_gradient))
             self.estimates.append(found if math.isfinite(nbytes) else None)
         self.measured = []
 

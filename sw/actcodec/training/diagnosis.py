@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from actcodec.codecs import Codec
 from actcodec.training.catalog import policy as policy_of
 from actcodec.training.hooks import compress_activations
-from actcodec.training.policy import Policy
+from actcodec.training.policy import Policy, SavedTensor
 from actcodec.training.replay import Recorder, Replay
 from actcodec.training.statistics import TensorRecord, text_table
 
@@ -44,6 +44,7 @@ class TensorDiagnosis:
     bytes_compressed: int
     relative_error: float  #: ||x - x'|| / ||x||; of the signs where only those are kept
     gradient_error: float  #: ||g - g'|| / ||g|| over all parameters, this tensor alone being compressed
+    seen: SavedTensor  #: what rules saw of it when its codec was chosen
 
     @property
     def ratio(self) -> float:
@@ -123,10 +124,7 @@ class Diagnosis:
             "gradient_norm": self.gradient_norm,
             "bytes_original": self.bytes_original,
             "bytes_compressed": self.bytes_compressed,
-            "tensors": [
-                asdict(tensor) | {"saved_by": list(tensor.saved_by), "shape": list(tensor.shape), "ratio": tensor.ratio}
-                for tensor in self.tensors
-            ],
+            "tensors": [_row(tensor) for tensor in self.tensors],
         }
 
 
@@ -163,7 +161,7 @@ def diagnose(
     Raises UserError when the step has no gradient, or does not save the same tensors in every pass.
     """
     chosen = policy_of(codec, **options)
-    passes = _Passes(model, step)
+    passes = Passes(model, step)
     exact = passes.gradient()
     norm = _norm(exact)
     if not (math.isfinite(norm) and norm > 0):
@@ -177,13 +175,13 @@ def diagnose(
     for number, record in enumerate(coded):
         assert record.choice is not None, "it is among those that have a codec"
         alone = passes.gradient(Replay(recorder, record.choice))
-        tensors.append(_diagnosis(record, _distance(exact, alone) / norm))
+        tensors.append(_diagnosis(record, _distance(exact, alone) / norm, recorder.facts[record.choice]))
         on_pass(3 + number, total)
     kept = (sum(record.bytes_original for record in recorder.records), sum(r.bytes_compressed for r in recorder.records))
     return Diagnosis(tuple(tensors), _distance(exact, together) / norm, norm, *kept)
 
 
-class _Passes:
+class Passes:
     """Repeats a step from the same state."""
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
@@ -221,7 +219,7 @@ def _restored(model: nn.Module) -> Iterator[None]:
                 module._buffers[name] = buffer.copy_(values)
 
 
-def _diagnosis(record: TensorRecord, gradient_error: float) -> TensorDiagnosis:
+def _diagnosis(record: TensorRecord, gradient_error: float, seen: SavedTensor) -> TensorDiagnosis:
     assert record.relative_error is not None, "errors were measured"
     return TensorDiagnosis(
         record.name,
@@ -234,7 +232,15 @@ def _diagnosis(record: TensorRecord, gradient_error: float) -> TensorDiagnosis:
         record.bytes_compressed,
         record.relative_error,
         gradient_error,
+        seen,
     )
+
+
+def _row(tensor: TensorDiagnosis) -> dict[str, Any]:
+    """Plain values."""
+    row = asdict(tensor) | {"ratio": tensor.ratio, "shape": list(tensor.shape)}
+    del row["seen"]
+    return row | {"saved_by": list(tensor.saved_by), "consumer": tensor.seen.consumer, "consumer_module": tensor.seen.module}
 
 
 def _mean_tensor(same: Sequence[TensorDiagnosis]) -> TensorDiagnosis:

@@ -93,7 +93,9 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
         columns = [[run.scores[i][1] for run in mine] for i in range(len(steps))]
         score_axes.plot(steps, [sum(c) / len(c) for c in columns], marker="o", markersize=3.5, label=Path(name).name, **style)
         score_axes.fill_between(steps, list(map(min, columns)), list(map(max, columns)), color=colours[name], alpha=0.12)
-        ratio_axes.scatter([run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=Path(name).name)
+        ratio_axes.scatter(
+            [run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=Path(name).name
+        )
     unit = _UNITS[runs[0].score_name]
     score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
     loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")

@@ -7,7 +7,18 @@ import pytest
 import torch
 from actcodec.codecs import codec
 from actcodec.models import ResNet
-from actcodec.training import EXACT, AutoPolicy, CodecSpec, Policy, Rule, load_policy, policy, policy_data, save_policy
+from actcodec.training import (
+    EXACT,
+    AutoPolicy,
+    CodecSpec,
+    Policy,
+    Rule,
+    calibrate,
+    load_policy,
+    policy,
+    policy_data,
+    save_policy,
+)
 from actcodec.training.candidates import CANDIDATES
 from cdu_spec.errors import UserError
 from torch import nn
@@ -230,3 +241,36 @@ def test_bad_options(options, message):
     with pytest.raises(UserError) as caught:
         policy("auto", **options)
     assert message in str(caught.value)
+
+
+def test_calibration_makes_the_estimate_of_the_reference_exact_on_average():
+    """For a linear layer the factor is about 1, for a normalisation behind it what a diagnosis says."""
+    torch.manual_seed(8)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(512, 4))
+    x, labels = torch.rand(32, 3, 8, 8), torch.arange(32) % 4
+
+    def step():
+        return F.cross_entropy(model(x), labels)
+
+    auto = AutoPolicy(error=0.5, candidates=FEW, interval=50)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    factors = calibrate(auto, model, step)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    by_module = {key[0]: factor for key, factor in factors.items()}
+    assert set(by_module) == {"0", "1", "4"}
+    assert by_module["4"] == pytest.approx(1, rel=0.25)  # exact but for the draw of one step
+    assert by_module["0"] == pytest.approx(1, rel=0.6)
+    for _ in range(2):
+        with actcodec.compress_activations(model, auto):
+            loss = step()
+        loss.backward()
+    plain = AutoPolicy(error=0.5, candidates=FEW, interval=50)
+    for _ in range(2):
+        with actcodec.compress_activations(model, plain):
+            loss = step()
+        loss.backward()
+    for key, candidates in auto.estimates.items():
+        for one, other in zip(candidates, plain.estimates[key], strict=True):
+            if one.codec.name != "bypass":
+                # Measured with the same weights; draws and running statistics differ.
+                assert one.gradient_error == pytest.approx(factors[key] * other.gradient_error, rel=0.2)
