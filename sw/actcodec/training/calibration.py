@@ -28,8 +28,8 @@ REFERENCE = CodecSpec("actnn-sample", {"bits": 2})
 def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> dict[ItemKey, float]:
     """Compare estimates with a diagnosis of one step, tell the policy the factors, and return them.
 
-    Takes T + 3 passes for T tensors and leaves the model as it was; to be repeated now and then, as factors change. Tensors whose estimate is zero get no factor. Parameters and errors as for
-    :func:`~actcodec.training.diagnosis.diagnose`.
+    Takes T + 3 passes for T tensors and leaves the model as it was; to be repeated now and then, as the factors change. Tensors
+    whose estimate is zero get no factor. Parameters and errors as for :func:`~actcodec.training.diagnosis.diagnose`.
     """
     alone = AutoPolicy(ratio=2, candidates=[REFERENCE], interval=1)
     Passes(model, step).gradient(alone)

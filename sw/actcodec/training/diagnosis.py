@@ -140,7 +140,7 @@ def diagnose(
 
     >>> import torch, actcodec
     >>> model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)), torch.rand(8, 64)
-    >>> found = diagnose(model, lambda: model(x).square().mean(), "actnn", bits=4)
+    >>> found = diagnose(model, lambda: model(x).mean(), "actnn", bits=4)
     >>> [tensor.module for tensor in found.tensors], 0 < found.gradient_error < 1
     (['0', '1'], True)
 
