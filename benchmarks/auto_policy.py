@@ -124,17 +124,23 @@ def everywhere(spec: CodecSpec) -> Policy:
 
 
 class CalibratedAuto(AutoPolicy):
-    """Policy ``auto`` that is calibrated at the beginning of every epoch, on the first images."""
+    """Policy ``auto`` that is calibrated on the first batch of every epoch."""
 
     def attach(self, model: nn.Module, images: data.Dataset) -> None:
-        """The network that it is to serve next."""
-        inputs, targets = images.train_inputs[: RECIPE.batch], images.train_targets[: RECIPE.batch]
-        self._calibrate = lambda: calibrate(self, model, lambda: functional.cross_entropy(model(inputs), targets))
+        """The network that it is to serve next, and its data."""
+        self._model, self._images = model, images
 
     def set_epoch(self, epoch: int) -> None:
         """See Policy."""
         super().set_epoch(epoch)
-        self._calibrate()
+        self._due = True
+
+    def set_samples(self, samples: Tensor | None) -> None:
+        """See Policy."""
+        if self._due and samples is not None:
+            inputs, targets = self._images.train_inputs[samples], self._images.train_targets[samples]
+            calibrate(self, self._model, lambda: functional.cross_entropy(self._model(inputs), targets))
+        self._due = False
 
 
 def trainings(images: data.Dataset, seeds: int) -> str:
