@@ -15,7 +15,19 @@ from cdu_spec.dqt_file import write_table
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
-from cdu_cli.options import JsonOption, OutputOption, output_directory, write_json
+from cdu_cli.options import (
+    DataOption,
+    DatasetOption,
+    DepthOption,
+    JsonOption,
+    LimitOption,
+    ModelOption,
+    OutputOption,
+    SOption,
+    WidthOption,
+    output_directory,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from actcodec.training.activations import Activation
@@ -33,19 +45,15 @@ def dqt(
     rate: Annotated[str, typer.Option(help="entropy, as in the paper, or zvc, the bits that jpeg-act writes.")] = "entropy",
     optimizer: Annotated[str, typer.Option(help="search (exact) or sgd (finite differences, as in the paper).")] = "search",
     rounding: Annotated[str | None, typer.Option(help="trunc (default of shift) or half_away (default of div).")] = None,
-    scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
-    model: Annotated[str, typer.Option(help="Network to record: resnet, vgg, wide-resnet, vit or vdsr.")] = "resnet",
-    dataset: Annotated[
-        str | None, typer.Option(help="digits (default), photos (default of vdsr), cifar10 or fashion-mnist.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Use only the first so many training images.")] = None,
+    scale: SOption = None,
+    model: ModelOption = "resnet",
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    limit: LimitOption = None,
     epochs: Annotated[int, typer.Option(help="Epochs of training; the first step of each is recorded.")] = 3,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 32,
-    width: Annotated[int | None, typer.Option(help="Channels of the network's first layers.")] = None,
-    depth: Annotated[int | None, typer.Option(help="Blocks per stage (resnet) or convolutions (vdsr).")] = None,
+    width: WidthOption = None,
+    depth: DepthOption = None,
     seed: Annotated[int, typer.Option(help="Of the training and of SGD.")] = 0,
     recorded: Annotated[
         Path | None,

@@ -7,14 +7,13 @@ import platform
 import shlex
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
-from cdu_cli.options import OutputOption, output_directory
+from cdu_cli.options import DataOption, LimitOption, OutputOption, output_directory
 
 
 def register(app: typer.Typer) -> None:
@@ -25,10 +24,8 @@ def register(app: typer.Typer) -> None:
 def fit_levels(
     output: OutputOption,
     dataset: Annotated[str, typer.Option(help="Images that a ResNet learns: digits, cifar10 or fashion-mnist.")] = "digits",
-    data: Annotated[
-        Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Use only the first so many training images.")] = None,
+    data: DataOption = None,
+    limit: LimitOption = None,
     steps: Annotated[
         int, typer.Option(help="Training steps; activations of the first, the middle and the last one count.")
     ] = 300,

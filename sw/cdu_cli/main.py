@@ -9,6 +9,7 @@ from cdu_spec.errors import UserError
 
 from cdu_cli import (
     compress,
+    diagnose,
     dqt,
     export_jpeg,
     fit_levels,
@@ -36,6 +37,7 @@ for module in (
     formal,
     synth,
     train,
+    diagnose,
     dqt,
     fit_levels,
     compress,

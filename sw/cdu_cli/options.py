@@ -26,6 +26,21 @@ BackendOption = Annotated[
         "RTL), or rtl:CONFIG (paper, a .toml)."
     ),
 ]
+ModelOption = Annotated[
+    str, typer.Option(help="Network: resnet, vgg, wide-resnet, vit (classification) or vdsr (super-resolution).")
+]
+DatasetOption = Annotated[
+    str | None, typer.Option(help="digits (default), photos (default of vdsr), cifar10 or fashion-mnist.")
+]
+DataOption = Annotated[
+    Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
+]
+LimitOption = Annotated[int | None, typer.Option(help="Use only the first so many training images.")]
+WidthOption = Annotated[int | None, typer.Option(help="Channels of the network's first layers.")]
+DepthOption = Annotated[
+    int | None, typer.Option(help="Blocks per stage, convolutions per stage (vgg) or in all (vdsr), or layers (vit).")
+]
+SOption = Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")]
 BitsOption = Annotated[
     int | None, typer.Option(help="Bits per value of the affine codecs, 1, 2, 4 or 8; of ActNN's levels 1 to 8.")
 ]
@@ -34,6 +49,7 @@ HuffmanOption = Annotated[
     str | None, typer.Option(help="Huffman tables of jpeg-base: standard (default), or optimal ones that count as bytes.")
 ]
 DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
+RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 

@@ -17,10 +17,18 @@ from cdu_cli.options import (
     BackendOption,
     BitsOption,
     CheckOption,
+    DataOption,
+    DatasetOption,
+    DepthOption,
     DprOption,
     JsonOption,
+    LimitOption,
+    ModelOption,
     OutputOption,
     RangeOption,
+    RatioOption,
+    SOption,
+    WidthOption,
     codec_backend,
     output_directory,
     write_json,
@@ -34,29 +42,23 @@ def register(app: typer.Typer) -> None:
 
 def train(
     output: OutputOption,
-    model: Annotated[
-        str, typer.Option(help="Network: resnet, vgg, wide-resnet, vit (classification) or vdsr (super-resolution).")
-    ] = "resnet",
-    dataset: Annotated[
-        str | None, typer.Option(help="digits (default), photos (default of vdsr), cifar10 or fashion-mnist.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Use only the first so many training images.")] = None,
+    model: ModelOption = "resnet",
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    limit: LimitOption = None,
     codec: Annotated[
         str,
         typer.Option(
             help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "division-float, blpa, gist, cdma, vdnn, autoquant, autoquantz, autocusz, autojpeg, autojpegz, gridquantz, and "
-            "ActNN's levels actnn-L0 to actnn-L5."
+            "division-float, blpa, gist, cdma, vdnn, autoquant, autoquantz, autocusz, autojpeg, autojpegz, gridquantz, ActNN's "
+            "levels actnn-L0 to actnn-L5, auto, and policy files (.toml, .json)."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
         str | None,
         typer.Option(help=f"Quantisation table of jpeg-act and jpeg-base: optLH, {DQT_HELP}."),
     ] = None,
-    scale: Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")] = None,
+    scale: SOption = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
     dpr: DprOption = None,
@@ -64,11 +66,12 @@ def train(
     parts: Annotated[
         str | None, typer.Option(help="What division-float keeps: both (default), or for comparison low, high, plain.")
     ] = None,
+    ratio: RatioOption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of one run, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
-    width: Annotated[int | None, typer.Option(help="Channels of the network's first layers.")] = None,
-    depth: Annotated[int | None, typer.Option(help="Blocks per stage (resnet) or convolutions (vdsr).")] = None,
+    width: WidthOption = None,
+    depth: DepthOption = None,
     learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate at the start.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs per codec, each with its own weights and order of images.")] = 3,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
@@ -93,7 +96,7 @@ def train(
 
     import torch
     from actcodec import data as datasets
-    from actcodec.training import experiment, report
+    from actcodec.training import AutoPolicy, experiment, report, save_policy
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -109,12 +112,14 @@ def train(
         "dpr": dpr,
         "block": block,
         "parts": parts,
+        "ratio": ratio,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     computed_by = codec_backend(backend, check)
     options |= {"backend": computed_by} if backend != "torch" else {}
     policies = experiment.codec_policies(names, **options)
-    images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit).to(_device(device))
+    images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit)
+    images = images.to(torch_device(device))
     experiment.build_model(recipe, images)
     total = experiment.total_steps(recipe, images)
     experiment.steps_per_epoch(recipe, images)
@@ -135,6 +140,9 @@ def train(
     write_whole(folder / "curves.png", picture)
     write_whole(folder / "results.json", json.dumps(results, indent=2) + "\n")
     write_whole(folder / "report.md", report.markdown(command, recipe, images, runs))
+    for name, codec_policy in policies.items():
+        if isinstance(codec_policy, AutoPolicy):
+            save_policy(codec_policy.decided(), folder / f"{Path(name).stem}.policy.json")
     write_json(json_file, results)
     for row in experiment.summarise(runs):
         print(f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}")
@@ -143,7 +151,7 @@ def train(
     print(f"written: {folder / 'report.md'}, curves.png, results.json", file=sys.stderr)
 
 
-def _device(name: str) -> Any:
+def torch_device(name: str) -> Any:
     """The torch device of a name; one sentence when there is none."""
     import torch
 

@@ -21,6 +21,7 @@ from actcodec.codecs.float_forms import ActnnFloatCodec
 from actcodec.codecs.gist_codec import GistCodec, GistCsrCodec
 from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
 from actcodec.codecs.sample_groups import ActnnSampleCodec
+from actcodec.codecs.sparse_groups import SparseSampleCodec
 from actcodec.codecs.vdnn_codec import VdnnCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
@@ -30,6 +31,7 @@ _SOFTWARE = (
     DivisionFloatCodec,
     ActnnFloatCodec,
     ActnnSampleCodec,
+    SparseSampleCodec,
     BlpaFloatCodec,
     AcgcQuantCodec,
     AcgcQuantZCodec,
@@ -64,9 +66,9 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``acgc-jpeg`` (coder, huffman,
     deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose tables and scales of ``jpeg-base``,
     ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float``,
-    ``actnn-sample`` (bits, rounding, seed ...) and ``blpa-float`` (bits), ``acgc-quant`` and ``acgc-quantz`` (bits, seed),
-    ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr, nonfinite), ``cdma``, ``vdnn``.
-    UserError for unknown names, options and values; the message lists the allowed ones.
+    ``actnn-sample`` and ``sparse-sample`` (bits, rounding, seed ...), ``blpa-float`` (bits), ``acgc-quant`` and
+    ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr,
+    nonfinite), ``cdma``, ``vdnn``. UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -30,6 +30,8 @@ class Codec(ABC):
     """One way to compress a tensor."""
 
     name: str
+    #: Whether a reconstruction is zero where the values are and nowhere else, so that ReLU needs no signs beside it.
+    keeps_zeros: bool = False
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
@@ -57,6 +59,7 @@ class NoCodec(Codec):
     """``none``: an exact copy in memory, the baseline."""
 
     name = "none"
+    keeps_zeros = True
 
     def compress(self, x: Tensor) -> RawCopy:
         """See :class:`Codec`."""
@@ -113,6 +116,7 @@ class BypassCodec(Codec):
     backend: str | Backend = "torch"
 
     name = Mode.BYPASS.label
+    keeps_zeros = True
 
     def __post_init__(self) -> None:
         self._backend = backend(self.backend)

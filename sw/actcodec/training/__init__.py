@@ -1,8 +1,11 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
+from actcodec.training.auto import AutoPolicy
 from actcodec.training.blpa_groups import BlpaPolicy, blpa_policy
 from actcodec.training.bound_listener import BoundOptions
-from actcodec.training.catalog import POLICY_NAMES, policy, policy_options
+from actcodec.training.calibration import calibrate
+from actcodec.training.catalog import POLICY_NAMES, load_policy, policy, policy_options
+from actcodec.training.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.training.division import division_float_policy
 from actcodec.training.error_bounds import BoundedLayer, ErrorBoundPolicy
 from actcodec.training.frequency_analysis import FrequencyAnalysis, LayerFrequencies
@@ -24,15 +27,18 @@ from actcodec.training.policy import (
     sfpr_zvc_policy,
     uniform_policy,
 )
+from actcodec.training.policy_data import policy_data, save_policy
 from actcodec.training.statistics import Statistics, TensorRecord
 
 __all__ = [
     "EXACT",
     "POLICY_NAMES",
+    "AutoPolicy",
     "BlpaPolicy",
     "BoundOptions",
     "BoundedLayer",
     "CodecSpec",
+    "Diagnosis",
     "ErrorBoundPolicy",
     "FrequencyAnalysis",
     "LayerBits",
@@ -43,17 +49,23 @@ __all__ = [
     "Rule",
     "SavedTensor",
     "Statistics",
+    "TensorDiagnosis",
     "TensorRecord",
     "blpa_policy",
     "brc_policy",
+    "calibrate",
     "compress_activations",
+    "diagnose",
     "division_float_policy",
     "exact_policy",
     "jpeg_act_policy",
     "jpeg_base_policy",
     "level_policy",
+    "load_policy",
     "policy",
+    "policy_data",
     "policy_options",
+    "save_policy",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

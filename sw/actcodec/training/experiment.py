@@ -118,6 +118,13 @@ def build_model(recipe: Recipe, dataset: Dataset) -> nn.Module:
     return kind.build(dataset, recipe.width, recipe.depth)
 
 
+def initial_model(recipe: Recipe, dataset: Dataset, seed: int) -> nn.Module:
+    """The network with the weights that runs of a seed begin with, on the device of the data."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build_model(recipe, dataset).to(dataset.train_inputs.device)
+
+
 def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
     """The policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
 
@@ -138,19 +145,25 @@ def train(
     codec_policy: Policy,
     seed: int,
     on_step: Callable[[], None] = lambda: None,
+    model: nn.Module | None = None,
 ) -> Run:
     """Train once. Runs of the same seed have the same first weights, batches and (on the CPU) dropped values.
 
+    ``model`` is trained in place of one of :func:`initial_model`, for callers that go on with it.
+
     Error per tensor is measured in the first step of every epoch; that step does not count in the time.
     """
+    model = initial_model(recipe, dataset, seed) if model is None else model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _train(recipe, dataset, Run(codec, seed, "accuracy" if dataset.classes else "psnr"), codec_policy, on_step)
+        run = Run(codec, seed, "accuracy" if dataset.classes else "psnr")
+        return _train(model, recipe, dataset, run, codec_policy, on_step)
 
 
-def _train(recipe: Recipe, dataset: Dataset, run: Run, codec_policy: Policy, on_step: Callable[[], None]) -> Run:
+def _train(
+    model: nn.Module, recipe: Recipe, dataset: Dataset, run: Run, codec_policy: Policy, on_step: Callable[[], None]
+) -> Run:
     device, seed = dataset.train_inputs.device, run.seed
-    model = build_model(recipe, dataset).to(device)
     order = torch.Generator().manual_seed(seed)
     kind = network(recipe.model)
     optimizer = kind.optimizer(model, recipe.learning_rate)
@@ -172,7 +185,7 @@ def _train(recipe: Recipe, dataset: Dataset, run: Run, codec_policy: Policy, on_
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with compress_activations(model, codec_policy, measure_error=place == 0) as statistics:
-            loss = _loss(model(inputs), targets, dataset)
+            loss = loss_of(model(inputs), targets, dataset)
         torch.autograd.backward(loss)
         if kind.gradient_norm is not None:
             nn.utils.clip_grad_norm_(model.parameters(), kind.gradient_norm)
@@ -226,7 +239,8 @@ def score(model: nn.Module, dataset: Dataset) -> float:
     return 100 * mean if dataset.classes else -10 * math.log10(mean)
 
 
-def _loss(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
+def loss_of(outputs: Tensor, targets: Tensor, dataset: Dataset) -> Tensor:
+    """Cross-entropy, or the mean squared error for super-resolution."""
     return functional.cross_entropy(outputs, targets) if dataset.classes else functional.mse_loss(outputs, targets)
 
 

@@ -84,7 +84,8 @@ def compress_activations(
     masks one bit per value; no gradient changes by it.
 
     A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
-    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``).
+    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``) and the values'
+    codec does not keep zeros apart itself.
 
     Parameters
     ----------
@@ -112,6 +113,7 @@ def compress_activations(
     session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
     with session.tracker, saved_tensors_hooks(untraced(session.pack), untraced(session.unpack)):
         yield session.statistics
+    session.close()
 
 
 class _Saved:
@@ -136,6 +138,7 @@ class _Session:
         self.statistics = Statistics()
         self._policy = policy
         self._measure_error = measure_error
+        self._choices = 0
         self._cache: TensorCache[_Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
         # The storages themselves are held, so that their addresses mean nothing else while the context is open.
@@ -144,6 +147,10 @@ class _Session:
             for tensor in (*model.parameters(), *model.buffers())
             if (storage := _storage(tensor)) is not None
         }
+
+    def close(self) -> None:
+        """Tell the policy what was kept."""
+        self._policy.context_closed(self.statistics)
 
     def pack(self, x: Tensor) -> _Saved:
         """Pack hook: the kept form of a tensor that autograd saves."""
@@ -239,8 +246,11 @@ class _Session:
         with _naming(tensor.module):
             form: Form = Exact(x) if codec is None else Coded(x, codec)
             record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
-        if codec is not None and self._groups is not None:
-            self._groups.counted(codec, record)
+        if codec is not None:
+            record.choice = self._choices
+            self._choices += 1
+            if self._groups is not None:
+                self._groups.counted(codec, record)
         return _Saved(form, record, codec is not None and signs_only(codec))
 
     def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
@@ -258,13 +268,14 @@ class _Session:
                 assert stronger.record is not None
                 self.statistics.records.pop()
                 record.codec = stronger.record.codec
+                record.choice = stronger.record.choice
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
                 if self._groups is not None and isinstance(saved.form, Coded):
                     self._groups.replaced(saved.form.codec, record)
                 if shape_only:
                     saved = _Saved(stronger.form, record, stronger.is_mask)
-                elif wants_values and self._policy.keep_signs:
+                elif wants_values and self._policy.keep_signs and not _keeps_zeros(stronger.form):
                     saved = _Saved(stronger.form, record, beside=saved.form)
                 else:
                     saved.form, saved.is_mask = stronger.form, stronger.is_mask
@@ -367,6 +378,10 @@ def _in_checkpoint() -> bool:
     """Whether a checkpoint's own hooks are those that the context is about to take the place of."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
+
+
+def _keeps_zeros(form: Form) -> bool:
+    return isinstance(form, Coded) and form.codec.keeps_zeros
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:

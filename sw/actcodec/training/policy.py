@@ -32,7 +32,7 @@ from torch import Tensor
 from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.training.operations import Operation
-from actcodec.training.statistics import TensorRecord
+from actcodec.training.statistics import Statistics, TensorRecord
 
 #: In place of a codec: keep the tensor as it is.
 EXACT = "exact"
@@ -157,6 +157,8 @@ class Policy:
         self.default = default
         self.keep_signs = keep_signs
         self.companions = companions
+        #: Name and options of the ready-made policy that this is.
+        self.origin: CodecSpec | None = None
         factory = codec_factory or codecs.codec
         self._codecs: dict[str, Codec] = {}
         self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
@@ -199,6 +201,10 @@ class Policy:
     def observer(self) -> Observer | None:
         """Called when a context opens: who is to be told what happens in it."""
         return None
+
+    def context_closed(self, statistics: Statistics) -> None:
+        """Called when a context closes, before its backward pass, with what it kept; only policies that adapt care."""
+        del statistics
 
 
 def signs_only(codec: Codec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 
 from actcodec.data import Dataset
 from actcodec.training.experiment import BASELINE, Recipe, Run, summarise
@@ -88,12 +89,14 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
         style = {"color": colours[name], "linewidth": 2.0 if name == BASELINE else 1.6}
         mine = [run for run in runs if run.codec == name]
         smooth = _smooth([run.losses for run in mine], window)
-        loss_axes.plot(range(window, window + len(smooth)), smooth, label=name, **style)
+        loss_axes.plot(range(window, window + len(smooth)), smooth, label=Path(name).name, **style)
         steps = [0.0 + point[0] for point in mine[0].scores]
         columns = [[run.scores[i][1] for run in mine] for i in range(len(steps))]
-        score_axes.plot(steps, [sum(c) / len(c) for c in columns], marker="o", markersize=3.5, label=name, **style)
+        score_axes.plot(steps, [sum(c) / len(c) for c in columns], marker="o", markersize=3.5, label=Path(name).name, **style)
         score_axes.fill_between(steps, list(map(min, columns)), list(map(max, columns)), color=colours[name], alpha=0.12)
-        ratio_axes.scatter([run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=name)
+        ratio_axes.scatter(
+            [run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=Path(name).name
+        )
     unit = _UNITS[runs[0].score_name]
     score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
     loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")

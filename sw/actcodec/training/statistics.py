@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ class TensorRecord:
     bytes_compressed: int
     relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
     saved_by: tuple[str, ...] = ()  #: operations that saved it
+    choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
 
 
 class Statistics:
@@ -88,15 +89,19 @@ class Statistics:
                 )
             )
         rows.append(("all", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(heading))]
-        left = 4  # texts to the left, numbers to the right
-        return "\n".join(
-            "  ".join(
-                text.ljust(width) if column < left else text.rjust(width)
-                for column, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
+        return text_table(rows, left=4)
+
+
+def text_table(rows: Sequence[Sequence[str]], left: int) -> str:
+    """Rows of equal length in columns, the first ``left`` columns to the left (texts), the others to the right (numbers)."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def _row(records: list[TensorRecord]) -> dict[str, Any]:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
 CODED = [name for name in CODEC_NAMES if name != "none"]
-FLOAT_FORMS = ["division-float", "actnn-float", "actnn-sample", "blpa-float", "acgc-quant", "acgc-quantz"]
+FLOAT_FORMS = [
+    "division-float",
+    "actnn-float",
+    "actnn-sample",
+    "sparse-sample",
+    "blpa-float",
+    "acgc-quant",
+    "acgc-quantz",
+]
 #: Without a bitstream, see test_baseline_codecs.py.
 BASELINES = ["gist", "gist-csr", "cdma", "vdnn"]
 AFFINE = [mode.label for mode in AFFINE_MODES]

@@ -132,7 +132,11 @@ def test_c4_padding_is_in_no_range(name, bits, dtype):
     """
     maps = (100 + torch.rand(4, 8, 24, 24)).to(dtype)
     full = (there_and_back(name, bits, maps).double() - maps.double()).abs().max()
-    for odd in (maps[:1, :1, :9, :9], maps[:3, :5, :17, :13], maps[:1, :7, :7, :23]):
+    sizes = ((1, 1, 9, 9), (3, 5, 17, 13), (1, 7, 7, 23), (2, 3, 9, 23))
+    taken = [size for size in sizes if make(name, bits).fits(size)]
+    assert len(taken) >= 3
+    for n, c, h, w in taken:
+        odd = maps[:n, :c, :h, :w]
         error = (there_and_back(name, bits, odd.contiguous()).double() - odd.double()).abs().max()
         assert error <= max((3 if transforms_blocks(name) else 1.5) * full, 0.02)
 
