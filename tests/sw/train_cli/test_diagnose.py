@@ -61,7 +61,7 @@ def test_what_auto_decided_in_cdu_train_can_be_diagnosed_and_trained_with(tmp_pa
         (("--codec", "nowhere.toml"), "cannot read policy file nowhere.toml"),
         (("--codec", "sfpr", "--ratio", 8), "no option 'ratio'"),
         (("--codec", "auto", "--ratio", 0.5), "ratio = 0.5 is not allowed"),
-        (("--model", "vgg"), "unknown model 'vgg'"),
+        (("--model", "lenet"), "unknown model 'lenet'"),
         (("--batches", 0), "--batches 0"),
         (("--batches", 1000), "1000 batches of 64 are more than"),
         (("--epochs", 1, "--steps", 1), "exclude each other"),
