@@ -145,8 +145,9 @@ SECTIONS = (
     Section(
         "comparison",
         "Every method on five networks",
-        "Each method's ratio is of the same counted tensors. Networks are of CPU size and far from converged; differences are taken "
-        "seed by seed. The time of a step is in those of the uncompressed network, native kernels where a codec has them.",
+        "Each method's ratio is of the same counted tensors. Networks are of CPU size and far from converged; differences are "
+        "taken seed by seed. The time of a step is in those of the uncompressed network, with native kernels where a codec has "
+        "them.",
         "python benchmarks/comparison.py",
         Path("build", "comparison", "report.md"),
         "pareto.png",
