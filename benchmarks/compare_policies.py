@@ -30,6 +30,7 @@ SETS: dict[str, tuple[str, ...]] = {
         "actnn-L2:bits=2",
     ),
     "blpa": ("blpa:bits=8", "blpa:bits=4", "blpa:bits=2", "sfpr", "division-float:bits=4", "actnn-L2:bits=4"),
+    "blpa-coded": tuple(f"blpa-coded:bits={bits:g}" for bits in (4.5, 4, 3.5, 3, 2.5)),
 }
 
 
@@ -39,7 +40,7 @@ def policy_of(text: str) -> Policy:
     options: dict[str, Any] = {}
     for pair in filter(None, rest.split(",")):
         option, _, value = pair.partition("=")
-        options[option] = int(value) if value.isdigit() else value
+        options[option] = int(value) if value.isdigit() else float(value) if value.replace(".", "", 1).isdigit() else value
     return policy(name, **options)
 
 

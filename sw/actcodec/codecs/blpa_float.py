@@ -23,9 +23,9 @@ from torch import Tensor
 
 from actcodec.codecs.affine_scales import BLPA_REACH
 from actcodec.codecs.backend import Backend
-from actcodec.codecs.codec import Codec, check_finite, check_input
-from actcodec.codecs.compressed import Packed
+from actcodec.codecs.copies import CopyCodec
 from actcodec.codecs.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.shapes import channels_shape, per_channel
 from actcodec.golden.codes import pack_tight, unpack_tight
 
 
@@ -52,7 +52,7 @@ class FixedPoint:
         """
         levels, half = 1 << bits, 1 << (bits - 1)
         beta, gamma = beta.to(torch.float64), gamma.to(torch.float64).abs()
-        gamma = gamma.clamp_min(_least_step(dtype) * levels / (2 * BLPA_REACH))
+        gamma = gamma.clamp_min(least_step(dtype) * levels / (2 * BLPA_REACH))
         published = 2 * BLPA_REACH * gamma / levels
         offset = (beta / published).floor()
         extended = (beta.abs() + BLPA_REACH * gamma) / (levels - 1)
@@ -95,6 +95,11 @@ class BlpaForm:
         return cls(tuple(x.shape), x.dtype, grid, rectified, pack_tight(codes.flatten(), grid.bits))
 
     @property
+    def step(self) -> Tensor:
+        """float32 (channels,), positive."""
+        return self.grid.step
+
+    @property
     def nbytes(self) -> int:
         """Bytes of codes, steps and first codes (shape, format and the flag are not counted)."""
         return self.packed.numel() + self.grid.nbytes
@@ -115,12 +120,10 @@ class BlpaForm:
 
 
 @dataclass
-class BlpaFloatCodec(Codec):
+class BlpaFloatCodec(CopyCodec):
     """``blpa-float``: BLPA's copy of any tensor, three standard deviations around the mean of each channel. Signs are kept.
 
-    The range ends where values do. Zero has no code of its own: it is decoded as half a step below. A tensor without negative
-    values, which ReLU may have made, is decoded without them; its range is from zero to three standard deviations of the
-    distribution around zero whose upper half it would be.
+    Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative values.
 
     Policy ``blpa`` (:mod:`actcodec.training.blpa_groups`) takes the range from batch normalisation where there is one.
 
@@ -138,38 +141,19 @@ class BlpaFloatCodec(Codec):
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
 
-    def compress(self, x: Tensor) -> BlpaForm:
-        """See :class:`Codec`."""
-        check_input(x)
-        check_finite(x)
-        values = per_channel(x.detach().to(torch.float64))
-        least, greatest = values.amin((0, 2)), values.amax((0, 2))
-        variance, mean = torch.var_mean(values, dim=(0, 2), correction=0)
-        rectified = bool((least >= 0).all())
-        if rectified:
-            mean, variance = torch.zeros_like(mean), 2 * (variance + mean.square())
-        reach = BLPA_REACH * variance.sqrt()
-        low = torch.maximum(torch.zeros_like(least) if rectified else least, mean - reach)
-        high = torch.minimum(greatest, mean + reach)
-        grid = FixedPoint.around((low + high) / 2, (high - low) / (2 * BLPA_REACH), self.bits, x.dtype)
-        return BlpaForm.of(x, grid, rectified=rectified)
+    def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
+        """See :class:`CopyCodec`."""
+        return FixedPoint.around(beta, gamma, self.bits, dtype).step
 
-    def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
-        return compressed.decompress()
+    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> BlpaForm:
+        """See :class:`CopyCodec`."""
+        return BlpaForm.of(x, FixedPoint.around(beta, gamma, self.bits, x.dtype), rectified=rectified)
 
 
-def channels_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Extents of :func:`per_channel`."""
-    return (1, 1, shape[0]) if len(shape) == 1 else (shape[0], shape[1], prod(shape[2:]))
+def least_step(dtype: torch.dtype) -> float:
+    """The least step of copies.
 
-
-def per_channel(x: Tensor) -> Tensor:
-    """A tensor as (N, channels, n)."""
-    return x.reshape(channels_shape(tuple(x.shape)))
-
-
-def _least_step(dtype: torch.dtype) -> float:
-    """Twice a step whose half is a normal number in float32 and not zero in ``dtype``: extended steps can be half as wide."""
+    Twice one whose half is a normal number in float32 and not zero in ``dtype``: extended steps can be half as wide.
+    """
     details = torch.finfo(dtype)
     return 4 * max(torch.finfo(torch.float32).smallest_normal, details.smallest_normal * details.eps)

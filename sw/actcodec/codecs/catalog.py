@@ -11,6 +11,7 @@ from cdu_spec.errors import UserError
 from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec
 from actcodec.codecs.acgc_sfpr_codec import AcgcSfprZvcCodec
 from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
+from actcodec.codecs.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa_float import BlpaFloatCodec
 from actcodec.codecs.cdma_codec import CdmaCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
@@ -33,6 +34,7 @@ _SOFTWARE = (
     ActnnSampleCodec,
     SparseSampleCodec,
     BlpaFloatCodec,
+    BlpaCodedCodec,
     AcgcQuantCodec,
     AcgcQuantZCodec,
     CuszCodec,
@@ -66,8 +68,8 @@ def codec(name: str, **options: Any) -> Codec:
     ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``acgc-jpeg`` (coder, huffman,
     deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose tables and scales of ``jpeg-base``,
     ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float``,
-    ``actnn-sample`` and ``sparse-sample`` (bits, rounding, seed ...), ``blpa-float`` (bits), ``acgc-quant`` and
-    ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr,
+    ``actnn-sample`` and ``sparse-sample`` (bits, rounding, seed ...), ``blpa-float`` and ``blpa-coded`` (bits), ``acgc-quant``
+    and ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr,
     nonfinite), ``cdma``, ``vdnn``. UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)

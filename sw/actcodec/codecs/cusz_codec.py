@@ -19,13 +19,11 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.cusz_form import CuszForm
 from actcodec.codecs.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.error_steps import steps_of_bound, steps_of_rms, whole_steps
-from actcodec.golden.integer_coder import encode, estimated_bits
-from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, differences, prediction_axes
+from actcodec.golden.integer_coder import encode
+from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, cheapest_dimensions, differences
 
 #: What a bound is relative to: nothing, or the range of a tensor's values.
 ABSOLUTE, RELATIVE = "abs", "rel"
-#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
-_SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
 @dataclass
@@ -82,7 +80,7 @@ class CuszCodec(ErrorBoundedCodec):
         beyond = exact.abs() > MAX_MAGNITUDE
         whole = exact.masked_fill_(beyond, 0).to(torch.int32)
         places = beyond.flatten().nonzero().flatten()
-        dimensions = _cheapest(whole) if self.dimensions is None else self.dimensions
+        dimensions = cheapest_dimensions(whole) if self.dimensions is None else self.dimensions
         coded = encode(differences(whole, dimensions))
         return CuszForm(tuple(x.shape), x.dtype, dimensions, steps, coded, places, x.flatten()[places])
 
@@ -99,13 +97,3 @@ def _extent(x: Tensor) -> Tensor:
     least, greatest = (edge.to(torch.float64) for edge in x.aminmax())
     extent = torch.where(greatest > least, greatest - least, greatest.abs())
     return torch.where(extent > 0, extent, 1.0)
-
-
-def _cheapest(whole: Tensor) -> int:
-    """The number of dimensions whose differences take the fewest bits in the first samples, or in a part of them."""
-    part = whole
-    for axis, extent in enumerate(whole.shape):
-        least = _SAMPLE_EXTENT if axis else 1
-        part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
-    most = len(prediction_axes(whole.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(part, dimensions)))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from actcodec.codecs.blpa_float import BlpaForm, FixedPoint, per_channel
 from actcodec.codecs.codec import check_finite
+from actcodec.codecs.copies import Copy, CopyCodec
+from actcodec.codecs.shapes import per_channel
 from actcodec.training.operations import Operation
 from actcodec.training.statistics import TensorRecord
 
@@ -55,24 +56,23 @@ class Group:
         Of a batch normalisation, (N, channels, ...) with any strides. NonFiniteError for a result with NaN or infinity.
     norm
         What it did.
-    bits
-        Per value: 1, 2, 4 or 8 (paper: K).
+    codec
+        Makes the copy.
     """
 
-    def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, bits: int) -> None:
+    def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, codec: CopyCodec) -> None:
         check_finite(result)
-        grid = FixedPoint.around(norm.beta, norm.gamma, bits, result.dtype)
-        self.copy = BlpaForm.of(result, grid)
+        self.codec_name = codec.name
+        self.copy = codec.copy(result, norm.beta, norm.gamma)
         self.slope = (norm.sigma / norm.gamma).to(torch.float32)  #: x' = slope * a' + shift
         self.shift = (norm.mean - norm.beta * norm.sigma / norm.gamma).to(torch.float32)
-        published = FixedPoint.around(torch.zeros_like(norm.beta), norm.gamma, bits, torch.float32).step
+        published = codec.steps(torch.zeros_like(norm.beta), norm.gamma, torch.float32)
         # With a gamma of zero neither slope nor shift is a number.
-        follows = (grid.step <= _WIDEST * published) & self.slope.isfinite() & self.shift.isfinite()
+        follows = (self.copy.step <= _WIDEST * published) & self.slope.isfinite() & self.shift.isfinite()
         self.alone = (~follows).nonzero().flatten()  #: channels with a copy of x
-        self.own: BlpaForm | None = None
+        self.own: Copy | None = None
         if self.alone.numel():
-            around = FixedPoint.around(norm.mean[self.alone], norm.sigma[self.alone], bits, x.dtype)
-            self.own = BlpaForm.of(per_channel(x)[:, self.alone], around)
+            self.own = codec.copy(per_channel(x)[:, self.alone], norm.mean[self.alone], norm.sigma[self.alone])
         self._records: list[TensorRecord] = []
 
     @property

@@ -12,10 +12,11 @@ The last line needs a gamma that is not small: see :mod:`actcodec.training.blpa_
 Autograd packs x before the result is there: x waits in the group until :meth:`_Groups.finished` makes the copy. A ReLU finds
 the group by the node of the graph that computed its input, so that it does not matter whether it works in place.
 
-What is not part of a group (network input, sums, ReLU after a sum, features, results of pooling) has a copy of its own, with
-the range of its own mean and deviation (codec ``blpa-float``); ReLU alone keeps one bit. So has the x of a batch normalisation
-that was saved by an operation before, that is the result of ReLU (whose signs a' would not keep), or that is normalised by
-other functions than ``torch.nn.functional.batch_norm``.
+Policy ``blpa`` has the paper's fixed point (codec ``blpa-float``), policy ``blpa-coded`` copies that are predicted and entropy
+coded (codec ``blpa-coded``). What is not part of a group (network input, sums, ReLU after a sum, features, results of pooling)
+has a copy of its own, with the range of its own mean and deviation; ReLU alone keeps one bit. So has the x of a batch
+normalisation that was saved by an operation before, that is the result of ReLU (whose signs a' would not keep), or that is
+normalised by other functions than ``torch.nn.functional.batch_norm``.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from torch.autograd.graph import Node
 
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.backend import Backend
-from actcodec.codecs.blpa_float import BlpaFloatCodec, BlpaForm, per_channel
+from actcodec.codecs.blpa_coded import BlpaCodedCodec
+from actcodec.codecs.blpa_float import BlpaFloatCodec
+from actcodec.codecs.copies import Copy, CopyCodec
 from actcodec.codecs.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.shapes import per_channel
 from actcodec.training.blpa_copy import Group, Normalisation
 from actcodec.training.operations import Operation, metadata
 from actcodec.training.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, first_rules, signs_only
@@ -47,7 +51,7 @@ class _Input:
     def __init__(self, x: Tensor) -> None:
         self.shape, self.dtype = tuple(x.shape), x.dtype
         self.held: Tensor | None = x
-        self.kept: Group | BlpaForm | None = None
+        self.kept: Group | Copy | None = None
 
     @property
     def nbytes(self) -> int:
@@ -95,9 +99,8 @@ class _Output:
 class _InputCodec(Codec):
     """Of one input of batch normalisation."""
 
-    name = BlpaFloatCodec.name
-
-    def __init__(self, codec: BlpaFloatCodec) -> None:
+    def __init__(self, codec: CopyCodec) -> None:
+        self.name = codec.name
         self._codec = codec
         self.packed: _Input | None = None
         self.record: TensorRecord | None = None
@@ -121,7 +124,7 @@ class _InputCodec(Codec):
         if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
             packed.kept = self._codec.compress(x)
         else:
-            packed.kept = group = Group(x, result, norm, self._codec.bits)
+            packed.kept = group = Group(x, result, norm, self._codec)
             # Weakly, or the graph would keep it beyond the backward pass.
             metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
         if self.record is not None:
@@ -135,9 +138,8 @@ class _InputCodec(Codec):
 class _OutputCodec(Codec):
     """Of one tensor that a group has already."""
 
-    name = BlpaFloatCodec.name
-
     def __init__(self, group: Group, *, rectified: bool) -> None:
+        self.name = group.codec_name
         self.group, self._rectified = group, rectified
 
     def compress(self, x: Tensor) -> _Output:
@@ -158,10 +160,10 @@ class _Groups:
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
         """See GroupObserver."""
-        if isinstance(codec, BlpaFloatCodec) and operation.function == _BATCH_NORM and tensor.producer != _RELU:
+        if isinstance(codec, CopyCodec) and operation.function == _BATCH_NORM and tensor.producer != _RELU:
             given = next(operation.tensors(), None)
             return _InputCodec(codec) if given is not None and given.shape == x.shape else codec
-        if not isinstance(codec, BlpaFloatCodec) and not signs_only(codec):
+        if not isinstance(codec, CopyCodec) and not signs_only(codec):
             return codec
         found = _group_of(x, operation)
         return codec if found is None else found
@@ -225,9 +227,15 @@ class BlpaPolicy(Policy):
 
 
 def blpa_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
-    """BLPA. Options as for codec ``blpa-float`` (bits).
+    """BLPA. Options as for codec ``blpa-float`` (bits); UserError for others."""
+    return _policy(BlpaFloatCodec.name, options, codec_factory)
 
-    Raises UserError for other options.
-    """
-    rules = (*first_rules({}), Rule(CodecSpec(BlpaFloatCodec.name, options), dtypes=CODED_DTYPES))
+
+def blpa_coded_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
+    """BLPA's groups with copies that are predicted and entropy coded. Options as for codec ``blpa-coded`` (bits)."""
+    return _policy(BlpaCodedCodec.name, options, codec_factory)
+
+
+def _policy(codec: str, options: dict[str, Any], codec_factory: CodecFactory | None) -> BlpaPolicy:
+    rules = (*first_rules({}), Rule(CodecSpec(codec, options), dtypes=CODED_DTYPES))
     return BlpaPolicy(rules, codec_factory=codec_factory)

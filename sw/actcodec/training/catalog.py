@@ -13,7 +13,7 @@ from actcodec.codecs import Codec, codec_options
 from actcodec.training.acgc import ACGC, acgc_policy
 from actcodec.training.auto import AUTO_OPTIONS, auto_policy
 from actcodec.training.baselines import cdma_policy, gist_policy, vdnn_policy
-from actcodec.training.blpa_groups import blpa_policy
+from actcodec.training.blpa_groups import blpa_coded_policy, blpa_policy
 from actcodec.training.division import division_float_policy
 from actcodec.training.levels import LEVELS, level_policy
 from actcodec.training.policy import (
@@ -41,6 +41,7 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "division-float": division_float_policy,
     "actnn": actnn_policy,
     "blpa": blpa_policy,
+    "blpa-coded": blpa_coded_policy,
     "brc": brc_policy,
     "gist": gist_policy,
     "cdma": cdma_policy,

@@ -18,6 +18,7 @@ FLOAT_FORMS = [
     "actnn-sample",
     "sparse-sample",
     "blpa-float",
+    "blpa-coded",
     "acgc-quant",
     "acgc-quantz",
 ]

@@ -3,11 +3,13 @@
 import copy
 import gc
 import weakref
+from itertools import pairwise
 
 import actcodec
 import pytest
 import torch
 from actcodec.codecs import blpa_float
+from actcodec.codecs import copies as copy_codecs
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.models import ResNet
 from actcodec.training import policy_options
@@ -56,19 +58,20 @@ def images(*shape, seed=0):
 @pytest.fixture
 def wide(monkeypatch):
     """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would stand out."""
-    monkeypatch.setattr(blpa_float, "BLPA_REACH", 5)
+    for module in (blpa_float, copy_codecs):
+        monkeypatch.setattr(module, "BLPA_REACH", 5)
 
 
 def gradients(model):
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def both(model, x, bits=8, autocast=False):
+def both(model, x, bits=8, autocast=False, policy="blpa"):
     """Gradients of the same model without and with BLPA, from random ones at its result; and the statistics."""
     exact, coded = copy.deepcopy(model), copy.deepcopy(model)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         outputs = exact(x)
-        with actcodec.compress_activations(coded, "blpa", bits=bits) as stats:
+        with actcodec.compress_activations(coded, policy, bits=bits) as stats:
             same = coded(x)
     assert torch.equal(outputs, same)
     at_result = images(*outputs.shape, seed=4).to(outputs.dtype)
@@ -84,18 +87,19 @@ def relative(want, got):
     return float((flat[1] - flat[0]).norm() / flat[0].norm())
 
 
-def published_copy(a, gamma, beta, bits):
-    """The paper's formula in double precision; a' (N, C, H, W). Gamma by its magnitude."""
+def published_copy(a, gamma, beta, bits, *, ends=True):
+    """The paper's formula in double precision; a' (N, C, H, W). Gamma by its magnitude; ``ends``: the range does."""
     step = (6 * gamma.double().abs() / 2**bits).view(1, -1, 1, 1)
     offset = (beta.double().view(1, -1, 1, 1) / step).floor()
     code = (a.double() / step).floor() + 2 ** (bits - 1) - offset
-    return step * (code.clamp(0, 2**bits - 1) + 0.5 - 2 ** (bits - 1) + offset)
+    return step * ((code.clamp(0, 2**bits - 1) if ends else code) + 0.5 - 2 ** (bits - 1) + offset)
 
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("relu", ["module", "in place", "functional", "method", "method in place"])
-def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
+@pytest.mark.parametrize(("policy", "codec"), [("blpa", "blpa-float"), ("blpa-coded", "blpa-coded")])
+def test_gradients_are_those_of_the_substituted_tensors(policy, codec, relu, bits, training):
     """All of them, by torch's own backward functions, from a' that the paper's formula gives."""
     torch.manual_seed(1)
     model = Chain(relu)
@@ -103,8 +107,8 @@ def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
     model.bn.running_mean.normal_(0, 0.1)
     model.train(training)
     x, weights = images(6, 3, 12, 12), images(6, 5, 10, 10, seed=4)
-    _, got, stats = both(model, x, bits)
-    assert [record.codec for record in stats.records] == ["blpa-float"] * 3
+    _, got, stats = both(model, x, bits, policy=policy)
+    assert [record.codec for record in stats.records] == [codec] * 3
 
     conv = F.conv2d(x, model.conv1.weight, padding=1)
     mean, variance = conv.mean((0, 2, 3)), conv.var((0, 2, 3), correction=0)
@@ -113,7 +117,7 @@ def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
     sigma = (variance + model.bn.eps).sqrt()
     gamma, beta = model.bn.weight.detach(), model.bn.bias.detach()
     a = (conv - mean.view(1, -1, 1, 1)) / sigma.view(1, -1, 1, 1) * gamma.view(1, -1, 1, 1) + beta.view(1, -1, 1, 1)
-    stored = published_copy(a, gamma, beta, bits)
+    stored = published_copy(a, gamma, beta, bits, ends=policy == "blpa")
     per_channel = [t.double().view(1, -1, 1, 1) for t in (mean, beta, sigma, gamma)]
     normalised = (per_channel[0] + (stored - per_channel[1]) * per_channel[2] / per_channel[3]).float()
     wanted = {"conv2.weight": conv2d_weight(stored.relu().float(), model.conv2.weight.shape, weights)}
@@ -123,7 +127,7 @@ def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
         *(at_norm.detach(), normalised.detach(), gamma, model.bn.running_mean, model.bn.running_var),
         *(mean.detach(), 1 / sigma.detach(), training, model.bn.eps, [True, True, True]),
     )
-    copied = actcodec.codec("blpa-float", bits=bits).compress(x).decompress()
+    copied = actcodec.codec(codec, bits=bits).compress(x).decompress()
     wanted["conv1.weight"] = conv2d_weight(copied, model.conv1.weight.shape, at_conv, padding=1)
     assert wanted.keys() == got.keys()
     for name, grad in wanted.items():
@@ -131,9 +135,10 @@ def test_gradients_are_those_of_the_substituted_tensors(relu, bits, training):
         assert (got[name] - grad).norm() <= grad.norm() * 2e-3, name
 
 
+@pytest.mark.parametrize("policy", ["blpa", "blpa-coded"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("shift", [0.0, 2.5, -2.9, 3.5, -4.0, 30.0])
-def test_relus_gradient_is_exact_to_the_bit(bits, shift):
+def test_relus_gradient_is_exact_to_the_bit(policy, bits, shift):
     """Whatever gamma and beta are; among them channels of zeros, for which ReLU passes nothing."""
     norm, conv = nn.BatchNorm2d(6), nn.Conv2d(6, 4, 3)
     x = images(8, 6, 10, 10).requires_grad_()
@@ -141,7 +146,7 @@ def test_relus_gradient_is_exact_to_the_bit(bits, shift):
         norm.weight.copy_(torch.tensor([1.0, -0.7, 0.0, 0.0, 1e-4, 2.0]))
         norm.bias.copy_(torch.tensor([shift, shift, 0.0, 1.0, 0.0, -shift]))
     at_norm, at_relu = [], []
-    with actcodec.compress_activations(nn.ModuleList([norm, conv]), "blpa", bits=bits):
+    with actcodec.compress_activations(nn.ModuleList([norm, conv]), policy, bits=bits):
         y = norm(x * 1.0)
         y.register_hook(at_norm.append)
         r = F.relu(y)
@@ -152,6 +157,20 @@ def test_relus_gradient_is_exact_to_the_bit(bits, shift):
     loss.backward()
     assert torch.equal(at_norm[0], at_relu[0] * positive)
     assert x.grad.isfinite().all()
+
+
+def test_finer_steps_make_the_coded_copys_gradient_exact():
+    """No range ends: the error follows the step down."""
+    torch.manual_seed(1)
+    model = Chain()
+    set_norm(model.bn)
+    x = images(6, 3, 12, 12)
+    found = [both(model, x, bits, policy="blpa-coded") for bits in (4, 6.5, 9, 12)]
+    errors = [relative(want, got) for want, got, _ in found]
+    assert errors[0] < 0.2
+    # A step 2**2.5 times as fine, and the error with it.
+    assert all(later < earlier / 3 for earlier, later in pairwise(errors)), errors
+    assert found[0][2].ratio > found[1][2].ratio > found[2][2].ratio > found[3][2].ratio
 
 
 @pytest.mark.parametrize("inplace", [False, True])
