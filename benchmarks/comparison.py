@@ -65,6 +65,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "actnn-L2": ("actnn-L2", {}),
     "actnn-L3 2 bits": ("actnn-L3", {"bits": 2}),
     "blpa 4 bits": ("blpa", {"bits": 4}),
+    "blpa-coded 4": ("blpa-coded", {"bits": 4}),
+    "blpa-coded 3": ("blpa-coded", {"bits": 3}),
     "autoquantz": ("autoquantz", {}),
     "autocusz": ("autocusz", {}),
     "autojpegz": ("autojpegz", {}),
