@@ -23,6 +23,7 @@ from cdu_cli.options import (
     JsonOption,
     RangeOption,
     codec_backend,
+    whole,
     write_json,
 )
 
@@ -74,7 +75,7 @@ def compress(
     given = {
         "dqt": dqt,
         "S": scale_s,
-        "bits": bits,
+        "bits": whole(bits),
         "range": range_of,
         "rounding": rounding,
         "huffman": huffman,

@@ -26,6 +26,7 @@ from cdu_cli.options import (
     SOption,
     WidthOption,
     output_directory,
+    whole,
     write_json,
 )
 from cdu_cli.train import torch_device
@@ -77,7 +78,7 @@ def diagnose(
     recipe = experiment.Recipe.usual(
         model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
     )
-    given: dict[str, Any] = {"dqt": dqt, "S": scale, "bits": bits, "range": range_of, "ratio": ratio}
+    given: dict[str, Any] = {"dqt": dqt, "S": scale, "bits": whole(bits), "range": range_of, "ratio": ratio}
     options = {key: value for key, value in given.items() if value is not None}
     chosen = policy(codec, **options)
     images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit)

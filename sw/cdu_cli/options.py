@@ -42,7 +42,11 @@ DepthOption = Annotated[
 ]
 SOption = Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")]
 BitsOption = Annotated[
-    int | None, typer.Option(help="Bits per value of the affine codecs, 1, 2, 4 or 8; of ActNN's levels 1 to 8.")
+    float | None,
+    typer.Option(
+        help="Bits per value of the affine codecs, 1, 2, 4 or 8; of ActNN's levels 1 to 8; of blpa-coded 1 to 12. Means, of "
+        "actnn-L3 and up, and steps, of blpa-coded, need not be whole.",
+    ),
 ]
 RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range division uses: channel (default) or block.")]
 HuffmanOption = Annotated[
@@ -52,6 +56,11 @@ DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
+
+
+def whole(number: float | None) -> float | int | None:
+    """An int where a number is one: most codecs take no other bits."""
+    return int(number) if number is not None and number.is_integer() else number
 
 
 def configuration(name: str, settings: list[str] | None) -> CduConfig:

@@ -31,6 +31,7 @@ from cdu_cli.options import (
     WidthOption,
     codec_backend,
     output_directory,
+    whole,
     write_json,
 )
 
@@ -107,7 +108,7 @@ def train(
     given = {
         "dqt": dqt,
         "S": scale,
-        "bits": bits,
+        "bits": whole(bits),
         "range": range_of,
         "dpr": dpr,
         "block": block,

@@ -56,13 +56,13 @@ def test_same_seed_same_losses_and_vdsr_on_photos(tmp_path):
 
 
 def test_stochastic_codecs_repeat_run_by_run(tmp_path):
-    arguments = ("--steps", 3, "--width", 8, "--limit", 256, "--codec", "division,actnn,actnn-L3", "--bits", 4)
+    arguments = ("--steps", 3, "--width", 8, "--limit", 256, "--codec", "division,actnn,actnn-L3,blpa-coded", "--bits", 4)
     both = run(*arguments, "--seeds", 2, "-o", tmp_path / "both")
     assert both.exit_code == 0, both.output
     assert run(*arguments, "--seeds", 1, "--seed", 1, "-o", tmp_path / "one").exit_code == 0
     read = [json.loads((tmp_path / name / "results.json").read_text())["runs"] for name in ("both", "one")]
     losses = [{(r["codec"], r["seed"]): r["losses"] for r in runs} for runs in read]
-    assert len(losses[1]) == 4
+    assert len(losses[1]) == 5
     assert all(losses[0][key] == found for key, found in losses[1].items())
     assert losses[1][("division", 1)] != losses[1][("actnn", 1)]
     codecs = {t["codec"] for r in read[0] if r["codec"] == "division" for t in r["tensors"]}
@@ -101,6 +101,8 @@ def test_forms_in_floating_point(tmp_path):
         (("--codec", "sfpr", "--dqt", "optL"), "option dqt"),
         (("--S", "-1"), "S = -1.0"),
         (("--codec", "division", "--bits", "5"), "bits = 5"),
+        (("--codec", "division", "--bits", "3.5"), "bits = 3.5"),
+        (("--codec", "blpa-coded", "--bits", "13"), "bits = 13 is not allowed: use a number from 1 to 12"),
         (("--codec", "actnn", "--range", "block"), "option range"),
         (("--codec", "actnn-L9"), "unknown codec 'actnn-L9'"),
         (("--codec", "actnn-L3", "--bits", "9"), "bits = 9 is not allowed: use a mean from 1 to 8"),
