@@ -7,6 +7,7 @@ from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec import UserError, dqt
 from cdu_spec.bitstream import AFFINE_MODES
+from example_values import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,25 +43,6 @@ shapes = st.one_of(
     st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 17), st.integers(1, 70)),
 )
 kinds = st.sampled_from(["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero"])
-
-
-def values_of(kind, shape, dtype, seed):
-    random = torch.Generator().manual_seed(seed)
-    x = torch.randn(shape, generator=random)
-    info = torch.finfo(dtype)
-    if kind == "relu":
-        x = x.relu()
-    elif kind in ("zero", "negative zero"):
-        x = x * 0 if kind == "zero" else torch.full(shape, -0.0)
-    elif kind == "max":
-        return torch.where(x > 0, info.max, info.min).to(dtype)
-    elif kind == "subnormal":
-        return (torch.randint(-20, 21, shape, generator=random).double() * info.smallest_normal / 64).to(dtype)
-    elif kind == "huge range":
-        x = x * 2.0 ** torch.randint(-10, 11, shape, generator=random)
-    elif kind == "one channel zero" and x.ndim > 1:
-        x[:, 0] = 0
-    return x.to(dtype)
 
 
 def channel_maxima(x):
