@@ -271,8 +271,12 @@ class _Session:
                 record.choice = stronger.record.choice
                 record.bytes_compressed = stronger.record.bytes_compressed
                 record.relative_error = stronger.record.relative_error
-                if self._groups is not None and isinstance(saved.form, Coded):
-                    self._groups.replaced(saved.form.codec, record)
+                if self._groups is not None:
+                    if isinstance(saved.form, Coded):
+                        self._groups.replaced(saved.form.codec, record)
+                    if isinstance(stronger.form, Coded):
+                        self._groups.replaced(stronger.form.codec, stronger.record)
+                        self._groups.counted(stronger.form.codec, record)
                 if shape_only:
                     saved = _Saved(stronger.form, record, stronger.is_mask)
                 elif wants_values and self._policy.keep_signs and not _keeps_zeros(stronger.form):

@@ -173,6 +173,22 @@ def test_finer_steps_make_the_coded_copys_gradient_exact():
     assert found[0][2].ratio > found[1][2].ratio > found[2][2].ratio > found[3][2].ratio
 
 
+@pytest.mark.parametrize("pool_first", [False, True])
+def test_a_pool_that_lends_the_shape_does_not_hide_the_groups_bytes(pool_first):
+    """A pool keeps the shape of what a convolution reads, in either order; one more tensor joins the group afterwards."""
+    norm, conv = nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)
+    x = images(4, 8, 16, 16).requires_grad_()
+    with actcodec.compress_activations(nn.ModuleList([norm, conv]), "blpa", bits=4) as stats:
+        y = norm(x * 1.0)
+        branches = [lambda: F.avg_pool2d(y, 2).sum(), lambda: conv(y).sum()]
+        loss = sum(branch() for branch in (branches if pool_first else reversed(branches))) + conv(F.relu(y)).sum()
+    group = x.numel() * 4 // 8 + 8 * 14
+    assert stats.bytes_original == 3 * 4 * x.numel()
+    assert stats.bytes_compressed == group
+    loss.backward()
+    assert x.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("inplace", [False, True])
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 def test_bytes_count_once_for_a_group(bits, inplace):
