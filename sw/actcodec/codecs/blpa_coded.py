@@ -21,13 +21,10 @@ from actcodec.codecs.backend import Backend
 from actcodec.codecs.blpa_float import least_step
 from actcodec.codecs.copies import CopyCodec
 from actcodec.codecs.float_forms import as_dtype, no_bitstream
-from actcodec.codecs.shapes import channels_shape, per_channel
+from actcodec.codecs.shapes import channels_shape, header_bytes, per_channel
 from actcodec.golden.integer_coder import CodedIntegers, decode, encode
 from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
 
-#: What a stream would need beside the parts: format, rank, dimensions, the flag, and the lengths of the sections.
-_FIXED_BYTES = 32
-_EXTENT_BYTES = 4
 _LEAST_BITS, _MOST_BITS = 1, 12
 
 
@@ -45,7 +42,7 @@ class CodedCopy:
     @property
     def nbytes(self) -> int:
         """Bytes of a header, the shape, steps and coded differences."""
-        return _FIXED_BYTES + _EXTENT_BYTES * len(self.shape) + self.step.numel() * self.step.element_size() + self.coded.nbytes
+        return header_bytes(self.shape) + self.step.numel() * self.step.element_size() + self.coded.nbytes
 
     def to_bytes(self) -> bytes:
         """Raises UserError: a floating-point form is not a stream."""

@@ -11,12 +11,9 @@ from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.error_bounded import along_channels
+from actcodec.codecs.shapes import header_bytes
 from actcodec.golden.integer_coder import CodedIntegers, decode
 from actcodec.golden.lorenzo import sums
-
-#: What a stream would need beside the parts: format, rank, dimensions, and the lengths of the sections.
-_FIXED_BYTES = 32
-_EXTENT_BYTES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +32,7 @@ class CuszForm:
     def nbytes(self) -> int:
         """Bytes of all that decoding needs: a header, the shape, steps, coded differences, and outliers with their places."""
         parts = (self.steps, self.places, self.outliers)
-        header = _FIXED_BYTES + _EXTENT_BYTES * len(self.shape)
-        return header + self.differences.nbytes + sum(part.numel() * part.element_size() for part in parts)
+        return header_bytes(self.shape) + self.differences.nbytes + sum(part.numel() * part.element_size() for part in parts)
 
     def to_bytes(self) -> bytes:
         """Raises UserError: there is no stream of this form."""

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
 from actcodec.training.measurement import Measurement
-from actcodec.training.operations import Operation, is_parameter, tensors_in
+from actcodec.training.operations import Operation, is_parameter
 from actcodec.training.policy import CodecSpec, SavedTensor
+from actcodec.training.recurring import differentiable_result
 from actcodec.training.statistics import Statistics
 
 
@@ -115,7 +116,7 @@ class Step:
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer: the gradients of a step that measures say what errors weigh."""
-        output = next((tensor for tensor in tensors_in((result,)) if tensor.grad_fn is not None), None)
+        output = differentiable_result(result)
         saved = [codec.measurement for codec in operation.saved if isinstance(codec, ItemCodec)]
         measurements = [measurement for measurement in saved if measurement is not None]
         if output is None or not measurements:

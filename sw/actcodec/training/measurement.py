@@ -13,6 +13,7 @@ from torch import Tensor
 from actcodec.codecs import Codec
 from actcodec.codecs.group_quantizer import sample_count, sample_size
 from actcodec.training.operations import Operation
+from actcodec.training.recurring import on_gradient
 from actcodec.training.sensitivity import share, squared_norms
 
 
@@ -53,14 +54,10 @@ class Measurement:
 
     def listen(self, operation: Operation, result: Tensor) -> None:
         """Weigh the errors by the gradient at the result of an operation that reads the tensor, once that is known."""
-        node, number, samples = result.grad_fn, result.output_nr, self.errors.shape[1]
-        assert node is not None, "only results with a history are listened to"
+        samples = self.errors.shape[1]
         part = share(operation, self.values, max(result.numel() // samples, 1))
 
-        def weigh(gradients: Sequence[Tensor | None]) -> None:
-            gradient = gradients[number]
-            if gradient is not None:
-                with torch.no_grad():
-                    self.gradient_errors += part * (self.errors @ squared_norms(gradient, samples))
+        def weigh(gradient: Tensor) -> None:
+            self.gradient_errors += part * (self.errors @ squared_norms(gradient, samples))
 
-        node.register_prehook(weigh)
+        on_gradient(result, weigh)
