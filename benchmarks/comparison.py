@@ -43,9 +43,9 @@ class Setting:
 
 
 SETTINGS = {
-    "resnet": Setting("resnet", "cifar10", "ResNet", {"width": 8, "depth": 1, "epochs": 4}, 8192),
-    "vgg": Setting("vgg", "cifar10", "VGG", {"width": 8, "depth": 1, "epochs": 3}, 8192),
-    "wide-resnet": Setting("wide-resnet", "cifar10", "Wide ResNet", {"width": 16, "depth": 1, "epochs": 2}, 4096),
+    "resnet": Setting("resnet", "cifar10", "ResNet", {"width": 8, "depth": 1, "epochs": 2}, 8192),
+    "vgg": Setting("vgg", "cifar10", "VGG", {"width": 8, "depth": 1, "epochs": 2}, 8192),
+    "wide-resnet": Setting("wide-resnet", "cifar10", "Wide ResNet", {"width": 16, "depth": 1, "epochs": 2}, 2048),
     "vit": Setting("vit", "cifar10", "Vision transformer", {"width": 32, "depth": 2, "epochs": 2}, 8192),
     "vdsr": Setting("vdsr", "photos", "VDSR", {"epochs": 6}),
 }

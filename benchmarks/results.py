@@ -1,9 +1,10 @@
 """Runs the measurements behind docs/results.md and writes that page.
 
-    python benchmarks/results.py [--only NAME ...]
+    python benchmarks/results.py [--hardware] [--only NAME ...]
 
 Each section is the standard output of the command that stands in it. Finished sections are kept in build/results, so that
-an interrupted run goes on where it stopped; ``--only`` repeats single sections.
+an interrupted run goes on where it stopped; ``--only`` repeats single sections. With ``--hardware`` only what the hardware
+costs is measured, and the other sections stay as they are on the page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from cdu_verif.results import MEASURED, TESTS
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
+PAGE = Path("docs", "results.md")
+#: What stands for a section that has never been measured.
+MISSING = "Not measured yet."
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Section:
     report: Path | None = None
     picture: str | None = None
     until: str | None = None  #: heading of the report at which to stop
+    hardware: bool = False  #: whether it says what the hardware costs
 
 
 SECTIONS = (
@@ -187,28 +192,43 @@ def published(section: Section, markdown: str) -> str:
     return text
 
 
+def standing(page: str) -> dict[str, str]:
+    """What stands below the command and the text of each section of the page, by title."""
+    found = {}
+    for part in page.split("\n## ")[1:]:
+        title, _, rest = part.partition("\n")
+        section = next((section for section in SECTIONS if section.title == title), None)
+        if section:
+            rest = rest.strip().removeprefix(f"`{section.command}`").strip()
+            found[title] = rest.removeprefix(section.text).strip()
+    return found
+
+
 def main() -> None:
     """Measure what is missing and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [section.name for section in SECTIONS]
     parser.add_argument("--only", nargs="+", choices=names, default=[], help="repeat these sections")
-    again = parser.parse_args().only
+    parser.add_argument("--hardware", action="store_true", help="measure only what the hardware costs")
+    arguments = parser.parse_args()
     os.chdir(ROOT)
     KEPT.mkdir(parents=True, exist_ok=True)
+    before = standing(PAGE.read_text(encoding="utf-8")) if arguments.hardware else {}
     page = [
         "# Results",
         "",
-        "Written by `make results`; every section is the output of its command.",
+        "Written by `make results` (what the hardware costs alone: `make results-hw`); every section is the output of its command.",
     ]
     for section in SECTIONS:
         kept = KEPT / f"{section.name}.md"
-        if section.name in again or not kept.exists():
+        skipped = arguments.hardware and not section.hardware
+        if section.name in arguments.only or not (kept.exists() or skipped):
             print(section.command, file=sys.stderr, flush=True)
             write_whole(kept, measure(section) + "\n")
         page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
         page += [section.text, ""] if section.text else []
-        page.append(kept.read_text(encoding="utf-8").strip())
-    write_whole(Path("docs", "results.md"), "\n".join(page) + "\n")
+        page.append(kept.read_text(encoding="utf-8").strip() if kept.exists() else before.get(section.title, MISSING))
+    write_whole(PAGE, "\n".join(page) + "\n")
 
 
 if __name__ == "__main__":
