@@ -61,7 +61,6 @@ def offload(
     from cdu_offload import ratios as measured
     from cdu_offload.catalog import TITLES, Machine
     from cdu_offload.offload import PLACEMENTS
-    from cdu_offload.resident import Software
     from rich.console import Console
     from rich.progress import Progress
 
@@ -73,13 +72,7 @@ def offload(
     methods = [name for name in TITLES if method is None or name in (*method, "none", "vdnn")]
     array, unit_source = _array(config, verify, synth)
     facts = machines.facts()
-    anchor = networks.shipped()[facts["slowdown_network"]["value"]]
-    platform = machines.titan_v(facts, anchor, None if link is None else link * 1e9)
-    software = {
-        name: Software.of_slowdown(facts[fact]["value"], anchor, platform)
-        for name, fact in (("division-software", "division_slowdown"), ("actnn-software", "actnn_slowdown"))
-    }
-    partitions = facts["memory_partitions"]["value"]
+    machine = Machine.usual(facts, array, networks.shipped(), None if link is None else link * 1e9, placement)
     table, ratios_source = measured.shipped(), "the package (python benchmarks/offload_data.py ratios)"
     if ratios is not None:
         own = measured.read(ratios)
@@ -89,9 +82,7 @@ def offload(
         ratios_source = f"{ratios} ({replaced}), and what is not there from {ratios_source}"
         if not any(one.family in own for one in chosen):
             raise UserError(f"--ratios {ratios} is of model {', '.join(own)}, which stands for none of the chosen networks")
-    plan = study.Study(
-        Machine(platform, array, software, placement, partitions), chosen, methods, table, facts["crossbar_hz"]["value"]
-    )
+    plan = study.Study(machine, chosen, methods, table, facts["crossbar_hz"]["value"])
     folder = output_directory(output)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("simulating", total=study.total(plan))

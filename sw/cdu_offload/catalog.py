@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.errors import UserError
@@ -11,7 +12,7 @@ from cdu_spec.errors import UserError
 from cdu_offload.method import Method
 from cdu_offload.network import Network
 from cdu_offload.offload import AT_DMA, CduOffload, PlainOffload
-from cdu_offload.platform import Platform
+from cdu_offload.platform import Platform, titan_v
 from cdu_offload.ratios import Ratios
 from cdu_offload.resident import Gist, NoOffload, Software
 from cdu_offload.unit import CduArray
@@ -60,6 +61,24 @@ class Machine:
     placement: str = AT_DMA
     partitions: int = 1  #: of the GPU's memory: CDUs when they stand at the cache
 
+    @classmethod
+    def usual(
+        cls,
+        known: Mapping[str, Mapping[str, Any]],
+        unit: CduArray,
+        networks: Mapping[str, Network],
+        link_bytes_per_s: float | None,
+        placement: str,
+    ) -> Machine:
+        """JPEG-ACT's GPU as platform.json (``known``) has it; another link when one is given."""
+        anchor = networks[known["slowdown_network"]["value"]]
+        platform = titan_v(known, anchor, link_bytes_per_s)
+        software = {
+            name: Software.of_slowdown(known[fact]["value"], anchor, platform)
+            for name, fact in (("division-software", "division_slowdown"), ("actnn-software", "actnn_slowdown"))
+        }
+        return cls(platform, unit, software, placement, known["memory_partitions"]["value"])
+
     def with_link(self, bytes_per_s: float) -> Machine:
         """The same with another link."""
         return replace(self, platform=replace(self.platform, link_bytes_per_s=bytes_per_s))
@@ -74,9 +93,7 @@ class Machine:
 
 
 def build(name: str, machine: Machine, network: Network, ratios: Mapping[str, Ratios]) -> Method:
-    """A method; UserError for an unknown name, and when nobody measured its ratios on such a network."""
-    if name not in TITLES:
-        raise UserError(f"--method {name} is not known: use {', '.join(TITLES)}")
+    """One of TITLES; UserError when nobody measured its ratios on such a network."""
     if name in MEASURED and name not in ratios:
         raise UserError(
             f"nothing is known of how {name} compresses {network.name}: run cdu train --model {network.family} --codec {name} "

@@ -115,9 +115,10 @@ def stalls(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outc
             one.set_xlabel("time of a step / without offload", fontsize=9)
         for one in axes[len(networks) :]:
             one.set_visible(False)
-        axes[min(2, len(networks) - 1)].legend(
-            fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.08), frameon=False
-        )
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure = axes[0].get_figure(root=True)
+        assert figure is not None
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9, frameon=False)
 
     return _png(14, 3.6 * rows, rows, min(3, len(networks)), draw)
 
@@ -126,11 +127,14 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
     """Link, number of CDUs, placement and schedule against the time of a step; the geometric mean of the networks."""
 
     def lines(one: Axes, rows: Sequence[Mapping[str, Any]], scale: float, by_method: bool) -> None:
-        for series in dict.fromkeys(row["series"] for row in rows):
+        names = list(dict.fromkeys(row["series"] for row in rows))
+        for series in names:
             mine = [row for row in rows if row["series"] == series]
             colour = _COLOURS[mine[0]["method"]] if by_method else None
+            # The last line often lies on another one.
+            style = "--" if series == names[-1] else "-"
             places = [row["at"] if isinstance(row["at"], str) else row["at"] / scale for row in mine]
-            one.plot(places, [row["slowdown"] for row in mine], "o-", label=series, color=colour, ms=4)
+            one.plot(places, [row["slowdown"] for row in mine], "o", ls=style, label=series, color=colour, ms=4)
         one.legend(fontsize=8)
 
     def draw(axes: Sequence[Axes]) -> None:

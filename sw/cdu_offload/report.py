@@ -8,6 +8,7 @@ from typing import Any
 
 from cdu_offload.catalog import THROUGH_CDUS, TITLES
 from cdu_offload.method import COMPRESS, DECOMPRESS
+from cdu_offload.offload import AT_CACHE, AT_DMA
 from cdu_offload.simulation import Outcome
 from cdu_offload.study import PUBLISHED, Study, ratio, speedups
 
@@ -135,13 +136,15 @@ def _plain(value: Any) -> str:
 def _machine(result: Mapping[str, Any]) -> list[str]:
     platform, unit = result["platform"], result["unit"]
     rates = ", ".join(f"{4 * rate * unit['clock_hz'] / 1e9:.1f} GB/s {d}" for d, rate in unit["values_per_cycle"].items())
-    place = (
-        f"at the {platform['partitions']} partitions of the cache" if platform["placement"] == "cache" else "at the DMA engine"
-    )
+    places = {
+        AT_DMA: f"{unit['cdus']} at the DMA engine",
+        AT_CACHE: f"one at each of {platform['partitions']} partitions of the cache",
+    }
+    where = places[platform["placement"]]
     return [
         f"GPU: {platform['flops_per_s'] / 1e12:.2f} Tflop/s and {platform['memory_bytes_per_s'] / 1e9:.0f} GB/s reached; link "
         f"{platform['link_bytes_per_s'] / 1e9:g} GB/s each way; crossbar port {platform['port_bytes_per_s'] / 1e9:.1f} GB/s.",
-        f"CDUs: {unit['cdus']}, {place}, clock {unit['clock_hz'] / 1e6:.0f} MHz; an array of {unit['cdus']} takes {rates} "
+        f"CDUs: {where}, clock {unit['clock_hz'] / 1e6:.0f} MHz; an array of {unit['cdus']} takes {rates} "
         f"of float32. From {unit['source']}.",
         "",
     ]

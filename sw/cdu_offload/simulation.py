@@ -3,9 +3,8 @@
 vDNN's schedule. Forward: an activation leaves when its last reader starts (or, if nobody reads it again, when its maker has
 ended), and a layer starts when all that was sent away ``ahead`` + 1 layers before it and earlier has gone: until then its
 memory is not free. Backward: when a layer starts, what the ``ahead`` layers before it need is fetched; work waits for what it
-needs.
-The activations of the last layer stay, for backward begins with them. The directions of the link are independent; an engine
-moves one activation at a time, in order.
+needs. The activations of the last layer stay, for backward begins with them. The directions of the link are independent; an
+engine moves one activation at a time, in order.
 
 Work and transfers share the GPU's memory: while an activation moves, work has what the DMA engine leaves.
 """

@@ -71,15 +71,16 @@ class Study:
         rows += [_point("ahead", ahead, name, machine, ahead=ahead) for name in known for ahead in AHEAD]
         if best is not None:
             clocks = {"clock of the CDUs as synthesised": machine.unit.clock_hz, "clock of the crossbar": self.crossbar_hz}
+            at_dma = replace(machine, placement=AT_DMA)
             rows += [
-                _point("cdus", count, best, machine.with_clock(clock).with_cdus(count), series=text)
+                _point("cdus", count, best, at_dma.with_clock(clock).with_cdus(count), series=text)
                 for text, clock in clocks.items()
                 for count in CDU_COUNTS
             ]
             many = machine.partitions
             places = {
-                f"DMA engine, {machine.unit.cdus} CDUs": replace(machine, placement=AT_DMA),
-                f"DMA engine, {many} CDUs": replace(machine, placement=AT_DMA).with_cdus(many),
+                f"DMA engine, {machine.unit.cdus} CDUs": at_dma,
+                f"DMA engine, {many} CDUs": at_dma.with_cdus(many),
                 f"cache, {many} CDUs": replace(machine, placement=AT_CACHE),
             }
             rows += [
