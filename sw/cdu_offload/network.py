@@ -1,0 +1,137 @@
+"""A training step as the GPU sees it: operations in order, and the activations that they leave for the backward pass.
+
+Descriptions are traced from real models (:mod:`cdu_offload.trace`) and kept in ``networks.json``, which
+``benchmarks/offload_data.py`` writes, so that simulating needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.errors import UserError
+
+#: Activations are float32.
+VALUE_BYTES = 4
+#: The rows of JPEG-ACT's table "which activation gets what": dense maps; ReLU of which only the sign is needed; maps with many
+#: zeros of which the values are needed; shapes that do not fit 8x8 blocks.
+KINDS = ("dense", "signs", "sparse", "unfit")
+SHIPPED = Path(__file__).with_name("networks.json")
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A tensor that autograd keeps from the forward to the backward pass."""
+
+    producer: str  #: the operation that made it, in the words of ``cdu train``: conv, relu, pool, sum, input ...
+    kind: str  #: one of :data:`KINDS`
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Uncompressed."""
+        return VALUE_BYTES * prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kernel: what it computes, what it moves in GPU memory, and how it concerns the activations (numbers in the list)."""
+
+    name: str
+    flops: int
+    nbytes: int  #: arguments and results, each once
+    releases: tuple[int, ...] = ()  #: forward: this is their last reader; they may go when it starts
+    makes: tuple[int, ...] = ()  #: forward: its results that nobody reads later; they may go when it has ended
+    needs: tuple[int, ...] = ()  #: backward: cannot start without their values
+
+
+@dataclass(frozen=True)
+class Network:
+    """A training step. The last backward work is the optimizer's."""
+
+    name: str
+    title: str
+    batch: int
+    family: str  #: the model of ``cdu train`` whose measured ratios stand for it
+    activations: tuple[Activation, ...]
+    forward: tuple[Work, ...]
+    backward: tuple[Work, ...]
+
+    @property
+    def saved_bytes(self) -> int:
+        """All activations, uncompressed."""
+        return sum(activation.nbytes for activation in self.activations)
+
+    @property
+    def last_layer(self) -> int:
+        """The last layer that keeps activations. They stay: the backward pass begins with them."""
+        return max(self.layer_of, default=0)
+
+    @property
+    def offloaded_bytes(self) -> int:
+        """All activations but those of the last layer, uncompressed."""
+        kept = self.last_layer
+        return sum(a.nbytes for a, layer in zip(self.activations, self.layer_of, strict=True) if layer < kept)
+
+    @cached_property
+    def forward_layers(self) -> tuple[int, ...]:
+        """Layer of each forward work.
+
+        A convolution or matrix product opens a layer; what follows it belongs to it, as activation functions, which work in
+        place, do in vDNN.
+        """
+        layers, layer, opened = [], 0, False
+        for work in self.forward:
+            layer += bool(work.flops) and opened
+            opened = opened or bool(work.flops)
+            layers.append(layer)
+        return tuple(layers)
+
+    @cached_property
+    def layer_of(self) -> tuple[int, ...]:
+        """Layer of each activation: that of its last reader, with which vDNN sends it away."""
+        found: dict[int, int] = {}
+        for work, layer in zip(self.forward, self.forward_layers, strict=True):
+            found |= dict.fromkeys((*work.releases, *work.makes), layer)
+        return tuple(found[number] for number in range(len(self.activations)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For :meth:`from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Network:
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
+
+        def works(rows: list[dict[str, Any]]) -> tuple[Work, ...]:
+            lists = ("releases", "makes", "needs")
+            return tuple(Work(row["name"], row["flops"], row["nbytes"], *(tuple(row[key]) for key in lists)) for row in rows)
+
+        return cls(
+            data["name"],
+            data["title"],
+            data["batch"],
+            data["family"],
+            tuple(Activation(row["producer"], row["kind"], tuple(row["shape"])) for row in data["activations"]),
+            works(data["forward"]),
+            works(data["backward"]),
+        )
+
+
+def shipped() -> dict[str, Network]:
+    """The networks that come with the package, by name."""
+    rows = json.loads(SHIPPED.read_text(encoding="utf-8"))["networks"]
+    return {row["name"]: Network.from_dict(row) for row in rows}
+
+
+def chosen(names: list[str] | None) -> list[Network]:
+    """Some of the shipped networks (all of them when none is named); UserError for an unknown name."""
+    known = shipped()
+    if unknown := [name for name in names or [] if name not in known]:
+        raise UserError(f"--network {unknown[0]} is not known: use {', '.join(known)}")
+    return [known[name] for name in names or known]

@@ -1,0 +1,72 @@
+"""Methods that leave activations in GPU memory: as they are, or compressed by the GPU itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdu_offload.method import COMPRESS
+from cdu_offload.network import Activation, Network
+from cdu_offload.platform import Platform
+from cdu_offload.ratios import Ratios
+
+#: Times that GIST's CSR reads a tensor: to count what is kept in each row, and to gather it.
+_CSR_READS = 2
+
+
+@dataclass(frozen=True)
+class NoOffload:
+    """Everything stays, uncompressed: no method is faster, if the memory is large enough."""
+
+    def transfer(self, activation: Activation, direction: str) -> None:
+        """Nothing moves."""
+
+    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+        """The GPU has no work with it."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Gist:
+    """GIST's encodings as passes over GPU memory at full rate: reading values and writing codes, and the reverse.
+
+    Its 1-bit masks are written by ReLU itself and read in place of the values. Launching kernels, and what sparse formats cost
+    beyond moving bytes, is not counted: real kernels are slower. ``efficiency`` is the part of the full rate that they reach.
+    """
+
+    platform: Platform
+    ratios: Ratios
+    efficiency: float = 1.0
+
+    def transfer(self, activation: Activation, direction: str) -> None:
+        """Nothing moves."""
+
+    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+        """See :class:`~cdu_offload.method.Method`."""
+        values = activation.nbytes
+        packed = values / self.ratios.ratio(activation)
+        if activation.kind == "signs":
+            moved = packed if direction == COMPRESS else 0.0
+        else:
+            reads = _CSR_READS if activation.kind == "sparse" and direction == COMPRESS else 1
+            moved = reads * values + packed
+        return moved / (self.platform.memory_bytes_per_s * self.efficiency)
+
+
+@dataclass(frozen=True)
+class Software:
+    """Kernels whose cost is known as a whole: seconds per byte saved, half on the way out and half on the way back."""
+
+    seconds_per_byte: float
+
+    @classmethod
+    def of_slowdown(cls, slowdown: float, network: Network, platform: Platform) -> Software:
+        """From the part of the throughput that ``network`` is said to lose."""
+        extra = platform.step_seconds(network) * (1 / (1 - slowdown) - 1)
+        return cls(extra / network.saved_bytes)
+
+    def transfer(self, activation: Activation, direction: str) -> None:
+        """Nothing moves."""
+
+    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+        """See :class:`~cdu_offload.method.Method`."""
+        return self.seconds_per_byte * activation.nbytes / 2

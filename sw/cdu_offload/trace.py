@@ -1,0 +1,157 @@
+"""A network's description from one real training step: on torch's meta device, which has shapes and no values.
+
+Every ATen operation of the forward and the backward pass is seen with its floating-point operations (torch's own formulas,
+``torch.utils.flop_counter``) and the bytes of its arguments and results; saved-tensor hooks tell which operation leaves which
+activation and which one asks for it back. What an activation is, and what happens to it, is decided by the same code as in
+training: :func:`actcodec.training.policy.jpeg_act_policy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from actcodec.training.operations import OperationTracker, is_parameter, leaf_of, producer, tensors_in
+from actcodec.training.policy import SavedTensor, jpeg_act_policy
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from cdu_offload.network import VALUE_BYTES, Activation, Network, Work
+
+#: Kind of an activation by the codec that JPEG-ACT's table gives it.
+_KIND_OF_CODEC = {"jpeg-act": "dense", "brc": "signs", "sfpr+zvc": "sparse", "sfpr": "unfit"}
+#: SGD with momentum reads weight, gradient and momentum, and writes weight and momentum.
+_OPTIMIZER_PASSES = 5
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes every kernel; what the hooks report is bound to the kernel that is about to run, or has just run."""
+
+    def __init__(self, tracker: OperationTracker) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.works: list[Work] = []
+        self.unpacked: list[int] = []
+        self._tracker = tracker
+        self._function: object = None
+        self._results: set[int] = set()
+
+    def made_by_current(self, storage: int) -> bool:
+        """Whether a kernel of the torch function in progress has this storage as a result."""
+        return self._function is self._tracker.current and storage in self._results
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        is_view = any(value.alias_info is not None and not value.alias_info.is_write for value in func._schema.returns)
+        packet = func._overloadpacket
+        if is_view or packet.__name__.startswith("empty"):
+            return result
+        flops = flop_registry[packet](*args, **kwargs, out_val=result) if packet in flop_registry else 0
+        results = list(tensors_in(result if isinstance(result, (list, tuple)) else (result,)))
+        moved = _distinct_bytes(tensors_in((*args, *kwargs.values()))) + _distinct_bytes(results)
+        self.works.append(Work(packet.__name__, int(flops), moved, needs=tuple(dict.fromkeys(self.unpacked))))
+        self.unpacked = []
+        if self._function is not self._tracker.current:
+            self._function, self._results = self._tracker.current, set()
+        self._results |= {_storage(tensor) for tensor in results}
+        return result
+
+
+class _Saves:
+    """The saved-tensor hooks: which activations there are, and which forward kernel uses each of them last."""
+
+    def __init__(self, model: nn.Module, tracker: OperationTracker, recorder: _Recorder) -> None:
+        self._tracker, self._recorder = tracker, recorder
+        self._fixed = {_storage(tensor) for tensor in (*model.parameters(), *model.buffers())}
+        self._policy = jpeg_act_policy()
+        self._number: dict[int, int] = {}
+        #: Held so that no other tensor gets the storage of one that is noted.
+        self._held: list[Tensor] = []
+        self.activations: list[Activation] = []
+        self.last: dict[int, tuple[int, bool]] = {}  #: number -> (forward kernel, whether that kernel makes it)
+
+    def pack(self, x: Tensor) -> tuple[Tensor, int | None]:
+        """The tensor itself, and its number when it is an activation of which this consumer needs the values."""
+        operation = self._tracker.current
+        assert operation is not None
+        kind = self._kind(x, operation.name)
+        if kind is None:
+            return x, None
+        key = _storage(x)
+        if key not in self._number:
+            self._number[key] = len(self.activations)
+            self._held.append(x)
+            self.activations.append(Activation(producer(x), kind, tuple(x.shape)))
+        number = self._number[key]
+        found = self.activations[number]
+        if found.kind == "signs" and kind != "signs":
+            # One copy serves all: who needs values needs more than signs.
+            self.activations[number] = replace(found, kind=kind)
+        done = len(self._recorder.works)
+        makes = self._recorder.made_by_current(key)
+        self.last[number] = (done - 1 if makes else done, makes)
+        return x, number
+
+    def unpack(self, saved: tuple[Tensor, int | None]) -> Tensor:
+        """The tensor; the next kernel is the one that needs it."""
+        if saved[1] is not None:
+            self._recorder.unpacked.append(saved[1])
+        return saved[0]
+
+    def _kind(self, x: Tensor, consumer: str) -> str | None:
+        """One of KINDS; None for parameters, statistics, masks, losses, and for inputs of pools (only their shape is used)."""
+        fixed = is_parameter(x) or _storage(x) in self._fixed or is_parameter(leaf_of(x))
+        mask = consumer == "dropout" and not x.requires_grad
+        if fixed or mask or x.ndim < 2 or not x.is_floating_point() or consumer == "pool":
+            return None
+        codec = self._policy.choose(SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype))
+        return None if codec is None else _KIND_OF_CODEC[codec.name]
+
+
+def trace(
+    name: str, title: str, family: str, build: Callable[[], nn.Module], shape: tuple[int, ...], classes: int | None
+) -> Network:
+    """Describe a training step of a model on inputs of ``shape`` (N, C, H, W), float32.
+
+    The loss is cross-entropy over ``classes``, or the mean square error to an image of the input's shape when that is None.
+    """
+    with torch.device("meta"):
+        model = build()
+        inputs = torch.empty(shape)
+        target = torch.empty(shape) if classes is None else torch.empty(shape[0], dtype=torch.long)
+    loss_of = nn.functional.mse_loss if classes is None else nn.functional.cross_entropy
+    tracker = OperationTracker()
+    recorder = _Recorder(tracker)
+    saves = _Saves(model, tracker, recorder)
+    with saved_tensors_hooks(saves.pack, saves.unpack), recorder:
+        with tracker:
+            loss = loss_of(model(inputs), target)
+        forward, recorder.works = recorder.works, []
+        torch.autograd.backward(loss)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    update = Work("optimizer", 0, _OPTIMIZER_PASSES * VALUE_BYTES * weights)
+    placed = [
+        replace(
+            work,
+            releases=tuple(number for number, place in saves.last.items() if place == (index, False)),
+            makes=tuple(number for number, place in saves.last.items() if place == (index, True)),
+        )
+        for index, work in enumerate(forward)
+    ]
+    return Network(name, title, shape[0], family, tuple(saves.activations), tuple(placed), (*recorder.works, update))
+
+
+def _storage(x: Tensor) -> int:
+    return int(x.untyped_storage()._cdata)
+
+
+def _distinct_bytes(tensors: Iterable[Tensor]) -> int:
+    """Bytes of some tensors; what several of them share, and what expansion repeats, counts once."""
+    sizes = {_storage(x): min(x.untyped_storage().nbytes(), x.numel() * x.element_size()) for x in tensors}
+    return sum(sizes.values())

@@ -1,0 +1,130 @@
+"""The CDUs as measured: values per cycle from simulating the RTL, clock from synthesising it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.bitstream import Mode
+from cdu_spec.errors import UserError
+from cdu_spec.geometry import LANES
+
+from cdu_offload.method import COMPRESS, DECOMPRESS
+from cdu_offload.network import VALUE_BYTES
+
+
+@dataclass(frozen=True)
+class CduArray:
+    """An array of CDUs.
+
+    Parameters
+    ----------
+    cdus
+        How many.
+    clock_hz
+        Of the CDUs.
+    values_per_cycle
+        Of the whole array, by direction.
+    mode_rates
+        The same by direction and mode, where known.
+    start_cycles
+        Cycles of a job beyond those that its values take, by direction; 0 where not known.
+    """
+
+    cdus: int
+    clock_hz: float
+    values_per_cycle: Mapping[str, float]
+    mode_rates: Mapping[tuple[str, str], float]
+    start_cycles: Mapping[str, float]
+
+    def bytes_per_s(self, direction: str, mode: Mode | None) -> float:
+        """Uncompressed bytes per second in a mode; without a figure for it (or for None) that of the array."""
+        own = None if mode is None else self.mode_rates.get((direction, mode.label))
+        values = self.values_per_cycle[direction] if own is None else own
+        return VALUE_BYTES * values * self.clock_hz
+
+    def start_seconds(self, direction: str) -> float:
+        """Time until the first result, once per tensor."""
+        return self.start_cycles[direction] / self.clock_hz
+
+    def resized(self, cdus: int) -> CduArray:
+        """Another number of the same CDUs: rates in proportion, as measured for 1, 4 and 8 (docs/configurations.md)."""
+        factor = cdus / self.cdus
+        rates = {direction: rate * factor for direction, rate in self.values_per_cycle.items()}
+        return replace(
+            self,
+            cdus=cdus,
+            values_per_cycle=rates,
+            mode_rates={key: rate * factor for key, rate in self.mode_rates.items()},
+        )
+
+
+def of_figures(cdus: int, duplex: str, figures: Mapping[str, Any]) -> CduArray:
+    """From an entry of configurations.json (benchmarks/configurations.py)."""
+    clock = 1e9 / figures["critical_path_ns"][duplex]
+    return CduArray(cdus, clock, figures["values_per_cycle"], {}, {COMPRESS: 0.0, DECOMPRESS: 0.0})
+
+
+def unmeasured(cdus: int) -> CduArray:
+    """To be completed by :func:`with_rates` and :func:`with_clock`."""
+    nothing = {COMPRESS: 0.0, DECOMPRESS: 0.0}
+    return CduArray(cdus, 0.0, nothing, {}, nothing)
+
+
+def with_rates(unit: CduArray, report: Path) -> CduArray:
+    """With the rates in a report.json of ``cdu verify --block array``: the lowest of each mode, whatever the content.
+
+    UserError when the report has no rates of an array of ``unit.cdus`` CDUs.
+    """
+    rows = [
+        row
+        for result in _json(report, "--verify").get("results", [])
+        if _cdus(result.get("group", ""), unit.cdus) == unit.cdus
+        for row in result.get("measurements", [])
+        if "values_per_cycle" in row and row["mode"] != Mode.BYPASS.label
+    ]
+    complete = {row["direction"] for row in rows} == {COMPRESS, DECOMPRESS}
+    # A group without the number in its label has that of the configuration, which the report does not name.
+    if not complete or max(row["possible"] for row in rows) != LANES * unit.cdus:
+        raise UserError(
+            f"--verify {report} has no rates of an array of {unit.cdus} CDUs: give that of cdu verify --block array "
+            "for the same configuration"
+        )
+    modes: dict[tuple[str, str], float] = {}
+    starts = {COMPRESS: 0.0, DECOMPRESS: 0.0}
+    for row in rows:
+        key = row["direction"], row["mode"]
+        modes[key] = min(row["values_per_cycle"], modes.get(key, row["values_per_cycle"]))
+        starts[row["direction"]] = max(starts[row["direction"]], row["cycles"] - row["values"] / row["values_per_cycle"])
+    lowest = {direction: min(rate for key, rate in modes.items() if key[0] == direction) for direction in starts}
+    return replace(unit, values_per_cycle=lowest, mode_rates=modes, start_cycles=starts)
+
+
+def _cdus(group: str, usual: int) -> int:
+    """CDUs of a group of tests by its label (``array[cdus=3,...]``)."""
+    found = re.search(r"[\[,]cdus=(\d+)", group)
+    return int(found[1]) if found else usual if group.startswith("array") else 0
+
+
+def with_clock(unit: CduArray, report: Path) -> CduArray:
+    """At the clock in a report.json of ``cdu synth --block array``; UserError when there is none."""
+    figures = _json(report, "--synth").get("blocks", {}).get("array")
+    if figures is None:
+        raise UserError(f"--synth {report} has no block array: run cdu synth --block array")
+    return replace(unit, clock_hz=1e9 / figures["critical_path_ns"])
+
+
+def _json(path: Path, option: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {option} {path}: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"{option} {path} is no JSON: give a report.json") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{option} {path} is no report.json")
+    return found

@@ -1,0 +1,111 @@
+"""``cdu offload`` as a user sees it."""
+
+import json
+
+import pytest
+import typer
+from cdu_cli import offload
+from cdu_spec.errors import UserError
+from typer.testing import CliRunner
+
+
+def run(*arguments):
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    offload.register(app)
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def refused(*arguments):
+    result = run(*arguments)
+    assert result.exit_code != 0
+    assert isinstance(result.exception, UserError)
+    return str(result.exception)
+
+
+SMALL = ("--network", "vdsr", "--method", "cdma", "--method", "gist", "--method", "jpeg-act")
+
+
+def test_report_results_and_pictures(tmp_path):
+    result = run(*SMALL, "-o", tmp_path, "--json", tmp_path / "copy.json")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "offload.json").read_text())
+    assert found == json.loads((tmp_path / "copy.json").read_text())
+    methods = found["networks"]["vdsr"]["methods"]
+    assert list(methods) == ["none", "vdnn", "cdma", "gist", "jpeg-act"]
+    for one in methods.values():
+        assert one["seconds"] == pytest.approx(one["compute_seconds"] + one["overhead_seconds"] + sum(one["stalls"].values()))
+    speed = {name: methods["vdnn"]["seconds"] / one["seconds"] for name, one in methods.items()}
+    assert speed["vdnn"] < speed["cdma"] < speed["jpeg-act"] < speed["none"]
+    assert found["speedups"]["vdnn"]["jpeg-act"]["mean"] == pytest.approx(speed["jpeg-act"])
+    report = (tmp_path / "offload.md").read_text()
+    assert f"| JPEG-ACT | {speed['jpeg-act']:.2f} | {speed['jpeg-act']:.2f} |" in report
+    for fact in found["facts"].values():
+        assert fact["source"] in report
+    for picture in ("speedup.png", "stalls.png", "sensitivity.png"):
+        assert (tmp_path / picture).read_bytes()[:4] == b"\x89PNG"
+    assert {place["method"] for place in found["sweeps"]["link"]} == {"vdnn", "cdma", "jpeg-act"}
+
+
+def test_ratios_rates_clock_and_link_of_ones_own(tmp_path):
+    """Halved ratios on a slow link: twice the bytes. The unit's figures come from the reports."""
+
+    def results(ratio):
+        rows = [
+            {"op": op, "shape": [2, 4, 16, 16], "codec": "jpeg-act", "ratio": ratio} for op in ("conv", "relu", "sum", "input")
+        ]
+        path = tmp_path / f"results{ratio:g}.json"
+        path.write_text(json.dumps({"model": "vdsr", "runs": [{"codec": "jpeg-act", "tensors": rows}]}))
+        return path
+
+    rate = {"mode": "jpeg-act", "values_per_cycle": 30.0, "possible": 32.0, "values": 3000, "cycles": 120}
+    verify = tmp_path / "verify.json"
+    verify.write_text(
+        json.dumps(
+            {"results": [{"group": "array", "measurements": [rate | {"direction": d} for d in ("compress", "decompress")]}]}
+        )
+    )
+    synth = tmp_path / "synth.json"
+    synth.write_text(json.dumps({"blocks": {"array": {"critical_path_ns": 1.0}}}))
+    moved = {}
+    for ratio in (4.0, 8.0):
+        arguments = ("--ratios", results(ratio), "--verify", verify, "--synth", synth, "--link-gb-s", 4, "--placement", "cache")
+        result = run("--network", "vdsr", "--method", "jpeg-act", *arguments, "-o", tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        found = json.loads((tmp_path / "out" / "offload.json").read_text())
+        moved[ratio] = found["networks"]["vdsr"]["methods"]["jpeg-act"]["bytes_moved"]["compress"]
+        assert found["networks"]["vdsr"]["methods"]["jpeg-act"]["ratio"] == pytest.approx(ratio, rel=1e-3)
+        assert found["unit"]["clock_hz"] == pytest.approx(1e9)
+        assert found["unit"]["mode_values_per_cycle"] == {"compress jpeg-act": 30.0, "decompress jpeg-act": 30.0}
+        assert found["unit"]["start_cycles"] == {"compress": 20.0, "decompress": 20.0}
+        assert found["platform"]["link_bytes_per_s"] == pytest.approx(4e9)
+        assert found["platform"]["placement"] == "cache"
+    assert moved[4.0] == pytest.approx(2 * moved[8.0], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--network", "alexnet"), "--network alexnet is not known: use resnet18"),
+        (("--method", "zip"), "--method zip is not known: use none"),
+        (("--placement", "moon"), "--placement moon is not known: use dma or cache"),
+        (("--link-gb-s", "0"), "--link-gb-s 0 is not allowed"),
+        (("--config", "nowhere"), "nowhere"),
+        (("--verify", "missing.json"), "cannot read --verify missing.json"),
+        (("--ratios", "missing.json"), "cannot read --ratios missing.json"),
+    ],
+)
+def test_what_is_not_there_is_said(tmp_path, arguments, said):
+    assert said in refused(*arguments, "-o", tmp_path)
+
+
+def test_ratios_of_another_family_are_refused(tmp_path):
+    path = tmp_path / "results.json"
+    rows = [{"op": "conv", "shape": [2, 4, 16, 16], "codec": "sfpr", "ratio": 4.0}]
+    path.write_text(json.dumps({"model": "vit", "runs": [{"codec": "sfpr", "tensors": rows}]}))
+    assert "stands for none of the chosen networks" in refused("--ratios", path, "-o", tmp_path)
+
+
+def test_a_configuration_that_nobody_measured_needs_reports(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\ncdus = 2\n')
+    assert "give --verify and --synth" in refused("--config", path, "-o", tmp_path)
