@@ -72,10 +72,20 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("licence", "top", "does", "rate_source"):
-            self._check(bool(getattr(self, name)), f"no {name}")
+            text = getattr(self, name)
+            self._check(isinstance(text, str) and bool(text), f"no {name}")
         self._check(bool(_ADDRESS.fullmatch(self.address)), f"address {self.address!r}: give https://HOST/OWNER/NAME")
         self._check(bool(_COMMIT.fullmatch(self.commit)), f"commit {self.commit!r}: give all 40 digits")
-        self._check(self.samples_per_cycle > 0, f"samples_per_cycle = {self.samples_per_cycle}: give a positive number")
+        for name in ("files", "include"):
+            value = getattr(self, name)
+            lists = isinstance(value, tuple) and all(isinstance(path, str) for path in value)
+            self._check(lists, f"{name} are no list of texts")
+        for name in ("defines", "parameters"):
+            value = getattr(self, name)
+            texts = isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+            self._check(texts, f"{name} are no table of texts")
+        rated = isinstance(self.samples_per_cycle, int | float) and self.samples_per_cycle > 0
+        self._check(rated, f"samples_per_cycle = {self.samples_per_cycle}: give a positive number")
         self._check(bool(self.files), "no files")
         self._check(bool(self.accuracy) == bool(self.accuracy_source), "accuracy and its source come together")
         for path in map(PurePosixPath, (*self.files, *self.include)):
