@@ -9,10 +9,13 @@ module bench;
 
   wire slave_tready, master_tvalid;
   wire [71:0] master_tdata;
-  // The core takes a row whenever tvalid is high, whatever tready says, so only a ready core is offered one.
+  // The core takes a row whenever tvalid was high in the cycle before, whatever tready says: only a ready core is offered one,
+  // and data follow tvalid by a cycle. Offered together with tvalid, as AXI-Stream has it, the first row would be lost.
   wire slave_tvalid = reset_n && slave_tready && sent < `ROWS;
+  logic [95:0] row;
+  always @(posedge clock) if (slave_tvalid) row <= stimulus[sent];
   wide_axi_stream_wrappered_1r1c_idct dut (
-      .clock, .reset_n, .slave_tdata(stimulus[sent]), .slave_tvalid, .slave_tready, .master_tdata, .master_tvalid,
+      .clock, .reset_n, .slave_tdata(row), .slave_tvalid, .slave_tready, .master_tdata, .master_tvalid,
       .master_tready(1'b1));
 
   initial begin

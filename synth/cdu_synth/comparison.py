@@ -186,7 +186,7 @@ def chart(content: dict[str, Any]) -> bytes:
     axes.set_title(f"Same scripts, same library: {content['pdk']}, goal {content['clock_ns']} ns")
     axes.spines[["top", "right"]].set_visible(False)
     shown = dict.fromkeys(design["origin"] for design in designs)
-    axes.legend(handles=[Patch(color=_COLOURS[origin], label=origin) for origin in shown], loc="lower right", frameon=False)
+    axes.legend(handles=[Patch(color=_COLOURS[origin], label=origin) for origin in shown], loc="upper right", frameon=False)
     image = io.BytesIO()
     # Without the version of matplotlib in the file, equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
