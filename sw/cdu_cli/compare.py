@@ -152,7 +152,8 @@ def _peers(folder: Path, build: yosys.Engine) -> Iterable[tuple[comparison.Desig
             design = replace(design, verified=recipe.checked(folder))
             yield design, recipe.verilog(folder, build), recipe.top
         except peers.CheckoutError as error:
-            yield replace(design, problem=str(error), absent=True), "", recipe.top
+            absent = not (folder / recipe.folder).exists()
+            yield replace(design, problem=str(error), absent=absent), "", recipe.top
         except elaborate.DesignError as error:
             yield replace(design, problem=str(error)), "", recipe.top
 

@@ -85,6 +85,9 @@ def test_a_peer_that_is_there_but_cannot_be_read_fails_the_run(command, tmp_path
     rows = {design["name"]: design for design in content["designs"]}
     assert rows[recipe.name]["problem"].startswith(f"cannot read the Verilog of {recipe.top}: ")
     assert rows[recipe.name]["commit_verified"] is False
+    assert [name for name, row in rows.items() if row.get("problem", "").startswith("not here: ")] == [
+        other.name for other in peers.recipes() if other.name != recipe.name
+    ]
     assert rows["inverse_shift_quantizer"]["flip_flops"] == 100
 
 

@@ -6,6 +6,7 @@ The golden model is measured; the hardware gives the same integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -26,14 +27,15 @@ class ForwardErrors:
     mean_square: float
 
 
-def inverse_errors(const_bits: int, pass1_bits: int) -> list[Errors]:
+@cache
+def inverse_errors(const_bits: int, pass1_bits: int) -> tuple[Errors, ...]:
     """The errors of all six runs of IEEE 1180, for fraction bits of the constants and bits kept between the passes."""
     found = []
     for run in runs():
         coefficients, reference = run.stimulus()
         samples = idct(torch.from_numpy(coefficients.astype(np.int16)), const_bits, pass1_bits, sample_bits=9)
         found.append(Errors.of(samples.numpy().astype(np.int64), reference))
-    return found
+    return tuple(found)
 
 
 def forward_samples(count: int = FORWARD_BLOCKS) -> Blocks:
@@ -41,6 +43,7 @@ def forward_samples(count: int = FORWARD_BLOCKS) -> Blocks:
     return np.random.default_rng(0).integers(-128, 128, (count, 8, 8))
 
 
+@cache
 def forward_errors(const_bits: int, pass1_bits: int) -> ForwardErrors:
     """The errors of the forward transform on random blocks of 8-bit samples."""
     samples = forward_samples()
