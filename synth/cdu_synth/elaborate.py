@@ -1,7 +1,7 @@
 """Anybody's Verilog or SystemVerilog as one flat module of Verilog-2005, which the synthesis of this project reads.
 
-Yosys' own reader takes neither packages of types nor arrays at ports, so the text is read by slang, which is part of Yosys
-since 0.64. Nothing is mapped here: registers, multiplications and memories stay what they are.
+Yosys' own reader takes neither packages of types nor arrays at ports, so the text is read by slang, which is part of the
+Yosys builds that this project installs. Nothing is mapped here: registers, multiplications and memories stay what they are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from cdu_spec.errors import UserError
 HEADER_SUFFIXES = (".v", ".vh", ".sv", ".svh", ".h", ".inc")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _VALUE = re.compile(r"[A-Za-z0-9_'\"+-]*")
+#: What would end a word of a script.
+_UNUSUAL = re.compile(r"[^\w.-]")
 _PLACE = re.compile(r"\b(?:sources/\d+|include\d+)/")
 #: Threads are what the WebAssembly build has not. Older Verilog declares a port a second time as a wire.
 _OPTIONS = ("--threads 1", "--single-unit", "--ignore-assertions", "--allow-merging-ansi-ports")
@@ -76,7 +78,7 @@ def elaborate(
                     shutil.copyfile(path, copies / path.name)
             options.append(f"-I include{index}")
         for index, path in enumerate(files):
-            copy = directory / "sources" / str(index) / path.name
+            copy = directory / "sources" / str(index) / _UNUSUAL.sub("_", path.name)
             copy.parent.mkdir(parents=True)
             shutil.copyfile(path, copy)
             options.append(str(copy.relative_to(directory)))

@@ -66,7 +66,7 @@ def test_macros_reach_the_next_file_and_includes_are_found(source, tmp_path, bui
     include = tmp_path / "include"
     include.mkdir()
     (include / "width.vh").write_text("`define HALF 3\n")
-    first = source('`include "width.vh"\n`define WIDTH (`HALF + `EXTRA)\n', "first.v")
+    first = source('`include "width.vh"\n`define WIDTH (`HALF + `EXTRA)\n', "the first.v")
     second = source(
         "module m(input clk, input [`WIDTH-1:0] d, output [`WIDTH-1:0] q);\n"
         "wire [`WIDTH-1:0] q; reg [`WIDTH-1:0] r; always @(posedge clk) r <= d; assign q = r;\nendmodule\n",
