@@ -10,29 +10,8 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-import torch
-from actcodec.golden.dct import dct, idct
-from cdu_verif.ieee1180 import LIMITS, Errors, runs
-from scipy.fft import dctn
-
-
-def inverse_errors(const_bits: int, pass1_bits: int) -> list[Errors]:
-    """The errors of all six runs."""
-    found = []
-    for run in runs():
-        coefficients, reference = run.stimulus()
-        samples = idct(torch.from_numpy(coefficients.astype(np.int16)), const_bits, pass1_bits, sample_bits=9)
-        found.append(Errors.of(samples.numpy().astype(np.int64), reference))
-    return found
-
-
-def forward_error(const_bits: int, pass1_bits: int) -> tuple[float, float]:
-    """Greatest and mean square difference from the exact coefficients."""
-    samples = np.random.default_rng(0).integers(-128, 128, (100_000, 8, 8))
-    exact = dctn(samples.astype(np.float64), axes=(1, 2), norm="ortho")
-    error = dct(torch.from_numpy(samples.astype(np.int8)), const_bits, pass1_bits).numpy() - exact
-    return float(np.abs(error).max()), float((error**2).mean())
+from cdu_verif.dct_accuracy import forward_errors, inverse_errors
+from cdu_verif.ieee1180 import LIMITS, Errors
 
 
 def main() -> None:
@@ -46,14 +25,14 @@ def main() -> None:
     print("| limit |", " | ".join(f"{getattr(LIMITS, name):g}" for name in figures), "| |")
     for const_bits, pass1_bits in precisions:
         errors = inverse_errors(const_bits, pass1_bits)
-        worst = (f"{max(getattr(error, name) for error in errors):.4g}" for name in figures)
+        worst = (f"{getattr(Errors.worst(errors), name):.4g}" for name in figures)
         verdict = "passes" if all(error.passed for error in errors) else "fails"
         print(f"| {const_bits}/{pass1_bits} |", " | ".join(worst), f"| {verdict} |")
     print("\n| precision | forward: greatest error | mean square error |\n|---|---|---|")
     print("| exact coefficient, rounded | 0.5 | 0.0833 |")
     for const_bits, pass1_bits in precisions:
-        peak, mean_square = forward_error(const_bits, pass1_bits)
-        print(f"| {const_bits}/{pass1_bits} | {peak:.3f} | {mean_square:.4f} |")
+        forward = forward_errors(const_bits, pass1_bits)
+        print(f"| {const_bits}/{pass1_bits} | {forward.peak:.3f} | {forward.mean_square:.4f} |")
 
 
 if __name__ == "__main__":

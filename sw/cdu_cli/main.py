@@ -8,6 +8,7 @@ import typer
 from cdu_spec.errors import UserError
 
 from cdu_cli import (
+    compare,
     compress,
     diagnose,
     dqt,
@@ -37,6 +38,7 @@ for module in (
     verify,
     formal,
     synth,
+    compare,
     train,
     diagnose,
     dqt,

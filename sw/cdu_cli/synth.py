@@ -37,6 +37,18 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: cdu synth --block dct --pdk nangate45 --clock-ns 1.6 -o build/synth")(synth)
 
 
+def mapping_recipes(clock_ns: float, recipe: list[str] | None) -> list[str]:
+    """The recipes that ``--recipe`` asks for; UserError when one is unknown or ``--clock-ns`` is out of range."""
+    if not 0.01 <= clock_ns <= 1000:
+        raise UserError(f"--clock-ns {clock_ns:g} is not allowed: use 0.01 to 1000")
+    from cdu_synth import flow
+
+    recipes = recipe or list(flow.RECIPES)
+    if unknown := [name for name in recipes if name not in flow.RECIPES]:
+        raise UserError(f"--recipe {unknown[0]} is not known: use {', '.join(flow.RECIPES)}")
+    return recipes
+
+
 def synth(
     output: OutputOption,
     config: ConfigOption = "tiny",
@@ -53,16 +65,12 @@ def synth(
     Areas are in um2 and gate equivalents (GE, two-input NANDs of the library), pre-layout.
     """
     chosen = configuration(config, settings)
-    if not 0.01 <= clock_ns <= 1000:
-        raise UserError(f"--clock-ns {clock_ns:g} is not allowed: use 0.01 to 1000")
+    recipes = mapping_recipes(clock_ns, recipe)
     from cdu import blocks, generator, yosys
     from cdu_synth import flow, report
     from cdu_synth import pdk as libraries
     from rich.console import Console
 
-    recipes = recipe or list(flow.RECIPES)
-    if unknown := [name for name in recipes if name not in flow.RECIPES]:
-        raise UserError(f"--recipe {unknown[0]} is not known: use {', '.join(flow.RECIPES)}")
     source = libraries.find(pdk)
     for given in block or []:
         generator.check_block(given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +92,11 @@ class Errors:
     def passed(self) -> bool:
         """Whether all limits of the standard are kept."""
         return all(getattr(self, name) <= limit for name, limit in vars(LIMITS).items())
+
+    @staticmethod
+    def worst(found: Sequence[Errors]) -> Errors:
+        """The greatest of each figure over several runs."""
+        return Errors(*(max(getattr(errors, name) for errors in found) for name in vars(LIMITS)))
 
 
 #: The limits of the standard.
