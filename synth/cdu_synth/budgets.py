@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from cdu import generator, yosys
+from cdu import generator
+from cdu.yosys import Engine, engine
 from cdu_spec.config import CduConfig
 
 from cdu_synth import flow
@@ -48,11 +49,11 @@ class Budgets:
     ge: Mapping[str, float]
 
     @property
-    def build(self) -> yosys.Engine:
+    def build(self) -> Engine:
         """The Yosys of that name, of whatever version. Raises MissingToolError when it is not installed."""
-        return yosys.engine(self.yosys.split()[0])
+        return engine(self.yosys.split()[0])
 
-    def measure(self, block: str, config: CduConfig, library: Library, build: yosys.Engine) -> float:
+    def measure(self, block: str, config: CduConfig, library: Library, build: Engine) -> float:
         """Area of a block in gate equivalents, measured as the budgets were."""
         made = generator.generate(config, block)
         return flow.synthesise(made.verilog, made.name, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge

@@ -62,7 +62,7 @@ def present(published: Published, folder: Path) -> Path | None:
 
 
 def unpacked_sha256(path: Path, packed: bool) -> str:
-    """SHA-256 of a Liberty file's text; empty when it should be packed and is not."""
+    """SHA-256 of the text of a Liberty file; empty when ``packed`` is true and it is no whole gzip file."""
     with path.open("rb") as raw:
         try:
             return hashlib.file_digest(gzip.GzipFile(fileobj=raw) if packed else raw, "sha256").hexdigest()
@@ -99,6 +99,8 @@ def _download(published: Published, partial: Path, progress: Progress) -> None:
     before, reason = -1, ""
     while (here := _size(partial)) != published.size:
         if here <= before:
+            if not here:
+                partial.unlink(missing_ok=True)
             kept = f"; {here:,} of {published.size:,} bytes are here, and fetching again goes on from there" if here else ""
             raise FetchError(
                 f"cannot fetch {published.address}: {reason}{kept}; without a connection {_by_hand(published, partial.parent)}"
