@@ -13,7 +13,7 @@ from cdu_cli.options import JsonOption, write_json
 if TYPE_CHECKING:
     from cdu_synth.pdk import Known
 
-NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Libraries (`cdu pdk list` names them).")]
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Libraries (`cdu pdk list` names them).")]
 
 
 def register(app: typer.Typer) -> None:

@@ -32,8 +32,8 @@ def test_no_file_belongs_to_two_libraries():
 
 @pytest.mark.parametrize("name", pdk.KNOWN)
 def test_the_libraries_that_are_here_are_the_published_ones(name):
-    """Ties the table to real files, which CI has where libraries were fetched."""
-    folders = [folder for folder in pdk._folders() if any(source.name == name for source in pdk._in_folder(folder))]
+    """Ties the table to real files; $CDU_PDK_DIR may hold others of the same names."""
+    folders = [folder for folder in pdk._folders()[1:] if any(source.name == name for source in pdk._in_folder(folder))]
     if not folders:
         pytest.skip(pdk.file_hint(name))
     for published in pdk.KNOWN[name].files:
