@@ -89,7 +89,7 @@ def sweep(
     seed: Annotated[int, typer.Option(help="Of the training, the sample and the stimulus.", min=0)] = 0,
     json_file: JsonOption = None,
 ) -> None:
-    """Measure all combinations of parameters: area and clock by synthesis, rate by simulation, ratio and error by the golden model.
+    """Measure all combinations of values: area and clock (synthesis), rate (simulation), ratio and error (golden model).
 
     Writes sweep.json, sweep.md and pareto.png. Every result is kept in points/ as soon as it is there: the same command again
     goes on where it was interrupted. Exit code 1 when a point failed.
@@ -104,7 +104,7 @@ def sweep(
     from cdu_synth.sweep.run import Kept
     from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     base = configuration(config, settings)
     varied = spaces.parse(vary or [])
@@ -127,9 +127,7 @@ def sweep(
     if area:
         notes["area and clock"] = f"block {block} in {pdk}, goal {clock_ns:g} ns, best of {', '.join(area.recipes)}"
     if measures:
-        notes["rate"] = (
-            "of the unit, simulated; compress and decompress: the greatest of any mode and content; least: the lowest"
-        )
+        notes["rate"] = "of the unit, simulated; by direction the greatest of any mode and content; least: the lowest"
     workers = ClusterWorkers(scheduler) if scheduler else LocalWorkers(jobs or os.cpu_count() or 1)
     with workers:
         folder = output_directory(output)
@@ -142,15 +140,9 @@ def sweep(
             path = recorded or _recorded(folder, usual, dataset, data, limit, seed)
             activations = load_activations(path)
             measures.append(Fidelity.of(activations))
-            values = sum(one.values.numel() for one in activations)
-            notes["ratio and error"] = f"golden model on the {len(activations)} tensors ({values} values) of {path.name}"
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
+            count = sum(one.values.numel() for one in activations)
+            notes["ratio and error"] = f"golden model on the {len(activations)} tensors ({count} values) of {path.name}"
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         print(f"{len(points)} points, {len(skipped)} combinations skipped", file=sys.stderr)
         with Progress(*columns, console=Console(stderr=True)) as shown:
             explored, versions = explore(points, area, measures, workers, Kept(folder / "points"), _Progress(shown))
@@ -233,6 +225,5 @@ class _Progress:
         """See :class:`cdu_synth.sweep.run.Observer`."""
         assert self._bar is not None, "a round begins before its tasks end"
         self._shown.advance(self._bar)
-        self._shown.console.print(
-            f"{task.work.name}: {task.label}{f': {outcome.message}' if outcome.error else ''}", markup=False
-        )
+        trouble = f": {outcome.message}" if outcome.error else ""
+        self._shown.console.print(f"{task.work.name}: {task.label}{trouble}", markup=False, highlight=False)

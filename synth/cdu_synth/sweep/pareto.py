@@ -38,10 +38,12 @@ FIGURES: Mapping[str, Figure] = {
 DEFAULT_AXES = (("ge", "gvalues_per_second"), ("ge", "relative_error"), ("relative_error", "ratio"))
 
 
-def figures(
-    area: Mapping[str, Any] | None, rate: Mapping[str, Any] | None, ratio: Mapping[str, Any] | None
-) -> dict[str, float]:
-    """The figures that follow from what was measured of a point; None where nothing was.
+#: A result by name of its parts; None where nothing was measured.
+_Result = Mapping[str, Any] | None
+
+
+def figures(area: _Result, rate: _Result, ratio: _Result) -> dict[str, float]:
+    """The figures that follow from what was measured of a point.
 
     Throughput is the rate of the slower direction at the highest clock of the netlist; both are of the same hardware only
     when the area is that of the block ``array``.

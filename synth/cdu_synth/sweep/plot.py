@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from cdu_synth.sweep import pareto
 
 _BLUE, _GREY = "#3b6ea5", "#b0b0b0"
+#: Points that are named where several are at one place.
+_NAMED = 3
 
 
 def fronts(content: Mapping[str, Any]) -> bytes:
@@ -27,26 +29,28 @@ def fronts(content: Mapping[str, Any]) -> bytes:
 
 
 def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -> None:
-    names = front["x"], front["y"]
+    x, y = front["x"], front["y"]
     places = {
-        point["number"]: tuple(point["figures"][name] for name in names)
-        for point in points
-        if set(names) <= set(point["figures"])
+        point["number"]: (point["figures"][x], point["figures"][y]) for point in points if {x, y} <= set(point["figures"])
     }
     best = {number: places[number] for number in front["points"]}
     others = [place for number, place in places.items() if number not in best]
     if others:
-        axes.scatter(*zip(*others, strict=True), color=_GREY, s=28, label="other points")
+        axes.scatter([a for a, _ in others], [b for _, b in others], color=_GREY, s=28, label="other points")
     line = sorted(best.values())
-    axes.plot(*zip(*line, strict=True), color=_BLUE, marker="o", markersize=6, linewidth=1.2, label="Pareto front")
-    owners: dict[tuple[float, ...], list[int]] = {}
+    axes.plot([a for a, _ in line], [b for _, b in line], color=_BLUE, marker="o", linewidth=1.2, label="Pareto front")
+    owners: dict[tuple[float, float], list[str]] = {}
     for number, place in best.items():
-        owners.setdefault(place, []).append(number)
-    for place, numbers in owners.items():
-        axes.annotate(f"#{', '.join(map(str, numbers))}", place, xytext=(5, 5), textcoords="offset points", fontsize=8)
-    axes.set_xlabel(pareto.FIGURES[names[0]].label)
-    axes.set_ylabel(pareto.FIGURES[names[1]].label)
-    axes.set_title(f"{front['letter']}: {_aim(names[0])} and {_aim(names[1])}", fontsize=10)
+        owners.setdefault(place, []).append(f"#{number}")
+    # Beside each other, labels of places that are close would cover each other.
+    for turn, (place, numbers) in enumerate(sorted(owners.items())):
+        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+        offset, side = ((6, 5), "left") if turn % 2 else ((-6, -11), "right")
+        text = ", ".join(numbers[:_NAMED]) + more
+        axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=8, ha=side)
+    axes.set_xlabel(pareto.FIGURES[x].label)
+    axes.set_ylabel(pareto.FIGURES[y].label)
+    axes.set_title(f"{front['letter']}: {_aim(x)} and {_aim(y)}", fontsize=10)
     axes.margins(0.12)
     axes.grid(color="#e6e6e6")
     axes.set_axisbelow(True)

@@ -137,14 +137,13 @@ def _mode_table(points: Sequence[Mapping[str, Any]]) -> str:
     """Ratio and error by mode, when a point has several; for each distinct result the points that have it."""
     if not any(len(point["ratio"]) > 1 for point in points):
         return ""
+    names = ("ratio", "bytes_per_value", "relative_error")
     owners: dict[tuple[str, ...], list[str]] = {}
     for point in points:
         for mode, found in point["ratio"].items():
-            cells = (
-                format(found[name], pareto.FIGURES[name].digits) for name in ("ratio", "bytes_per_value", "relative_error")
-            )
+            cells = (format(found[name], pareto.FIGURES[name].digits) for name in names)
             owners.setdefault((mode, *cells), []).append(str(point["number"]))
-    rows = [["mode", "ratio", "bytes per value", "relative error", "points"], ["---", "--:", "--:", "--:", "---"]]
+    rows = [["mode", *(pareto.FIGURES[name].label for name in names), "points"], ["---", "--:", "--:", "--:", "---"]]
     return _rows([*rows, *([*cells, " ".join(numbers)] for cells, numbers in owners.items())])
 
 

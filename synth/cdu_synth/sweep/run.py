@@ -54,7 +54,9 @@ def run(tasks: Iterable[Task], workers: Workers, kept: Kept, observer: Observer)
 
     When a process dies, the tasks under way are tried again, one at a time, to see whose fault it was.
     """
-    different = {task.key: task for task in tasks}
+    different: dict[str, Task] = {}
+    for task in tasks:
+        different.setdefault(task.key, task)
     results = {key: kept.get(task) for key, task in different.items()}
     outcomes = {key: Outcome(result) for key, result in results.items() if result is not None}
     kinds = dict.fromkeys(task.work.name for task in different.values())

@@ -65,9 +65,8 @@ def read(path: Path) -> dict[str, list[str]]:
     for key, values in content.items():
         inner = list if _is_set(key) else (int, str)
         if not isinstance(values, list) or not values or not all(isinstance(value, inner) for value in values):
-            raise UserError(
-                f"{key} of {path} is not an array of {'arrays' if inner is list else 'values'}: use {key} = [ ... ]"
-            )
+            form = "[[...], ...]" if inner is list else "[...]"
+            raise UserError(f"{key} of {path} is not an array of its values: use {key} = {form}")
         space[key] = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values]
     return space
 
@@ -107,7 +106,7 @@ def text_of(value: Any) -> str:
 def _combination(space: Space, number: int) -> dict[str, str]:
     """The combination of that number; the last parameter changes fastest."""
     texts = {}
-    for name, values in reversed(space.items()):
+    for name, values in reversed(list(space.items())):
         number, place = divmod(number, len(values))
         texts[name] = values[place]
     return {name: texts[name] for name in space}
