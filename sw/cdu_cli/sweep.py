@@ -123,6 +123,8 @@ def sweep(
         raise UserError(f"--mode {mode} is built in at no point: use a mode of --config, or vary modes")
     area = Area(block, pdk, clock_ns, tuple(recipe or flow.RECIPES), yosys_build) if _AREA in wanted else None
     measures: list[Measure] = [_rate(seed)] if _RATE in wanted else []
+    for needed in filter(None, (area, *measures)):
+        needed.versions()  # what is missing here is said before anything is written
     notes = {}
     if area:
         notes["area and clock"] = f"block {block} in {pdk}, goal {clock_ns:g} ns, best of {', '.join(area.recipes)}"

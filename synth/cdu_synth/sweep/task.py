@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
@@ -85,7 +86,7 @@ class Outcome:
 
 
 def perform(work: Work, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
-    """Carry out a task, here. Returns the result, the name of the host and the seconds that it took.
+    """Carry out a task, here. Returns the result, where it was made (host and process), and the seconds that it took.
 
     UserError when this machine has other versions than the one that keeps the results.
     """
@@ -95,4 +96,4 @@ def perform(work: Work, versions: Mapping[str, str], what: Mapping[str, Any], at
         differences = "; ".join(f"{name} {here.get(name)} in place of {versions.get(name)}" for name in other)
         raise UserError(f"worker {socket.gethostname()} has {differences}: install there what the machine of the sweep has")
     result = work.run(what, attachment)
-    return {"result": result, "host": socket.gethostname(), "seconds": round(time.monotonic() - start, 2)}
+    return {"result": result, "process": f"{socket.gethostname()} {os.getpid()}", "seconds": round(time.monotonic() - start, 2)}

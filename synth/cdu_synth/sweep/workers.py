@@ -96,14 +96,14 @@ class ClusterWorkers(Workers):
         self._shared: dict[int, Any] = {}
 
     def submit(self, task: Task) -> Future[dict[str, Any]]:
-        """See :class:`Workers`. Kinds of measurements, which may be large, go to a worker once."""
+        """See :class:`Workers`. Kinds of measurements, which may be large, go to every worker once."""
         future = self._executor.submit(perform, self._share(task.work), task.versions, task.what, task.attachment)
         return future
 
     def _share(self, work: Work) -> Any:
         if id(work) not in self._shared:
             # The object is kept besides, so that no other object gets its identity.
-            self._shared[id(work)] = (work, self._client.scatter(work, hash=False))
+            self._shared[id(work)] = (work, self._client.scatter(work, broadcast=True, hash=False))
         return self._shared[id(work)][1]
 
     @property
