@@ -30,8 +30,7 @@ from cdu_cli.options import (
 from cdu_cli.synth import ClockOption, PdkOption, RecipeOption, YosysOption
 
 if TYPE_CHECKING:
-    from actcodec.training.experiment import Recipe
-    from cdu_synth.sweep.task import Measure, Outcome, Task
+    from cdu_synth.sweep.task import Measure, Outcome, Task, Work
     from rich.progress import Progress, TaskID
 
 #: What can be measured.
@@ -123,8 +122,9 @@ def sweep(
         raise UserError(f"--mode {mode} is built in at no point: use a mode of --config, or vary modes")
     area = Area(block, pdk, clock_ns, tuple(recipe or flow.RECIPES), yosys_build) if _AREA in wanted else None
     measures: list[Measure] = [_rate(seed)] if _RATE in wanted else []
-    for needed in filter(None, (area, *measures)):
-        needed.versions()  # what is missing here is said before anything is written
+    works: list[Work] = [*([area] if area else []), *measures]
+    for work in works:
+        work.versions()  # what is missing here is said before anything is written
     notes = {}
     if area:
         notes["area and clock"] = f"block {block} in {pdk}, goal {clock_ns:g} ns, best of {', '.join(area.recipes)}"
@@ -136,14 +136,12 @@ def sweep(
         if _RATIO in wanted:
             from actcodec.fidelity import Fidelity
             from actcodec.training.activations import load_activations
-            from actcodec.training.experiment import Recipe
 
-            usual = Recipe.usual(model, epochs=epochs, batch=batch)
-            path = recorded or _recorded(folder, usual, dataset, data, limit, seed)
+            path = recorded or _record(folder, model, dataset, data, limit, epochs, batch, seed)
             activations = load_activations(path)
             measures.append(Fidelity.of(activations))
             count = sum(one.values.numel() for one in activations)
-            notes["ratio and error"] = f"golden model on the {len(activations)} tensors ({count} values) of {path.name}"
+            notes["ratio and error"] = f"golden model on {len(activations)} activations ({count} values), {path.name}"
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         print(f"{len(points)} points, {len(skipped)} combinations skipped", file=sys.stderr)
         with Progress(*columns, console=Console(stderr=True)) as shown:
@@ -187,23 +185,33 @@ def _rate(seed: int) -> Measure:
     return Rate(seed)
 
 
-def _recorded(folder: Path, recipe: Recipe, dataset: str | None, data: Path | None, limit: int | None, seed: int) -> Path:
+def _record(
+    folder: Path,
+    model: str,
+    dataset: str | None,
+    data: Path | None,
+    limit: int | None,
+    epochs: int,
+    batch: int,
+    seed: int,
+) -> Path:
     """The file of activations of a training run, recorded unless an earlier sweep into this folder has done that."""
     import torch
     from actcodec import data as datasets
     from actcodec.training.activations import record_training, save_activations
-    from actcodec.training.experiment import build_model, network, steps_per_epoch
+    from actcodec.training.experiment import Recipe, build_model, network, steps_per_epoch
     from cdu_spec.sources import sources_sha256
     from rich.console import Console
 
-    name = dataset or network(recipe.model).dataset
+    recipe = Recipe.usual(model, epochs=epochs, batch=batch)
+    name = dataset or network(model).dataset
     sources = sources_sha256("actcodec.training", "actcodec.models", "actcodec.data")
     origin = {**vars(recipe), "dataset": name, "limit": limit, "seed": seed, "torch": torch.__version__, "sources": sources}
-    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:32]
-    path = folder / f"activations-{digest}.npz"
+    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:12]
+    path = folder / f"activations-{model}-{name}-{digest}.npz"
     if not path.is_file():
         torch.set_num_threads(1)
-        with Console(stderr=True).status(f"training {recipe.model} to record activations ..."):
+        with Console(stderr=True).status(f"training {model} on {name} to record activations ..."):
             images = datasets.load(name, data, limit)
             build_model(recipe, images)
             steps_per_epoch(recipe, images)
