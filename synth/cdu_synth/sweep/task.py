@@ -17,7 +17,9 @@ from cdu_spec.errors import UserError
 
 
 class Work(Protocol):
-    """A kind of measurement. It is pickled on its way to workers, which have the same packages and no common folder."""
+    """A kind of measurement. Hashable, and pickled on its way to workers, which have the same packages and no common
+    folder.
+    """
 
     @property
     def name(self) -> str:

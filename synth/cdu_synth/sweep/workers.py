@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -20,7 +22,7 @@ from cdu_synth.sweep.task import Task, Work, perform
 #: Seconds that a worker has to clean up once the process that it works for is gone.
 _GRACE_SECONDS = 3.0
 #: Seconds that a scheduler has to answer.
-_CONNECT_SECONDS = 15
+_CONNECT_SECONDS = 30
 
 
 class Workers(AbstractContextManager["Workers"], ABC):
@@ -93,18 +95,17 @@ class ClusterWorkers(Workers):
             state = "workers with several threads" if threads else "no workers"
             raise UserError(f"the cluster at {address} has {state}: start some with `dask worker {address} --nthreads 1`")
         self._executor: Executor = self._client.get_executor()
-        self._shared: dict[int, Any] = {}
+        self._shared: dict[Work, Any] = {}
 
     def submit(self, task: Task) -> Future[dict[str, Any]]:
         """See :class:`Workers`. Kinds of measurements, which may be large, go to every worker once."""
-        future = self._executor.submit(perform, self._share(task.work), task.versions, task.what, task.attachment)
-        return future
+        return self._executor.submit(_perform_packed, self._packed(task.work), task.versions, task.what, task.attachment)
 
-    def _share(self, work: Work) -> Any:
-        if id(work) not in self._shared:
-            # The object is kept besides, so that no other object gets its identity.
-            self._shared[id(work)] = (work, self._client.scatter(work, broadcast=True, hash=False))
-        return self._shared[id(work)][1]
+    def _packed(self, work: Work) -> Any:
+        """The pickled object on the workers, which would unpickle it while they should answer their scheduler."""
+        if work not in self._shared:
+            self._shared[work] = self._client.scatter(pickle.dumps(work), broadcast=True, hash=False)
+        return self._shared[work]
 
     @property
     def count(self) -> int:
@@ -115,6 +116,11 @@ class ClusterWorkers(Workers):
         """Give back what still waits; the cluster stays."""
         self._executor.shutdown(wait=False)
         self._client.close()
+
+
+def _perform_packed(packed: bytes, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
+    """:func:`~cdu_synth.sweep.task.perform` with pickled work."""
+    return perform(pickle.loads(packed), versions, what, attachment)
 
 
 def _start() -> None:
