@@ -142,7 +142,12 @@ def sweep(
             measures.append(Fidelity.of(activations))
             count = sum(one.values.numel() for one in activations)
             notes["ratio and error"] = f"golden model on {len(activations)} activations ({count} values), {path.name}"
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+        )
         print(f"{len(points)} points, {len(skipped)} combinations skipped", file=sys.stderr)
         with Progress(*columns, console=Console(stderr=True)) as shown:
             explored, versions = explore(points, area, measures, workers, Kept(folder / "points"), _Progress(shown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import string
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,9 @@ from cdu_synth.report import CAVEAT
 from cdu_synth.sweep import pareto, plot
 from cdu_synth.sweep.explore import WHOLE, Explored
 from cdu_synth.sweep.space import Skipped
+
+#: Digits of checksums on the page.
+_DIGITS = 12
 
 
 def summary(
@@ -94,7 +98,7 @@ def markdown(content: Mapping[str, Any]) -> str:
     lines += ["", "## How", "", f"- not varied: `{json.dumps(fixed)}`"]
     lines += [f"- {name}: {text}" for name, text in content["notes"].items()]
     versions = {name: value for found in content["versions"].values() for name, value in found.items()}
-    lines.append(f"- versions: {', '.join(f'{name} {value}' for name, value in versions.items())}")
+    lines.append(f"- versions: {', '.join(f'{name} {_brief(value)}' for name, value in versions.items())}")
     lines += ["", CAVEAT] if any(point["area"] for point in points) else []
     return "\n".join([*lines, ""])
 
@@ -149,6 +153,11 @@ def _mode_table(points: Sequence[Mapping[str, Any]]) -> str:
 
 def _rows(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _brief(version: str) -> str:
+    """A version, or the beginning of a checksum, which ``sweep.json`` has whole."""
+    return version[:_DIGITS] if len(version) == hashlib.sha256().digest_size * 2 else version
 
 
 def _parameters(one: Mapping[str, Any]) -> str:
