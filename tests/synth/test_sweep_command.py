@@ -171,15 +171,19 @@ def test_a_point_that_fails_is_named_and_the_others_are_there(command, tmp_path)
     path = tmp_path / "large.npz"
     # Too large for a half, so that a unit for fp16 cannot have such values.
     np.savez(path, a=np.full((1, 1, 8, 8), 1e6, dtype=np.float32))
-    options = ("--vary", "value_format=fp32,fp16", "--measure", "ratio", "--activations", path, "--jobs", 1)
-    result = command("--set", "modes=sfpr", *options, "-o", tmp_path / "out")
+    # 9-bit samples build no unit, which only the measure knows.
+    (tmp_path / "space.toml").write_text("sample_bits = [8, 9]")
+    space = ("--vary", "value_format=fp32,fp16", "--space", tmp_path / "space.toml")
+    options = ("--measure", "ratio", "--activations", path, "--jobs", 1)
+    result = command("--set", "modes=sfpr", *space, *options, "-o", tmp_path / "out")
     assert result.exit_code == 1
     assert "1 of 2 points failed" in result.output
     content = json.loads((tmp_path / "out" / "sweep.json").read_text())
     assert [bool(point["figures"]) for point in content["points"]] == [True, False]
     page = (tmp_path / "out" / "sweep.md").read_text()
     assert "## Failed" in page
-    assert "value_format=fp16: ratio: " in page
+    assert "value_format=fp16 sample_bits=8: ratio: " in page
+    assert "value_format=fp16 sample_bits=9: sample_bits = 9 builds no unit" in page
 
 
 def test_bad_input_is_one_sentence_and_leaves_nothing(command, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import string
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from cdu_synth.sweep.space import Skipped
 
 #: Digits of checksums on the page.
 _DIGITS = 12
+#: Letters of an error on the page; ``sweep.json`` has it whole.
+_LONGEST = 400
 
 
 def summary(
@@ -91,7 +94,8 @@ def markdown(content: Mapping[str, Any]) -> str:
         lines += ["", "Ratio and error of every mode; equal rows are shown once.", "", per_mode]
     if any(point["errors"] for point in points):
         lines += ["", "## Failed", ""]
-        lines += [f"- {_parameters(point)}: {name}: {text}" for point in points for name, text in point["errors"]]
+        failures = [(point, name, text) for point in points for name, text in point["errors"]]
+        lines += [f"- {_parameters(point)}: {name}: {textwrap.shorten(text, _LONGEST)}" for point, name, text in failures]
     if content["skipped"]:
         lines += ["", "## Skipped", "", *(f"- {_parameters(one)}: {one['reason']}" for one in content["skipped"])]
     fixed = {name: value for name, value in base.items() if name not in content["space"]}
