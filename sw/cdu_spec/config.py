@@ -183,6 +183,11 @@ class CduConfig:
         """All parameters as plain values (JSON, TOML)."""
         return asdict(self) | {"modes": list(self.modes)}
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:
+        """The inverse of :meth:`to_dict`; what is left out has its default. Raises ConfigError as :meth:`override` does."""
+        return cls().override(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
     def override(self, **values: Any) -> CduConfig:
         """A copy with some parameters replaced.
 

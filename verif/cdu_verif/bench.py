@@ -119,8 +119,7 @@ def manifest() -> dict[str, Any]:
 
 def simulated_config() -> CduConfig:
     """The configuration that the simulated top was generated for."""
-    config = manifest()["config"]
-    return CduConfig(**config | {"modes": tuple(config["modes"])})
+    return CduConfig.from_dict(manifest()["config"])
 
 
 class Bench:

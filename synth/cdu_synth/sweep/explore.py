@@ -1,0 +1,103 @@
+"""A whole sweep: everything that is to be measured, at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdu_spec.config import ConfigError
+
+from cdu_synth.sweep.hardware import Area, Elaboration
+from cdu_synth.sweep.run import Kept, Observer, run
+from cdu_synth.sweep.space import Point
+from cdu_synth.sweep.task import Measure, Outcome, Task, Work
+from cdu_synth.sweep.workers import Workers
+
+#: What a result is called that belongs to no mode.
+WHOLE = ""
+
+
+@dataclass
+class Explored:
+    """A point and what was measured there.
+
+    Parameters
+    ----------
+    point
+        The point.
+    results
+        By name of the measure, then by mode; :data:`WHOLE` for results of the whole unit or block.
+    errors
+        What failed: name of the measure, and why.
+    refused
+        Why there is no such unit, when a measure found that out.
+    """
+
+    point: Point
+    results: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    refused: str | None = None
+
+    def add(self, task: Task, outcome: Outcome) -> None:
+        """Note what came of one of the point's tasks."""
+        if isinstance(outcome.error, ConfigError):
+            self.refused = str(outcome.error)
+        elif outcome.result is None:
+            self.errors.append((task.work.name, outcome.message))
+        else:
+            self.results.setdefault(task.work.name, {})[task.what.get("mode", WHOLE)] = outcome.result
+
+
+def explore(
+    points: Sequence[Point], area: Area | None, measures: Sequence[Measure], workers: Workers, kept: Kept, observer: Observer
+) -> tuple[list[Explored], dict[str, dict[str, str]]]:
+    """Measure at all points; the versions of everything that was used, by measure, are the second result.
+
+    Equal measurements are made once, whatever number of points they belong to. Raises MissingToolError when this machine, whose
+    versions every worker must have, lacks a tool.
+    """
+    elaboration = None if area is None else Elaboration(area.block)
+    works: list[Work] = [*measures, *(work for work in (elaboration, area) if work)]
+    versions = {work.name: work.versions() for work in works}
+    explored = [Explored(point) for point in points]
+    first: Sequence[Measure] = [*([elaboration] if elaboration else []), *measures]
+    _measure(explored, [_tasks(one, first, versions) for one in explored], workers, kept, observer)
+    if area is not None and elaboration is not None:
+        second: list[list[Task]] = []
+        for one in explored:
+            made = one.results.pop(elaboration.name, {}).get(WHOLE)
+            if made is None or one.refused is not None:
+                second.append([])
+            else:
+                what = area.what(made["sha256"])
+                second.append([Task(area, versions[area.name], what, _label(one.point), made["packed"])])
+        _measure(explored, second, workers, kept, observer)
+    return explored, versions
+
+
+def _tasks(one: Explored, measures: Iterable[Measure], versions: Mapping[str, Mapping[str, str]]) -> list[Task]:
+    """The tasks of a point; none when a measure refuses its configuration."""
+    try:
+        return [
+            Task(measure, versions[measure.name], what, " ".join(filter(None, (_label(one.point), what.get("mode")))))
+            for measure in measures
+            for what in measure.whats(one.point.config)
+        ]
+    except ConfigError as error:
+        one.refused = str(error)
+        return []
+
+
+def _measure(
+    explored: Sequence[Explored], tasks: Sequence[Sequence[Task]], workers: Workers, kept: Kept, observer: Observer
+) -> None:
+    """Carry out the tasks of each point and give it what came of them."""
+    outcomes = run((task for mine in tasks for task in mine), workers, kept, observer)
+    for one, mine in zip(explored, tasks, strict=True):
+        for task in mine:
+            one.add(task, outcomes[task.key])
+
+
+def _label(point: Point) -> str:
+    return " ".join(f"{name}={text}" for name, text in point.parameters.items()) or point.config.name

@@ -1,0 +1,111 @@
+"""What a point's hardware is, and what it costs: Verilog is generated first, and equal Verilog is synthesised once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from cdu import generator, verilog, yosys
+from cdu_spec.config import CduConfig
+from cdu_spec.errors import UserError
+from cdu_spec.sources import sources_sha256
+
+from cdu_synth import flow, liberty, pdk
+
+#: The modules that what synthesis gives depends on, beside the Verilog and the tools.
+_FLOW = ("cdu_synth.flow", "cdu_synth.timing", "cdu_synth.liberty")
+#: The comment at the top of a generated file, which names the configuration.
+_HEAD = re.compile(r"\A(//.*\n)+\n*")
+
+
+@dataclass(frozen=True)
+class Elaboration:
+    """Measure ``verilog``: the text of a block, without the comment at its top, packed, and its checksum.
+
+    ``block`` is a name out of :data:`cdu.blocks.BLOCKS`; ``array`` is the unit.
+    """
+
+    block: str
+    name: str = "verilog"
+
+    def versions(self) -> dict[str, str]:
+        """See :class:`~cdu_synth.sweep.task.Measure`."""
+        return verilog.versions() | {"generator": sources_sha256("cdu", "cdu_spec")}
+
+    def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
+        """See :class:`~cdu_synth.sweep.task.Measure`: everything but the name, which only the comment states."""
+        yield {"block": self.block, "config": config.override(name=CduConfig.name).to_dict()}
+
+    def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
+        """See :class:`~cdu_synth.sweep.task.Measure`. ConfigError for a block that cannot be built so."""
+        text = _HEAD.sub("", generator.generate(CduConfig.from_dict(what["config"]), what["block"]).verilog).encode()
+        return {"sha256": hashlib.sha256(text).hexdigest(), "packed": base64.b64encode(zlib.compress(text)).decode()}
+
+
+@dataclass(frozen=True)
+class Area:
+    """Measure ``area``: the :class:`~cdu_synth.flow.Cost` of a Verilog text, and ``mhz``.
+
+    Parameters
+    ----------
+    block
+        Name of its top module.
+    library
+        Name or file of the cell library, which every worker finds for itself; its checksum is compared.
+    clock_ns
+        Period that gates are sized for.
+    recipes
+        Out of :data:`cdu_synth.flow.RECIPES`, of which :func:`cdu_synth.flow.choose` takes the best.
+    engine
+        Name of the Yosys that synthesises.
+
+    Raises UserError for a clock or a recipe that is not allowed.
+    """
+
+    block: str
+    library: str = pdk.DEFAULT
+    clock_ns: float = 1.6
+    recipes: Sequence[str] = tuple(flow.RECIPES)
+    engine: str = yosys.GENERATOR
+    name: str = "area"
+
+    def __post_init__(self) -> None:
+        if not 0.01 <= self.clock_ns <= 1000:
+            raise UserError(f"a clock of {self.clock_ns:g} ns is not allowed: use 0.01 to 1000")
+        if unknown := [name for name in self.recipes if name not in flow.RECIPES]:
+            raise UserError(f"recipe {unknown[0]!r} is not known: use {', '.join(flow.RECIPES)}")
+
+    def versions(self) -> dict[str, str]:
+        """See :class:`~cdu_synth.sweep.task.Measure`. MissingToolError when library or Yosys is not here."""
+        build = yosys.engine(self.engine)
+        return {
+            "synthesis": f"{build.name} {build.version}",
+            "library_sha256": _library(self.library).sha256,
+            "flow": sources_sha256(*_FLOW),
+        }
+
+    def what(self, verilog_sha256: str) -> dict[str, Any]:
+        """What the cost of a Verilog text depends on."""
+        chosen = {"clock_ns": self.clock_ns, "recipes": list(self.recipes)}
+        return {"verilog_sha256": verilog_sha256, "block": self.block, **chosen}
+
+    def run(self, what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
+        """Synthesise the packed text of an :class:`Elaboration`."""
+        text = zlib.decompress(base64.b64decode(attachment))
+        assert hashlib.sha256(text).hexdigest() == what["verilog_sha256"], "the text is not the one that was generated"
+        build, library = yosys.engine(self.engine), _library(self.library)
+        costs = flow.synthesise(text.decode(), self.block, library, self.clock_ns, build, recipes=self.recipes)
+        cost = flow.choose(costs, self.clock_ns)
+        return asdict(cost) | {"mhz": cost.mhz}
+
+
+@lru_cache(maxsize=2)
+def _library(name: str) -> liberty.Library:
+    """A library, read once in every worker."""
+    return pdk.find(name).read()

@@ -1,0 +1,62 @@
+"""Pareto fronts as a picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cdu_synth.sweep import pareto
+
+_BLUE, _GREY = "#3b6ea5", "#b0b0b0"
+#: Points that are named where several are at one place.
+_NAMED = 3
+
+
+def fronts(content: Mapping[str, Any]) -> bytes:
+    """A panel per front of ``sweep.json``, as PNG: all points, those on the front with their numbers."""
+    shown = [front for front in content["fronts"] if front["points"]]
+    figure = Figure(figsize=(5.6 * len(shown), 4.8), layout="constrained")
+    for place, front in enumerate(shown, 1):
+        _panel(figure.add_subplot(1, len(shown), place), front, content["points"])
+    image = io.BytesIO()
+    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
+    return image.getvalue()
+
+
+def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -> None:
+    x, y = front["x"], front["y"]
+    places = {
+        point["number"]: (point["figures"][x], point["figures"][y]) for point in points if {x, y} <= set(point["figures"])
+    }
+    best = {number: places[number] for number in front["points"]}
+    others = [place for number, place in places.items() if number not in best]
+    if others:
+        axes.scatter([a for a, _ in others], [b for _, b in others], color=_GREY, s=28, label="other points")
+    line = sorted(best.values())
+    axes.plot([a for a, _ in line], [b for _, b in line], color=_BLUE, marker="o", linewidth=1.2, label="Pareto front")
+    owners: dict[tuple[float, float], list[str]] = {}
+    for number, place in best.items():
+        owners.setdefault(place, []).append(f"#{number}")
+    # Beside each other, labels of places that are close would cover each other.
+    for turn, (place, numbers) in enumerate(sorted(owners.items())):
+        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+        offset, side = ((6, 5), "left") if turn % 2 else ((-6, -11), "right")
+        text = ", ".join(numbers[:_NAMED]) + more
+        axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=8, ha=side)
+    axes.set_xlabel(pareto.FIGURES[x].label)
+    axes.set_ylabel(pareto.FIGURES[y].label)
+    axes.set_title(f"{front['letter']}: {_aim(x)} and {_aim(y)}", fontsize=10)
+    axes.margins(0.12)
+    axes.grid(color="#e6e6e6")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _aim(name: str) -> str:
+    return f"{'large' if pareto.FIGURES[name].larger_is_better else 'small'} {name}"

@@ -1,0 +1,168 @@
+"""Results of a sweep: ``sweep.json``, ``sweep.md`` and ``pareto.png``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.files import write_whole
+
+from cdu_synth.report import CAVEAT
+from cdu_synth.sweep import pareto, plot
+from cdu_synth.sweep.explore import WHOLE, Explored
+from cdu_synth.sweep.space import Skipped
+
+#: Digits of checksums on the page.
+_DIGITS = 12
+#: Letters of an error on the page; ``sweep.json`` has it whole.
+_LONGEST = 400
+
+
+def summary(
+    explored: Sequence[Explored],
+    skipped: Sequence[Skipped],
+    base: CduConfig,
+    axes: Sequence[tuple[str, str]],
+    mode: str | None,
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The content of ``sweep.json``.
+
+    Parameters
+    ----------
+    explored, skipped
+        What was measured, and what could not be.
+    base
+        The configuration whose parameters were varied.
+    axes
+        Pairs of figures to compare; empty for :data:`cdu_synth.sweep.pareto.DEFAULT_AXES`, as far as they were measured.
+    mode
+        The mode whose ratio and error count; None for jpeg-act, or the first of those units that do not have it.
+    about
+        Whatever else belongs to the report: command, block, versions ...
+    """
+    ran = [one for one in explored if one.refused is None]
+    refused = [Skipped(one.point.parameters, one.refused) for one in explored if one.refused is not None]
+    points = [_entry(number, one, mode) for number, one in enumerate(ran, 1)]
+    measured = [set(point["figures"]) for point in points]
+    wanted = axes or [pair for pair in pareto.DEFAULT_AXES if any(set(pair) <= names for names in measured)]
+    fronts = []
+    for letter, names in zip(string.ascii_uppercase, wanted, strict=False):
+        best = pareto.front([point["figures"] for point in points], names)
+        for point, chosen in zip(points, best, strict=True):
+            point["fronts"] += [letter] if chosen else []
+        numbers = [point["number"] for point, chosen in zip(points, best, strict=True) if chosen]
+        fronts.append({"letter": letter, "x": names[0], "y": names[1], "points": numbers})
+    return {
+        **about,
+        "config": base.to_dict(),
+        "points": points,
+        "fronts": fronts,
+        "skipped": [vars(one) for one in (*skipped, *refused)],
+        "failed": sum(bool(point["errors"]) for point in points),
+    }
+
+
+def write(folder: Path, content: dict[str, Any]) -> list[Path]:
+    """Write the report into an existing folder and return the paths; without a front there is no plot."""
+    files: dict[str, str | bytes] = {"sweep.json": json.dumps(content, indent=1) + "\n", "sweep.md": markdown(content)}
+    if any(front["points"] for front in content["fronts"]):
+        files["pareto.png"] = plot.fronts(content)
+    for name, text in files.items():
+        write_whole(folder / name, text)
+    return [folder / name for name in files]
+
+
+def markdown(content: Mapping[str, Any]) -> str:
+    """The report as a page."""
+    points, base = content["points"], content["config"]
+    lines = [f"# Sweep over {', '.join(content['space']) or 'nothing'}", "", f"`{content['command']}`", ""]
+    lines += [_table(points), ""]
+    for front in content["fronts"]:
+        x, y = (pareto.FIGURES[front[axis]] for axis in ("x", "y"))
+        words = [f"{figure.label}, {'larger' if figure.larger_is_better else 'smaller'} is better" for figure in (x, y)]
+        lines.append(f"- Pareto front {front['letter']}: {' against '.join(words)}.")
+    per_mode = _mode_table(points)
+    if per_mode:
+        lines += ["", "Ratio and error of every mode; equal rows are shown once.", "", per_mode]
+    if any(point["errors"] for point in points):
+        lines += ["", "## Failed", ""]
+        failures = [(point, name, text) for point in points for name, text in point["errors"]]
+        lines += [f"- {_parameters(point)}: {name}: {textwrap.shorten(text, _LONGEST)}" for point, name, text in failures]
+    if content["skipped"]:
+        lines += ["", "## Skipped", "", *(f"- {_parameters(one)}: {one['reason']}" for one in content["skipped"])]
+    fixed = {name: value for name, value in base.items() if name not in content["space"]}
+    lines += ["", "## How", "", f"- not varied: `{json.dumps(fixed)}`"]
+    lines += [f"- {name}: {text}" for name, text in content["notes"].items()]
+    versions = {name: value for found in content["versions"].values() for name, value in found.items()}
+    lines.append(f"- versions: {', '.join(f'{name} {_brief(value)}' for name, value in versions.items())}")
+    lines += ["", CAVEAT] if any(point["area"] for point in points) else []
+    return "\n".join([*lines, ""])
+
+
+def _entry(number: int, one: Explored, mode: str | None) -> dict[str, Any]:
+    area, rate = (one.results.get(name, {}).get(WHOLE) for name in ("area", "rate"))
+    ratios = one.results.get("ratio", {})
+    chosen = mode or (Mode.JPEG_ACT.label if Mode.JPEG_ACT.label in ratios else next(iter(ratios), None))
+    return {
+        "number": number,
+        "parameters": one.point.parameters,
+        "config": one.point.config.to_dict(),
+        "mode": chosen if chosen in ratios else None,
+        "figures": pareto.figures(area, rate, ratios.get(chosen or "")),
+        "area": area,
+        "rate": rate,
+        "ratio": ratios,
+        "fronts": [],
+        "errors": one.errors,
+    }
+
+
+def _table(points: Sequence[Mapping[str, Any]]) -> str:
+    """One row per point; columns for what was measured anywhere."""
+    names = [name for name in pareto.FIGURES if any(name in point["figures"] for point in points)]
+    varied = list(dict.fromkeys(name for point in points for name in point["parameters"]))
+    with_mode = any(point["mode"] for point in points)
+    head = ["#", *varied, *(pareto.FIGURES[name].label for name in names), *(["mode"] if with_mode else []), "Pareto"]
+    rows = [head, ["--:", *(["---"] * len(varied)), *(["--:"] * len(names)), *(["---"] if with_mode else []), "---"]]
+    for point in points:
+        cells = [str(point["number"]), *(point["parameters"][name] for name in varied)]
+        for name in names:
+            value = point["figures"].get(name)
+            cells.append("" if value is None else format(value, pareto.FIGURES[name].digits))
+        rows.append([*cells, *([point["mode"] or ""] if with_mode else []), " ".join(point["fronts"])])
+    return _rows(rows)
+
+
+def _mode_table(points: Sequence[Mapping[str, Any]]) -> str:
+    """Ratio and error by mode, when a point has several; for each distinct result the points that have it."""
+    if not any(len(point["ratio"]) > 1 for point in points):
+        return ""
+    names = ("ratio", "bytes_per_value", "relative_error")
+    owners: dict[tuple[str, ...], list[str]] = {}
+    for point in points:
+        for mode, found in point["ratio"].items():
+            cells = (format(found[name], pareto.FIGURES[name].digits) for name in names)
+            owners.setdefault((mode, *cells), []).append(str(point["number"]))
+    rows = [["mode", *(pareto.FIGURES[name].label for name in names), "points"], ["---", "--:", "--:", "--:", "---"]]
+    return _rows([*rows, *([*cells, " ".join(numbers)] for cells, numbers in owners.items())])
+
+
+def _rows(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _brief(version: str) -> str:
+    """A version, or the beginning of a checksum, which ``sweep.json`` has whole."""
+    return version[:_DIGITS] if len(version) == hashlib.sha256().digest_size * 2 else version
+
+
+def _parameters(one: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={text}" for name, text in one["parameters"].items())

@@ -1,0 +1,142 @@
+"""Where the tasks of a sweep run: processes of this machine, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from cdu_spec.errors import MissingToolError, UserError
+
+from cdu_synth.sweep.task import Task, Work, perform
+
+#: Seconds that a worker has to clean up once the process that it works for is gone.
+_GRACE_SECONDS = 3.0
+#: Seconds that a scheduler has to answer.
+_CONNECT_SECONDS = 30
+
+
+class Workers(AbstractContextManager["Workers"], ABC):
+    """Carries out tasks; a context manager that ends what it has started."""
+
+    @abstractmethod
+    def submit(self, task: Task) -> Future[dict[str, Any]]:
+        """Start a task, whose result is that of :func:`~cdu_synth.sweep.task.perform`."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Tasks that run at the same time."""
+
+
+class LocalWorkers(Workers):
+    """``jobs`` processes of this machine. When this process ends, in whatever way, they end what they run, and themselves."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(self, task: Task) -> Future[dict[str, Any]]:
+        """See :class:`Workers`. A pool whose process has died is replaced."""
+        if self._pool is None:
+            # Forked processes would inherit the locks of threads that do not exist in them.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_start)
+        try:
+            return self._pool.submit(perform, task.work, task.versions, task.what, task.attachment)
+        except BrokenExecutor:
+            self._pool = None
+            return self.submit(task)
+
+    @property
+    def count(self) -> int:
+        """See :class:`Workers`."""
+        return self._jobs
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Wait for what still runs, or not when an error is under way."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=kind is None, cancel_futures=kind is not None)
+
+
+class ClusterWorkers(Workers):
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, ``tcp://HOST:PORT``.
+
+    Raises MissingToolError when Dask is not installed, UserError when there is no scheduler or it has no workers, or workers
+    that run several tasks in one process: simulators are told their settings by the environment of the process.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ModuleNotFoundError as error:
+            raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[cluster]'`") from None
+        try:
+            self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise UserError(f"no Dask scheduler answers at {address} ({error}): start one with `dask scheduler`") from None
+        threads = list(self._client.nthreads().values())
+        if not threads or max(threads) > 1:
+            self._client.close()
+            state = "workers with several threads" if threads else "no workers"
+            raise UserError(f"the cluster at {address} has {state}: start some with `dask worker {address} --nthreads 1`")
+        self._executor: Executor = self._client.get_executor()
+        self._shared: dict[Work, Any] = {}
+
+    def submit(self, task: Task) -> Future[dict[str, Any]]:
+        """See :class:`Workers`. Kinds of measurements, which may be large, go to every worker once."""
+        return self._executor.submit(_perform_packed, self._packed(task.work), task.versions, task.what, task.attachment)
+
+    def _packed(self, work: Work) -> Any:
+        """The pickled object on the workers, which would unpickle it while they should answer their scheduler."""
+        if work not in self._shared:
+            self._shared[work] = self._client.scatter(pickle.dumps(work), broadcast=True, hash=False)
+        return self._shared[work]
+
+    @property
+    def count(self) -> int:
+        """See :class:`Workers`; clusters grow and shrink."""
+        return max(1, len(self._client.nthreads()))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Give back what still waits; the cluster stays."""
+        self._executor.shutdown(wait=False)
+        self._client.close()
+
+
+def _perform_packed(packed: bytes, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
+    """:func:`~cdu_synth.sweep.task.perform` with pickled work."""
+    return perform(pickle.loads(packed), versions, what, attachment)
+
+
+def _start() -> None:
+    """Prepare a process for tasks.
+
+    It ends when the one that started it is gone: its task is interrupted, so that this ends its programs. There are as many
+    processes as the user wants threads, so libraries start no more of them.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker has a parent"
+
+    def watch() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(_GRACE_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
