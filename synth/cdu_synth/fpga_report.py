@@ -84,15 +84,19 @@ package {content["package"]}, seed {content["seed"]}, goal {content["goal_mhz"]:
 
 
 def table(entries: Mapping[str, dict[str, Any]]) -> str:
-    """A table with a row for each of the blocks of reports."""
-    lines = [["block", "device", *HEADS.values(), "MHz", "slowest path"], ["---"] * 2 + ["---:"] * (len(HEADS) + 1) + ["---"]]
-    for name, block in entries.items():
-        row = [name, block["device"]]
-        for resource in HEADS:
-            used, available = block[resource], block["available"][resource]
-            row.append(f"{used:,} ({used / available:.0%})" if used else "0")
-        lines.append([*row, f"{block['mhz']:.1f}" if block["mhz"] else "", block["problem"] or _path(block["critical_path"])])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """A table with a row for each of the blocks of a report."""
+    rows = [["block", "device", *HEADS.values(), "MHz", "slowest path"], ["---"] * 2 + ["---:"] * (len(HEADS) + 1) + ["---"]]
+    rows += [[name, *cells(block), block["problem"] or _path(block["critical_path"])] for name, block in entries.items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def cells(entry: dict[str, Any]) -> list[str]:
+    """Device, resources in the order of :data:`HEADS` and MHz of a block, as texts."""
+    row = [entry["device"]]
+    for resource in HEADS:
+        used, available = entry[resource], entry["available"][resource]
+        row.append(f"{used:,} ({used / available:.0%})" if used else "0")
+    return [*row, f"{entry['mhz']:.1f}" if entry["mhz"] else ""]
 
 
 def _path(path: dict[str, Any] | None) -> str:
