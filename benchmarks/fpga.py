@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +30,8 @@ KEPT = ROOT / "build" / "fpga"
 PAGE = ROOT / "docs" / "fpga.md"
 #: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
 RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
-BLOCKS = "blocks"
-SHOWN = (
+#: Blocks of the smallest configuration, a row each.
+BLOCKS = (
     *("sfpr", "inverse_sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "inverse_shift_quantizer"),
     *("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"),
 )
@@ -39,6 +41,7 @@ UNITS: dict[str, CduConfig] = {
     for name in sorted(CONFIGS, key=lambda name: (CONFIGS[name].cdus, len(CONFIGS[name].modes)))
     for duplex in DUPLEX
 }
+ROWS = (*BLOCKS, *UNITS)
 READING = """\
 ## How to read it
 
@@ -60,22 +63,28 @@ READING = """\
 """
 
 
-def measure(row: str, options: tuple[str, ...], limit_minutes: float) -> None:
+def measure(row: str, limit_minutes: float) -> None:
     """Make the report of a row; one that takes too long leaves none."""
-    command = [str(Path(sys.executable).parent / "cdu"), *options]
-    print(f"cdu {' '.join(options)}", file=sys.stderr, flush=True)
+    arguments = command_of(row)
+    print(f"cdu {' '.join(arguments)}", file=sys.stderr, flush=True)
+    command = [str(Path(sys.executable).parent / "cdu"), *arguments]
+    # In a process group of its own: Yosys and nextpnr end with it.
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=60 * limit_minutes)
+        if process.wait(60 * limit_minutes):
+            raise SystemExit(f"cdu {' '.join(arguments)} failed")
     except subprocess.TimeoutExpired:
         print(f"{row} was not finished within {limit_minutes:g} minutes", file=sys.stderr)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
 
 
 def command_of(row: str) -> tuple[str, ...]:
     """Arguments of `cdu` that measure a row."""
-    if row == BLOCKS:
-        what = tuple(part for name in SHOWN for part in ("--block", name))
-    else:
-        what = ("--config", UNITS[row].name, "--set", f"duplex={UNITS[row].duplex}", "--block", "array")
+    unit = UNITS.get(row)
+    what = ("--config", unit.name, "--set", f"duplex={unit.duplex}", "--block", "array") if unit else ("--block", row)
     return "synth", "--fpga", ECP5.name, *what, "-o", f"build/fpga/{row}"
 
 
@@ -107,22 +116,13 @@ def page() -> str:
     head = ["configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", ""]
     rows = [head, ["---"] * 3 + ["---:"] * 6 + ["---", "---"], *lines]
     units = "\n".join(f"| {' | '.join(line)} |" for line in rows)
-    blocks, reports = kept(BLOCKS), [report for row in (BLOCKS, *UNITS) if (report := kept(row))]
+    reports = [report for row in ROWS if (report := kept(row))]
+    if not reports:
+        raise SystemExit("nothing has been measured: give the benchmark more time")
+    blocks = {name: found for row in BLOCKS if (report := kept(row)) for name, found in report["blocks"].items()}
     versions = ", ".join(f"{name} {version}" for name, version in reports[0]["versions"].items())
     grade, seed = reports[0]["speed_grade"], reports[0]["seed"]
     absent = f"Not measured in the time given to the benchmark: {', '.join(missing)}.\n\n" if missing else ""
-    detail = (
-        f"""\
-## Blocks
-
-`cdu {" ".join(command_of(BLOCKS))}`, configuration tiny.
-
-{table(blocks["blocks"])}
-
-"""
-        if blocks
-        else ""
-    )
     return f"""\
 # On an FPGA
 
@@ -139,22 +139,25 @@ Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device
 
 {absent}{CAVEAT}
 
-{detail}{READING}"""
+## Blocks
+
+Per row `cdu synth --fpga {ECP5.name} --block NAME`, configuration tiny.
+
+{table(blocks)}
+
+{READING}"""
 
 
 def main() -> None:
     """See the module's documentation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=[BLOCKS, *UNITS], help="measure these, again if need be; none: only write")
+    parser.add_argument("--only", nargs="*", choices=ROWS, help="measure these, again if need be; none: only write the page")
     parser.add_argument("--limit-minutes", type=float, default=240, help="for one row (240)")
     arguments = parser.parse_args()
-    wanted = [row for row in (BLOCKS, *UNITS) if kept(row) is None] if arguments.only is None else arguments.only
+    wanted = [row for row in ROWS if kept(row) is None] if arguments.only is None else arguments.only
     for row in wanted:
-        measure(row, command_of(row), arguments.limit_minutes)
-        if any(kept(each) for each in (BLOCKS, *UNITS)):
-            write_whole(PAGE, page())
-    if not wanted:
-        write_whole(PAGE, page())
+        measure(row, arguments.limit_minutes)
+    write_whole(PAGE, page())
 
 
 if __name__ == "__main__":

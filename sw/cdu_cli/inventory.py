@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -159,11 +160,14 @@ def _libraries() -> list[Row]:
 
 
 def _fpgas() -> list[Row]:
+    from cdu_synth.fpga_devices import FAMILIES
+
+    return [_asked(name, partial(_fpga, name)) for name in FAMILIES]
+
+
+def _fpga(name: str) -> Row:
     from cdu_synth import nextpnr
     from cdu_synth.fpga_devices import FAMILIES
 
-    def row(name: str) -> Row:
-        family = FAMILIES[name]
-        return _present(name, devices=list(family.devices), placed_by=f"{family.tool} {nextpnr.version(family.tool)}")
-
-    return [_asked(name, lambda name=name: row(name)) for name in FAMILIES]
+    family = FAMILIES[name]
+    return _present(name, devices=list(family.devices), tool=f"{family.tool} {nextpnr.version(family.tool)}")
