@@ -17,13 +17,11 @@ from cdu import yosys
 from cdu_synth import nextpnr
 from cdu_synth.flow import repeated_modules
 from cdu_synth.fpga_devices import Family, Target
-from cdu_synth.fpga_path import Path as CriticalPath
-from cdu_synth.fpga_path import critical_path
+from cdu_synth.fpga_path import CriticalPath, critical_path
 
 #: Frequency in MHz that nextpnr aims at. Its result does not depend on it: placer and router look at how much slower a path is
 #: than the others.
 GOAL_MHZ = 100.0
-DEFAULT_SEED = 1
 
 _NETLIST = "netlist.json"
 # Names that Yosys made up are hidden before the cells are mapped, since the mapping trips over them otherwise.
@@ -74,7 +72,7 @@ def place_and_route(
     verilog: str,
     top: str,
     target: Target,
-    seed: int = DEFAULT_SEED,
+    seed: int,
     build: yosys.Engine | None = None,
     directory: Path | None = None,
 ) -> Placement:

@@ -14,7 +14,7 @@ _LINE = re.compile(r"design\.v:(\d+)")
 
 
 @dataclass(frozen=True)
-class Path:
+class CriticalPath:
     """A path between two registers.
 
     Parameters
@@ -37,7 +37,7 @@ class Path:
     routing_ns: float
 
 
-def critical_path(report: Mapping[str, Any], cells: Mapping[str, Any], verilog: str) -> Path | None:
+def critical_path(report: Mapping[str, Any], cells: Mapping[str, Any], verilog: str) -> CriticalPath | None:
     """The slowest path between registers of a report of nextpnr, or None when it has none.
 
     Parameters
@@ -63,7 +63,7 @@ def critical_path(report: Mapping[str, Any], cells: Mapping[str, Any], verilog: 
             name = names[bisect_right(lines, int(line)) - 1]
             if modules[-1:] != [name]:
                 modules.append(name)
-    return Path(
+    return CriticalPath(
         start=_net(steps[0]["from"]["cell"]),
         end=_net(steps[-1]["to"]["cell"]),
         modules=tuple(modules),

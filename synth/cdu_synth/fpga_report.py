@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -107,20 +108,11 @@ def _path(path: dict[str, Any] | None) -> str:
 
 
 def _entry(placement: Placement) -> dict[str, Any]:
-    path = placement.path
     return {
         "device": placement.device,
         **placement.used,
         "available": placement.available,
         "mhz": placement.mhz,
         "problem": placement.problem,
-        "critical_path": path
-        and {
-            "start": path.start,
-            "end": path.end,
-            "modules": list(path.modules),
-            "levels": path.levels,
-            "logic_ns": path.logic_ns,
-            "routing_ns": path.routing_ns,
-        },
+        "critical_path": asdict(placement.path) if placement.path else None,
     }

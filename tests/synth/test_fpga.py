@@ -36,7 +36,7 @@ def _installed():
 def placed(block, tmp_path_factory):
     """Folder with the netlist and the logs of a small block, and what it takes."""
     folder = tmp_path_factory.mktemp("fpga")
-    return folder, fpga.place_and_route(block.verilog, block.name, target("ecp5"), directory=folder)
+    return folder, fpga.place_and_route(block.verilog, block.name, target("ecp5"), 1, directory=folder)
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,8 @@ def test_only_paths_between_registers_count(placed, block):
 
 
 def test_a_seed_repeats_itself_and_copies_are_counted(tmp_path):
-    first = fpga.place_and_route(TWO_LANES, "top", target("LFE5U-25F"))
-    again = fpga.place_and_route(TWO_LANES, "top", target("LFE5U-25F"), directory=tmp_path)
+    first = fpga.place_and_route(TWO_LANES, "top", target("LFE5U-25F"), 1)
+    again = fpga.place_and_route(TWO_LANES, "top", target("LFE5U-25F"), 1, directory=tmp_path)
     assert first == again
     assert first.used["flip_flops"] == 16
     assert "keep_hierarchy 1 lane" in (tmp_path / "script.ys").read_text()
@@ -100,11 +100,11 @@ def test_a_seed_repeats_itself_and_copies_are_counted(tmp_path):
 
 
 def test_a_design_goes_to_the_first_device_with_room(multipliers):
-    small = fpga.place_and_route(multipliers, "products", target("LFE5U-25F"))
+    small = fpga.place_and_route(multipliers, "products", target("LFE5U-25F"), 1)
     assert small.problem == f"does not fit LFE5U-25F: needs {MULTIPLIERS} dsp, has 28"
     assert small.mhz == 0
     assert small.path is None
-    larger = fpga.place_and_route(multipliers, "products", target("ecp5", speed=8))
+    larger = fpga.place_and_route(multipliers, "products", target("ecp5", speed=8), 1)
     assert (larger.device, larger.speed, larger.problem) == ("LFE5U-45F", 8, "")
     assert larger.used["dsp"] == MULTIPLIERS
     assert larger.mhz > 0
