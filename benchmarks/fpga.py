@@ -115,7 +115,7 @@ def page() -> str:
         lines.append([config.name, config.duplex, *cells(entry), speed, entry["problem"]])
     head = ["configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", ""]
     rows = [head, ["---"] * 3 + ["---:"] * 6 + ["---", "---"], *lines]
-    units = "\n".join(f"| {' | '.join(line)} |" for line in rows)
+    units = "\n".join(f"| {' | '.join(line)} |" for line in rows) + "\n\n" if lines else ""
     reports = [report for row in ROWS if (report := kept(row))]
     if not reports:
         raise SystemExit("nothing has been measured: give the benchmark more time")
@@ -135,9 +135,7 @@ places and routes it on the smallest Lattice ECP5 that it fits, or on the device
 `python benchmarks/fpga.py`: per row `cdu synth --fpga {ECP5.name} --config NAME --set duplex=KIND --block array`.
 Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.
 
-{units}
-
-{absent}{CAVEAT}
+{units}{absent}{CAVEAT}
 
 ## Blocks
 
