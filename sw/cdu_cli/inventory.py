@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, backends, simulators, synthesisers, cell libraries: what is here and what is not."""
+    """Show blocks, configurations, codecs, backends, tools, cell libraries, FPGAs: what is here and what is missing."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
@@ -35,6 +36,7 @@ def inventory(json_file: JsonOption = None) -> None:
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
         "libraries": _libraries(),
+        "fpgas": _fpgas(),
     }
     for title, rows in result.items():
         typer.echo(f"{title}:")
@@ -154,3 +156,17 @@ def _libraries() -> list[Row]:
     for name in missing:
         rows.append(_absent(name, pdk.file_hint(name) + ("" if name == pdk.DEFAULT else " (optional)")))
     return rows
+
+
+def _fpgas() -> list[Row]:
+    from cdu_synth.fpga_devices import FAMILIES
+
+    return [_asked(name, partial(_fpga, name)) for name in FAMILIES]
+
+
+def _fpga(name: str) -> Row:
+    from cdu_synth import nextpnr
+    from cdu_synth.fpga_devices import FAMILIES
+
+    family = FAMILIES[name]
+    return _present(name, devices=list(family.devices), tool=f"{family.tool} {nextpnr.version(family.tool)}")

