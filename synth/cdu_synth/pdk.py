@@ -10,6 +10,7 @@ from pathlib import Path
 from cdu_spec.errors import MissingToolError
 
 from cdu_synth import liberty
+from cdu_synth.dont_use import DONT_USE
 
 #: The library that areas are quoted in unless another is asked for.
 DEFAULT = "nangate45"
@@ -37,7 +38,7 @@ class Source:
 
     def read(self) -> liberty.Library:
         """Read the library."""
-        return liberty.read(self.name, self.files)
+        return liberty.read(self.name, self.files, DONT_USE.get(self.name, ()))
 
 
 def available() -> list[Source]:
