@@ -70,11 +70,12 @@ class OpenSta:
         )
         (directory / "sta.tcl").write_text(script, encoding="utf-8")
         run = subprocess.run([self.program, "-exit", "sta.tcl"], cwd=directory, capture_output=True, text=True, check=False)
-        if "No paths found" in run.stdout:
-            return None
-        slack = re.search(r"(-?[\d.]+)\s+slack", run.stdout)
-        if run.returncode or slack is None:
+        # OpenSTA goes on behind errors and says that all was well.
+        if run.returncode or re.search(r"^Error", run.stdout + run.stderr, re.MULTILINE):
             raise OpenStaError(f"OpenSTA {self.version} failed: {(run.stdout + run.stderr).strip()[-600:]}")
+        slack = re.search(r"(-?[\d.]+)\s+slack", run.stdout)
+        if slack is None:
+            return None
         return _path(netlist, library, _PERIOD_NS - float(slack[1]), run.stdout)
 
 
