@@ -86,9 +86,9 @@ class Netlist:
         if name.startswith("$"):
             for _, pins in self.cells:
                 if net in pins.values() and len(pins) == 2:
-                    (other,) = set(pins.values()) - {net}
-                    if not (found := self.names.get(other, "$")).startswith("$"):
-                        return found
+                    behind = [self.names.get(other, "$") for other in pins.values() if other != net]
+                    if behind and not behind[0].startswith("$"):
+                        return behind[0]
         return name
 
     def state(self, number: int, library: Library) -> Net | None:
