@@ -95,11 +95,14 @@ class ValueBack(wiring.Component):
 
         # All units of a kind move together; what goes with their values moves beside them.
         plan = feeder.o.payload
-        m.submodules += (units := [InverseSfpr(self.config) for _ in range(self.config.port_beats)])
+        units = [InverseSfpr(self.config) for _ in range(self.config.port_beats)]
+        for lane, unit in enumerate(units):
+            m.submodules[f"inverse_sfpr{lane}"] = unit
         firsts: Sequence[InverseSfpr | AffineDequantizer] = units
         if self.config.has_affine:
-            m.submodules += (dequantizers := [AffineDequantizer(self.config) for _ in units])
-            for dequantizer, unit in zip(dequantizers, units, strict=True):
+            dequantizers = [AffineDequantizer(self.config) for _ in units]
+            for lane, (dequantizer, unit) in enumerate(zip(dequantizers, units, strict=True)):
+                m.submodules[f"dequantizer{lane}"] = dequantizer
                 connect(m, dequantizer.o, unit.i)
             firsts = dequantizers
         enters = Signal()

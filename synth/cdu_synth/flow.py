@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +11,10 @@ from pathlib import Path
 
 from cdu import yosys
 
+from cdu_synth import breakdown
+from cdu_synth.hierarchy import modules
 from cdu_synth.liberty import LibertyError, Library, contents
+from cdu_synth.opensta import OpenSta
 from cdu_synth.timing import Netlist, Timing
 
 #: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
@@ -29,23 +31,23 @@ _BEFORE = "strash\nifraig\nscorr\n"
 #: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
 _AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
 
-_PREPARE = """\
-read_verilog design.v
-hierarchy -check -top {top}
-setattr -unset init w:*
-{keep}synth -flatten -top {top}
-dfflibmap {libraries}
-opt_clean
-design -save prepared
-"""
+_READ = "read_verilog design.v\nhierarchy -check -top {top}\n"
+_FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
+#: Constants and unused ports pass the borders of the rows, one border each time, which initial values would forbid; without
+#: this the borders double the area of a unit with few modes, with it they cost next to nothing.
+_BY_ROW = (
+    "proc\nsetattr -unset init w:*\n{kept}synth -flatten -hieropt -top {top}\n"
+    "opt -full -hier\nopt -full -hier\nopt -full -hier\n"
+)
+_REGISTERS = "dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
 _MAP = """\
 design -load prepared
-abc {libraries} -constr constraints -script {recipe}.abc
+abc {libraries} -constr constraints -script {run}.abc
 setattr -mod -unset keep_hierarchy *
 flatten
 opt_clean -purge
 delete */t:$scopeinfo
-write_json {recipe}.json
+write_json {run}.json
 """
 
 
@@ -66,6 +68,10 @@ class Cost:
         Sum of the cells' leakage, None when the library has none.
     recipe
         The one of :data:`RECIPES` that was chosen.
+    shares
+        Rows of the breakdown, which add up to this netlist; empty unless the modules of the rows were kept.
+    stations
+        Rows and instances that the slowest path runs through, likewise.
     """
 
     area_um2: float
@@ -78,6 +84,8 @@ class Cost:
     levels: int
     leakage_uw: float | None
     recipe: str
+    shares: tuple[breakdown.Share, ...] = ()
+    stations: tuple[breakdown.Station, ...] = ()
 
     @property
     def mhz(self) -> float:
@@ -93,6 +101,9 @@ def synthesise(
     build: yosys.Engine | None = None,
     directory: Path | None = None,
     recipes: Sequence[str] = tuple(RECIPES),
+    *,
+    by_row: bool = False,
+    sta: OpenSta | None = None,
 ) -> dict[str, Cost]:
     """Costs of the module ``top`` of a Verilog text by recipe.
 
@@ -114,45 +125,78 @@ def synthesise(
         Existing folder in which scripts and netlists are left (``RECIPE.json``); default: a temporary one.
     recipes
         Names out of :data:`RECIPES`.
+    by_row
+        Whether to map the modules of the rows of :mod:`cdu_synth.breakdown` one by one, so that the result has
+        :attr:`Cost.shares`.
+    sta
+        What takes the time of the slowest path; default: :class:`~cdu_synth.timing.Timing`.
 
     Raises
     ------
     yosys.YosysError
         when Yosys does not accept the text.
     """
+    found = clock_sweep(verilog, top, library, [clock_ns], build, directory, recipes, by_row=by_row, sta=sta)
+    return found[clock_ns]
+
+
+def clock_sweep(
+    verilog: str,
+    top: str,
+    library: Library,
+    clocks_ns: Sequence[float],
+    build: yosys.Engine | None = None,
+    directory: Path | None = None,
+    recipes: Sequence[str] = tuple(RECIPES),
+    *,
+    by_row: bool = False,
+    sta: OpenSta | None = None,
+) -> dict[float, dict[str, Cost]]:
+    """Costs for several clock periods, by period and recipe; the text is read and optimised once.
+
+    Parameters and errors are those of :func:`synthesise`; with several periods the netlists are ``RECIPE_PERIODns.json``.
+    """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
-            return synthesise(verilog, top, library, clock_ns, build, Path(folder), recipes)
-    period = max(round(1e3 * (clock_ns - register_overhead_ns(library))), 1)
-    libraries = " ".join(f"-liberty cells{index}.lib" for index in range(len(library.files)))
+            return clock_sweep(verilog, top, library, clocks_ns, build, Path(folder), recipes, by_row=by_row, sta=sta)
+    overhead = register_overhead_ns(library)
+    options = [f"-liberty cells{index}.lib" for index in range(len(library.files))]
+    libraries = " ".join(options + [f"-dont_use {name}" for name in library.dont_use])
+    several = len(clocks_ns) > 1
+    runs = {
+        (clock_ns, recipe): f"{recipe}_{clock_ns:g}ns" if several else recipe for clock_ns in clocks_ns for recipe in recipes
+    }
     files = {
         "design.v": verilog,
         "constraints": f"set_driving_cell {_driver(library)}\n",
         **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
-        **{f"{name}.abc": (_BEFORE + RECIPES[name] + _AFTER).format(period=period, fan_out=FAN_OUT) for name in recipes},
     }
+    for (clock_ns, recipe), run in runs.items():
+        period = max(round(1e3 * (clock_ns - overhead)), 1)
+        files[f"{run}.abc"] = (_BEFORE + RECIPES[recipe] + _AFTER).format(period=period, fan_out=FAN_OUT)
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
-    maps = (_MAP.format(recipe=name, libraries=libraries) for name in recipes)
-    keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in repeated_modules(verilog))
-    script = _PREPARE.format(top=top, libraries=libraries, keep=keep) + "".join(maps)
+    kept = dict.fromkeys(repeated_modules(verilog) + (breakdown.row_modules(verilog, top) if by_row else []))
+    keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in kept)
+    maps = (_MAP.format(run=run, libraries=libraries) for run in runs.values())
+    prepare = (_READ + (_BY_ROW if by_row else _FLAT) + _REGISTERS).format(top=top, kept=keep, libraries=libraries)
+    script = prepare + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
-    return {name: _cost(directory / f"{name}.json", top, library, name) for name in recipes}
+    found: dict[float, dict[str, Cost]] = {clock_ns: {} for clock_ns in clocks_ns}
+    for (clock_ns, recipe), run in runs.items():
+        netlist = Netlist.of(json.loads((directory / f"{run}.json").read_text(encoding="utf-8")), top)
+        found[clock_ns][recipe] = _cost(netlist, library, recipe, directory, by_row, sta)
+    return found
 
 
 def repeated_modules(verilog: str) -> list[str]:
     """Modules that stand at several places of a text, if they have :data:`LARGE_MODULE` characters or more with all inside."""
-    modules = re.finditer(r"^module (\S+?)\(.*?^endmodule", verilog, re.DOTALL | re.MULTILINE)
-    texts = {found[1]: found[0] for found in modules}
-    uses = {
-        name: [used for used in re.findall(r"^  (\S+) \S+ \($", text, re.MULTILINE) if used in texts]
-        for name, text in texts.items()
-    }
+    known = modules(verilog)
 
     def size(name: str) -> int:
-        return len(texts[name]) + sum(map(size, uses[name]))
+        return known[name].characters + sum(size(used) for _, used in known[name].instances)
 
-    places = Counter(used for inside in uses.values() for used in inside)
+    places = Counter(used for module in known.values() for _, used in module.instances)
     return [name for name, count in places.items() if count > 1 and size(name) >= LARGE_MODULE]
 
 
@@ -191,15 +235,14 @@ def _driver(library: Library) -> str:
     return buffers[min(1, len(buffers) - 1)][1]
 
 
-def _cost(netlist_file: Path, top: str, library: Library, recipe: str) -> Cost:
-    netlist = Netlist.of(json.loads(netlist_file.read_text(encoding="utf-8")), top)
+def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_row: bool, sta: OpenSta | None) -> Cost:
     unmapped = sorted({kind for kind, _ in netlist.cells} - set(library.cells))
     if unmapped:
         raise LibertyError(f"library {library.name} has no cells for {', '.join(unmapped)}: use a more complete one")
     used = [library.cells[kind] for kind, _ in netlist.cells]
     area = sum(cell.area for cell in used)
     leakages = [cell.leakage_uw for cell in used]
-    path = Timing(netlist, library).slowest()
+    path = sta.slowest(netlist, library, directory) if sta else Timing(netlist, library).slowest()
     return Cost(
         area_um2=round(area, 3),
         ge=round(area / library.gate.area, 1),
@@ -211,4 +254,6 @@ def _cost(netlist_file: Path, top: str, library: Library, recipe: str) -> Cost:
         levels=path.cells if path else 0,
         leakage_uw=None if None in leakages else round(sum(filter(None, leakages)), 3),
         recipe=recipe,
+        shares=breakdown.shares(netlist, library) if by_row else (),
+        stations=breakdown.stations(netlist.places[step] for step in path.steps) if by_row and path else (),
     )

@@ -7,7 +7,8 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
@@ -127,6 +128,8 @@ class Library:
         Cells by name.
     time_ns
         Nanoseconds per unit of time of the tables.
+    dont_use
+        Names of cells that nothing is to be mapped onto, besides those that the files say it of.
     """
 
     name: str
@@ -134,6 +137,7 @@ class Library:
     sha256: str
     cells: dict[str, Cell]
     time_ns: float
+    dont_use: tuple[str, ...] = ()
 
     @property
     def gate(self) -> Cell:
@@ -159,8 +163,8 @@ def contents(path: Path) -> str:
         raise LibertyError(f"cannot read the library {path}: {error}") from None
 
 
-def read(name: str, files: Sequence[Path]) -> Library:
-    """Read a library of one or several files.
+def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Library:
+    """Read a library of one or several files; nothing is mapped onto cells whose names match a pattern of ``dont_use``.
 
     Raises LibertyError for files that cannot be read or are no Liberty libraries.
     """
@@ -179,7 +183,9 @@ def read(name: str, files: Sequence[Path]) -> Library:
             raise LibertyError(f"{path} is not a Liberty library: {error}") from None
     if not cells:
         raise LibertyError(f"{', '.join(map(str, files))} holds no cells: use a standard-cell library")
-    return Library(name, tuple(files), digest.hexdigest(), cells, time_ns)
+    unwanted = tuple(cell for cell in cells if any(fnmatchcase(cell, pattern) for pattern in dont_use))
+    cells |= {cell: replace(cells[cell], usable=False) for cell in unwanted}
+    return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, unwanted)
 
 
 def parse(text: str) -> Group:

@@ -14,6 +14,7 @@ from cdu_spec import cache
 from cdu_spec.errors import MissingToolError
 
 from cdu_synth import liberty
+from cdu_synth.dont_use import DONT_USE
 
 #: The library that areas are quoted in unless another is asked for.
 DEFAULT = "nangate45"
@@ -82,7 +83,7 @@ class Source:
 
     def read(self) -> liberty.Library:
         """Read the library."""
-        return liberty.read(self.name, self.files)
+        return liberty.read(self.name, self.files, DONT_USE.get(self.name, ()))
 
 
 def available() -> list[Source]:

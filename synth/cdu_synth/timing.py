@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from cdu_synth import hierarchy
 from cdu_synth.liberty import Arc, Cell, Library, Table
 
 #: A net of Yosys' JSON: a number, or a constant as the text 0, 1 or x.
@@ -22,12 +23,19 @@ _NEVER: _Edge = (float("-inf"), 0.0)
 
 @dataclass(frozen=True)
 class Path:
-    """The slowest path: total in ns, and the names of the nets where it begins and ends, in Verilog's spelling."""
+    """The slowest path: total in ns, the names of the nets where it begins and ends, in Verilog's spelling, and the numbers
+    of the netlist's cells that it runs through, a flip-flop that it begins at included.
+    """
 
     delay_ns: float
     start: str
     end: str
-    cells: int
+    steps: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of its cells."""
+        return len(self.steps)
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,15 @@ class Netlist:
         Nets of the ports.
     names
         A name for every net.
+    places
+        Path of the instance that each cell stood in before the module was flattened; empty where that is not known.
     """
 
     cells: tuple[tuple[str, dict[str, Net]], ...]
     inputs: tuple[Net, ...]
     outputs: tuple[Net, ...]
     names: dict[Net, str]
+    places: tuple[str, ...]
 
     @classmethod
     def of(cls, design: dict[str, Any], top: str) -> Netlist:
@@ -63,12 +74,27 @@ class Netlist:
         ports: dict[str, list[Net]] = {"input": [], "output": []}
         for port in module["ports"].values():
             ports[port["direction"]] += port["bits"]
+        kept = {name: cell for name, cell in module["cells"].items() if not cell["type"].startswith("$scopeinfo")}
         cells = tuple(
-            (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits})
-            for cell in module["cells"].values()
-            if not cell["type"].startswith("$scopeinfo")
+            (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits}) for cell in kept.values()
         )
-        return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names)
+        return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names, tuple(map(hierarchy.place, kept)))
+
+    def name(self, net: Net) -> str:
+        """The name of a net; if nobody gave it one, that of the net behind an inverter (of a flip-flop's inverted output)."""
+        name = self.names.get(net, str(net))
+        if name.startswith("$"):
+            for _, pins in self.cells:
+                if net in pins.values() and len(pins) == 2:
+                    behind = [self.names.get(other, "$") for other in pins.values() if other != net]
+                    if behind and not behind[0].startswith("$"):
+                        return behind[0]
+        return name
+
+    def state(self, number: int, library: Library) -> Net | None:
+        """The net at the output of a cell, by which a flip-flop is known."""
+        kind, pins = self.cells[number]
+        return next((pins[pin] for pin in library.cells[kind].functions if pin in pins), None)
 
 
 class Timing:
@@ -78,7 +104,8 @@ class Timing:
         self._netlist, self._library = netlist, library
         self._load: defaultdict[Net, float] = defaultdict(float)
         self._arrival: dict[Net, tuple[_Edge, _Edge]] = {}
-        self._origin: dict[Net, tuple[Net, int]] = {}
+        #: For each edge of a net that is caused by a cell: that edge before the cell (None: a clock's), the cell's number.
+        self._cause: dict[tuple[Net, int], tuple[tuple[Net, int] | None, int]] = {}
         self._types = [library.cells[kind] for kind, _ in netlist.cells]
         for cell, (_, pins) in zip(self._types, netlist.cells, strict=True):
             for pin, capacitance in cell.capacitances.items():
@@ -88,34 +115,43 @@ class Timing:
 
     def slowest(self) -> Path | None:
         """The slowest path, or None when the netlist has none."""
-        best: tuple[float, Net, str] | None = None
-        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
-            output = next((pins[name] for name in cell.functions if name in pins), None)
+        best: tuple[float, tuple[Net, int], Net] | None = None
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
             for setup in cell.setups:
                 net = pins.get(setup.target)
-                if net in self._arrival:
-                    total = max(_constraint(setup, self._arrival[net], edge) for edge in (0, 1))
-                    if best is None or total > best[0]:
-                        best = total, net, self._name(output if output is not None else net)
+                if net is not None and net in self._arrival:
+                    state = self._netlist.state(number, self._library)
+                    for edge in (0, 1):
+                        total = _constraint(setup, self._arrival[net], edge)
+                        if best is None or total > best[0]:
+                            best = total, (net, edge), net if state is None else state
         for net in self._netlist.outputs:
-            if net in self._arrival:
-                total = max(edge[0] for edge in self._arrival[net])
+            for edge, (total, _) in enumerate(self._arrival.get(net, ())):
                 if best is None or total > best[0]:
-                    best = total, net, self._name(net)
+                    best = total, (net, edge), net
         if best is None:
             return None
-        start, cells = self._origin.get(best[1], (best[1], 0))
-        return Path(best[0] * self._library.time_ns, self._name(start), best[2], cells)
+        delay, end, name = best
+        start, steps = self._trace(end)
+        return Path(delay * self._library.time_ns, self._netlist.name(start), self._netlist.name(name), steps)
 
-    def _name(self, net: Net) -> str:
-        return self._netlist.names.get(net, str(net))
+    def _trace(self, end: tuple[Net, int]) -> tuple[Net, tuple[int, ...]]:
+        """Net where the path to an edge begins, and the cells that it runs through."""
+        steps: list[int] = []
+        here: tuple[Net, int] | None = end
+        start = end[0]
+        while here is not None:
+            start = here[0]
+            here, number = self._cause.get(here, (None, None))
+            steps += [] if number is None else [number]
+        return start, tuple(reversed(steps))
 
     def _propagate(self) -> None:
         """Visit every arc once all nets before it are known."""
         leaving: defaultdict[Net, list[int]] = defaultdict(list)
         waiting: list[int] = []
-        steps: list[list[tuple[Arc, Net, Net]]] = []
-        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
+        steps: list[tuple[int, list[tuple[Arc, Net, Net]]]] = []
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
             inner = [
                 (arc, pins[arc.source], pins[arc.target])
                 for arc in cell.arcs
@@ -126,28 +162,29 @@ class Timing:
                 for net in sources:
                     leaving[net].append(len(steps))
                 waiting.append(len(sources))
-                steps.append(inner)
+                steps.append((number, inner))
         ready: list[Net] = []
         for port in self._netlist.inputs:
             self._arrival[port] = ((0.0, 0.0), (0.0, 0.0))
             ready.append(port)
-        for cell, (_, pins) in zip(self._types, self._netlist.cells, strict=True):
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
             if cell.flip_flop:
-                ready += self._launch(cell, pins)
+                ready += self._launch(number, cell, pins)
             elif not cell.capacitances:
                 ready += [pins[name] for name in cell.functions if name in pins]
         # Cells fed by constants alone never wait; their outputs never switch.
-        for number, count in enumerate(waiting):
-            ready += [] if count else dict.fromkeys(target for _, _, target in steps[number])
+        for index, count in enumerate(waiting):
+            ready += [] if count else dict.fromkeys(target for _, _, target in steps[index][1])
         while ready:
-            for number in leaving.pop(ready.pop(), ()):
-                waiting[number] -= 1
-                if waiting[number] == 0:
-                    for arc, source, target in steps[number]:
-                        self._pass(arc, source, target)
-                    ready += list(dict.fromkeys(target for _, _, target in steps[number]))
+            for index in leaving.pop(ready.pop(), ()):
+                waiting[index] -= 1
+                if waiting[index] == 0:
+                    number, inner = steps[index]
+                    for arc, source, target in inner:
+                        self._pass(number, arc, source, target)
+                    ready += list(dict.fromkeys(target for _, _, target in inner))
 
-    def _launch(self, cell: Cell, pins: dict[str, Net]) -> list[Net]:
+    def _launch(self, number: int, cell: Cell, pins: dict[str, Net]) -> list[Net]:
         """Outputs of a flip-flop: clock-to-output delay from an ideal edge."""
         outputs = []
         for arc in cell.arcs:
@@ -156,11 +193,11 @@ class Timing:
                 known = self._arrival.get(net, (_NEVER, _NEVER))
                 rise, fall = (_worst(known[edge], self._edge(arc, edge, (0.0, 0.0), self._load[net])) for edge in (0, 1))
                 self._arrival[net] = (rise, fall)
-                self._origin[net] = (net, 1)
+                self._cause |= {(net, edge): (None, number) for edge in (0, 1)}
                 outputs.append(net)
         return list(dict.fromkeys(outputs))
 
-    def _pass(self, arc: Arc, source: Net, target: Net) -> None:
+    def _pass(self, number: int, arc: Arc, source: Net, target: Net) -> None:
         if source not in self._arrival:
             return
         before = self._arrival[source]
@@ -170,9 +207,8 @@ class Timing:
             causes = {"positive_unate": (edge,), "negative_unate": (1 - edge,)}.get(arc.sense, (0, 1))
             for cause in causes:
                 arrival, transition = self._edge(arc, edge, before[cause], load)
-                if arrival > max(after[0][0], after[1][0]):
-                    origin, depth = self._origin.get(source, (source, 0))
-                    self._origin[target] = origin, depth + 1
+                if arrival > after[edge][0]:
+                    self._cause[target, edge] = (source, cause), number
                 after[edge] = _worst(after[edge], (arrival, transition))
         self._arrival[target] = (after[0], after[1])
 

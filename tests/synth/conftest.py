@@ -10,6 +10,9 @@ TINY_LIBRARY = """
 /* two gates, one flip-flop; tables of one and two dimensions */
 library (tiny) {
   time_unit : "1ps"; leakage_power_unit : "1nW"; capacitive_load_unit (1,ff);
+  input_threshold_pct_rise : 50; input_threshold_pct_fall : 50; output_threshold_pct_rise : 50; output_threshold_pct_fall : 50;
+  slew_lower_threshold_pct_rise : 20; slew_lower_threshold_pct_fall : 20;
+  slew_upper_threshold_pct_rise : 80; slew_upper_threshold_pct_fall : 80;
   lu_table_template (d) { variable_1 : total_output_net_capacitance; variable_2 : input_net_transition;
     index_1 ("1, 3"); index_2 ("0, 10"); }
   lu_table_template (s) { variable_1 : related_pin_transition; variable_2 : constrained_pin_transition;

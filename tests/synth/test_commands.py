@@ -1,5 +1,6 @@
 """`cdu generate`, `cdu synth` and `cdu list` from the command line."""
 
+import gzip
 import hashlib
 import json
 
@@ -54,13 +55,31 @@ def test_synth_reports_a_block(command, tmp_path, nangate45):
     content = json.loads((tmp_path / "out" / "report.json").read_text())
     assert json.loads((tmp_path / "x.json").read_text()) == content
     assert content["pdk"] == "nangate45"
-    assert content["library_sha256"] == hashlib.sha256(nangate45.files[0].read_bytes()).hexdigest()
+    file = nangate45.files[0]
+    text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    assert content["library_sha256"] == hashlib.sha256(text).hexdigest()
     assert list(content["blocks"]) == ["inverse_shift_quantizer"]
     cost = content["blocks"]["inverse_shift_quantizer"]
     assert cost["critical_path_ns"] <= 1
     assert cost["mhz"] == pytest.approx(1e3 / cost["critical_path_ns"], abs=0.1)
     assert cost["leakage_uw"] > 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["area.png", "report.json", "report.md"]
+
+
+def test_several_periods_draw_area_against_period(command, tmp_path, nangate45):
+    arguments = ["--block", "brc_encoder", "--set", "modes=brc", "--recipe", "balanced", "--sta", "builtin"]
+    result = command("synth", *arguments, "--clock-ns", "2", "--clock-ns", "0.5:0.6:0.1", "-o", tmp_path)
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "report.json").read_text())
+    points = content["sweep"]["brc_encoder"]
+    assert [point["clock_ns"] for point in points] == [2, 0.6, 0.5]
+    assert content["clock_ns"] == 2
+    assert content["blocks"]["brc_encoder"]["ge"] == points[0]["ge"]
+    assert content["timing"]["tool"] == "builtin"
+    assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "report.md").read_text()
+    assert page.count("| brc_encoder |") == 4
+    assert "static timing: built-in" in page
 
 
 def test_list_names_what_is_here(command, tmp_path):
@@ -82,6 +101,10 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(refused, tmp_path):
     assert "unknown configuration" in refused("generate", "--config", "huge", "-o", out)
     assert "no cell library 'n7'" in refused("synth", "--pdk", "n7", "-o", out)
     assert "--clock-ns 0 is not allowed" in refused("synth", "--clock-ns", "0", "-o", out)
+    assert "--clock-ns fast is not allowed" in refused("synth", "--clock-ns", "fast", "-o", out)
+    assert "--clock-ns 2:1:1 is not allowed" in refused("synth", "--clock-ns", "2:1:1", "-o", out)
+    assert "--clock-ns 1:2:0.001 is not allowed" in refused("synth", "--clock-ns", "1:2:0.001", "-o", out)
+    assert "--sta primetime is not known" in refused("synth", "--sta", "primetime", "-o", out)
     assert "unknown Yosys 'vivado'" in refused("synth", "--yosys", "vivado", "-o", out)
     assert not out.exists()
     broken = tmp_path / "broken.lib"

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from cdu import yosys
 from cdu_spec import CduConfig
 from cdu_spec.errors import MissingToolError
-from cdu_synth import flow, pdk, report
+from cdu_synth import flow, opensta, pdk, report
+from cdu_synth.timing import Netlist
 
 
 def test_area_is_what_yosys_counts(block, synthesised):
@@ -110,13 +112,60 @@ def test_unknown_library_is_one_sentence(name):
 
 
 @pytest.mark.parametrize("name", pdk.KNOWN)
-def test_every_library_that_is_here_maps(name, block):
+def test_every_library_that_is_here_maps(name, block, tmp_path):
     try:
         library = pdk.find(name).read()
     except MissingToolError as error:
         pytest.skip(str(error))
-    cost = flow.choose(flow.synthesise(block.verilog, block.name, library, 5.0), 5.0)
+    cost = flow.synthesise(block.verilog, block.name, library, 5.0, directory=tmp_path, recipes=["balanced"])["balanced"]
     # The library changes the size of a gate, hardly the number of them.
-    assert 1000 < cost.ge < 4000
+    assert 2000 < cost.ge < 2700
     assert cost.flip_flops == 100
     assert 0.1 < cost.critical_path_ns <= 5
+    used = {
+        cell["type"] for cell in json.loads((tmp_path / "balanced.json").read_text())["modules"][block.name]["cells"].values()
+    }
+    assert all(library.cells[kind].usable for kind in used)
+    assert not {kind for kind in used if re.search("lpflow|probe|dly|edf|^HB|^TIE", kind)}
+    if shutil.which("sta"):
+        timer = opensta.find()
+        other = timer.slowest(Netlist.of(json.loads((tmp_path / "balanced.json").read_text()), block.name), library, tmp_path)
+        assert cost.critical_path_ns == pytest.approx(other.delay_ns, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("nangate45", 10, 40),
+        ("nangate45_slow", 25, 120),
+        ("sky130hd", 30, 100),
+        ("ihp_sg13g2", 30, 110),
+        ("asap7", 3, 20),
+    ],
+)
+def test_an_inverter_with_four_behind_it_is_as_fast_as_its_node(name, least, most):
+    """Picoseconds of FO4, which the units of the library's times and loads decide; no node is off by a factor of three."""
+    try:
+        library = pdk.find(name).read()
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    inverters = [cell for cell in library.cells.values() if cell.usable and cell.computes(lambda value: not value, inputs=1)]
+    inverter = min(inverters, key=lambda cell: (cell.area, -max(cell.capacitances.values())))
+    load = 4 * max(inverter.capacitances.values())
+    (arc,) = inverter.arcs
+    slope = 0.0
+    for _ in range(10):  # a chain of them has the transition that it makes itself
+        slope = sum(table.at(slope, load) for table in arc.transitions) / 2
+    delay = sum(table.at(slope, load) for table in arc.delays) / 2
+    assert least < 1e3 * delay * library.time_ns < most
+
+
+def test_several_periods_share_the_elaboration(block, nangate45, tmp_path):
+    found = flow.clock_sweep(block.verilog, block.name, nangate45, [3.0, 0.7], directory=tmp_path, recipes=["balanced"])
+    assert list(found) == [3.0, 0.7]
+    slow, fast = found[3.0]["balanced"], found[0.7]["balanced"]
+    assert fast.critical_path_ns < slow.critical_path_ns
+    assert fast.area_um2 > slow.area_um2
+    alone = flow.synthesise(block.verilog, block.name, nangate45, 0.7, recipes=["balanced"])["balanced"]
+    assert alone == fast
+    assert (tmp_path / "script.ys").read_text().count("read_verilog") == 1

@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-import subprocess
+from itertools import pairwise
 
 import pytest
-from cdu import yosys
-from cdu_synth import liberty
+from cdu_spec.errors import MissingToolError, UserError
+from cdu_synth import liberty, opensta
 from cdu_synth.timing import Netlist, Timing
 
 CLOCK, D_IN, Q, NEXT = 2, 3, 4, 5
@@ -66,27 +66,56 @@ def test_a_module_without_cells_has_no_path_but_its_wires(tiny_file):
     assert Timing(Netlist.of(design, "top"), liberty.read("tiny", [tiny_file])).slowest() is None
 
 
-@pytest.mark.skipif(not shutil.which("sta"), reason="OpenSTA is not installed: apt-get install opensta")
+needs_opensta = pytest.mark.skipif(not shutil.which("sta"), reason="OpenSTA is not installed: apt-get install opensta")
+
+
+@needs_opensta
 @pytest.mark.parametrize("recipe", ["area", "balanced", "speed"])
-def test_opensta_agrees(block, synthesised, recipe):
+def test_opensta_agrees(block, synthesised, nangate45, tmp_path, recipe):
     folder, costs = synthesised
-    yosys.run(
-        f"read_json {recipe}.json\nsplitnets -ports\nopt_clean -purge\nwrite_verilog -noattr -noexpr {recipe}.v\n", folder
-    )
-    plain = re.sub(r"\b(wire|input|output) signed\b", r"\1", (folder / f"{recipe}.v").read_text())
-    (folder / f"{recipe}.v").write_text(plain)
-    cells = (folder / "cells0.lib").read_text()
-    # OpenSTA would add the library's statistical wires, which this project's timing leaves out.
-    (folder / "no_wires.lib").write_text(re.sub(r"default_wire_load\w*\s*:[^;]*;", "", cells))
-    (folder / "sta.tcl").write_text(
-        f"read_liberty no_wires.lib\nread_verilog {recipe}.v\nlink_design {block.name}\n"
-        "create_clock -name c -period 10 [get_ports clk]\n"
-        "set_input_delay 0 -clock c [all_inputs]\nset_output_delay 0 -clock c [all_outputs]\n"
-        "report_checks -path_delay max -digits 4\n"
-    )
-    text = subprocess.run(["sta", "-exit", "sta.tcl"], cwd=folder, capture_output=True, text=True, check=True).stdout
-    slack = float(re.search(r"(-?[\d.]+)\s+slack", text)[1])
-    assert costs[recipe].critical_path_ns == pytest.approx(10 - slack, rel=0.02)
+    netlist = Netlist.of(json.loads((folder / f"{recipe}.json").read_text()), block.name)
+    path = opensta.find().slowest(netlist, nangate45, tmp_path)
+    assert costs[recipe].critical_path_ns == pytest.approx(path.delay_ns, rel=0.02)
+    text = (tmp_path / "netlist.v").read_text()
+    assert all(re.search(rf"^  {netlist.cells[step][0]} c{step} ", text, re.MULTILINE) for step in path.steps)
+    # Every cell of the path drives the next one.
+    for one, other in pairwise(path.steps):
+        assert set(netlist.cells[one][1].values()) & set(netlist.cells[other][1].values())
+
+
+@needs_opensta
+def test_opensta_names_a_path_from_register_to_register(nangate45, tmp_path):
+    cells = netlist(("DFF_X1", {"CK": CLOCK, "D": NEXT, "Q": Q}), ("INV_X1", {"A": Q, "ZN": NEXT}))
+    design = Netlist.of(cells, "top")
+    path = opensta.find().slowest(design, nangate45, tmp_path)
+    assert (path.start, path.end, path.steps) == ("state", "state", (0, 1))
+    assert path.delay_ns == pytest.approx(Timing(design, nangate45).slowest().delay_ns, rel=0.02)
+
+
+@needs_opensta
+def test_opensta_without_a_path(tiny_file, tmp_path):
+    library = liberty.read("tiny", [tiny_file])
+    design = Netlist.of(netlist(("INV", {"A": "1", "Y": NEXT})), "top")
+    assert opensta.find().slowest(design, library, tmp_path) is None
+
+
+@needs_opensta
+def test_opensta_says_what_it_does_not_accept(tiny_file, tmp_path):
+    library = liberty.read("tiny", [tiny_file])
+    design = Netlist.of(netlist(("INV", {"NO_SUCH_PIN": Q, "Y": NEXT})), "top")
+    tiny_file.write_text("library (tiny) {")
+    with pytest.raises(opensta.OpenStaError, match="OpenSTA"):
+        opensta.find().slowest(design, library, tmp_path)
+
+
+def test_choice_of_the_timer(monkeypatch):
+    assert opensta.choose("builtin") is None
+    with pytest.raises(UserError, match="--sta primetime is not known"):
+        opensta.choose("primetime")
+    monkeypatch.setenv("PATH", "")
+    assert opensta.choose("auto") is None
+    with pytest.raises(MissingToolError, match="apt-get install opensta"):
+        opensta.choose("opensta")
 
 
 def test_netlist_of_a_real_block(block, synthesised, nangate45):
