@@ -217,7 +217,7 @@ def main() -> None:
     page = [
         "# Results",
         "",
-        "Written by `make results` (what the hardware costs alone: `make results-hw`); every section is the output of its command.",
+        "Written by `make results` (what the hardware costs: `make results-hw`); every section is the output of its command.",
     ]
     for section in SECTIONS:
         kept = KEPT / f"{section.name}.md"
