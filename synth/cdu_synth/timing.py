@@ -107,6 +107,15 @@ class Timing:
         start, cells = self._origin.get(best[1], (best[1], 0))
         return Path(best[0] * self._library.time_ns, self._name(start), best[2], cells)
 
+    def load(self, net: Net) -> float:
+        """Capacitance of the pins that a net drives, in units of the library."""
+        return self._load.get(net, 0.0)
+
+    def transition(self, net: Net) -> float:
+        """Transition of a net, the mean of both edges, in units of the library; 0 at inputs and where nothing arrives."""
+        rise, fall = self._arrival.get(net, (_NEVER, _NEVER))
+        return (rise[1] + fall[1]) / 2
+
     def _name(self, net: Net) -> str:
         return self._netlist.names.get(net, str(net))
 
