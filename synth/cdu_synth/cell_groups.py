@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cdu_synth.liberty import Group, Library, LibertyError, contents, parse
+from cdu_synth.liberty import Group, LibertyError, Library, contents, parse
 
 #: Groups of a cell that cost time to read and are not wanted here.
 _SKIPPED = frozenset(

@@ -1,6 +1,7 @@
-"""Verilog models of library cells, for simulating netlists: made by Yosys from the functions and flip-flops of the Liberty files.
+"""Verilog models of library cells, for simulating netlists.
 
-The models have no delays and no user-defined primitives: expressions and ``always`` blocks, which every simulator takes.
+Yosys makes them from the functions and flip-flops of the Liberty files. They have no delays and no user-defined primitives:
+expressions and ``always`` blocks, which every simulator takes.
 """
 
 from __future__ import annotations

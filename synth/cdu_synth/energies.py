@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdu_synth.cell_groups import FlipFlop, flip_flops, library_groups
-from cdu_synth.liberty import WATTS, Group, Library, LibertyError, Table, table, unit
+from cdu_synth.liberty import WATTS, Group, LibertyError, Library, Table, table, unit
 
 _FARADS = {"ff": 1.0, "pf": 1e3}
 _VOLTS = {"V": 1.0, "mV": 1e-3}
@@ -87,7 +87,8 @@ def energies(library: Library, kinds: Iterable[str]) -> Energies:
     ((capacitance, leakage_uw),) = units
     states = flip_flops(cells)
     found = {
-        name: CellEnergies(_pins(cell, templates), _leakages(cell, leakage_uw), states.get(name)) for name, cell in cells.items()
+        name: CellEnergies(_pins(cell, templates), _leakages(cell, leakage_uw), states.get(name))
+        for name, cell in cells.items()
     }
     return Energies(found, volts.pop() or 0.0, capacitance)
 

@@ -1,7 +1,7 @@
 """Simulating a netlist of library cells, and counting how often every net changes.
 
-Two-valued and without delays: in a cycle every net takes one value, so there are no glitches. Flip-flops begin at 0. The functions
-are those of the library's cells as :func:`cdu_synth.liberty.evaluate` reads them.
+Two-valued and without delays: in a cycle every net takes one value, so there are no glitches. Flip-flops begin at 0.
+The functions are those of the library's cells as :func:`cdu_synth.liberty.evaluate` reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from cdu_spec.cache import entry
-from cdu_spec.errors import MissingToolError
+from cdu_spec.errors import MissingToolError, UserError
 
 from cdu_synth.cell_groups import FlipFlop, flip_flops, library_groups
 from cdu_synth.liberty import LibertyError, Library, evaluate
@@ -37,7 +37,7 @@ _RESET_CYCLES = 4
 _PATIENCE, _SILENCE = 500, 40
 
 
-class GateSimulationError(RuntimeError):
+class GateSimulationError(UserError, RuntimeError):
     """A netlist that cannot be simulated, or that does not go on; the message says why."""
 
 
@@ -110,23 +110,27 @@ class _Counts(ctypes.Structure):
 
 
 class _Lookups:
-    """Truth tables of functions, each stored once, and the cells that use them."""
+    """Truth tables, each stored once, and the pins of the cells that use them."""
 
     def __init__(self) -> None:
         self.pins: list[int] = []
         self.tables = bytearray()
-        self._known: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._known: dict[bytes, int] = {}
 
-    def add(self, result: int, function: str, variables: tuple[str, ...], nets: Sequence[int]) -> tuple[int, int, int, int]:
-        """One use of a function of variables at nets; the fields of ``Lookup``."""
-        key = (function, variables)
-        if key not in self._known:
-            self._known[key] = len(self.tables)
-            for bits in product((False, True), repeat=len(variables)):
-                self.tables.append(evaluate(function, dict(zip(variables, bits, strict=True))))
+    def add(self, result: int, table: bytes, nets: Sequence[int]) -> tuple[int, int, int, int]:
+        """One use of a table at nets; the fields of ``Lookup``."""
+        if table not in self._known:
+            self._known[table] = len(self.tables)
+            self.tables += table
         first = len(self.pins)
         self.pins += nets
-        return result, first, len(nets), self._known[key]
+        return result, first, len(nets), self._known[table]
+
+
+@cache
+def _truth_table(function: str, variables: tuple[str, ...]) -> bytes:
+    rows = product((False, True), repeat=len(variables))
+    return bytes(evaluate(function, dict(zip(variables, row, strict=True))) for row in rows)
 
 
 class GateSimulator:
@@ -157,22 +161,22 @@ class GateSimulator:
             if flop:
                 _check(flop, cell.kind, cell.pins, clock)
                 state, self._count = self._count, self._count + 1
-                states.append(lookups.add(state, flop.next_state, inputs, nets))
+                states.append(lookups.add(state, _truth_table(flop.next_state, inputs), nets))
             for pin, function in kind.functions.items():
                 if not isinstance(net := cell.pins.get(pin), int):
                     continue
                 if flop:
-                    inverted = {flop.state: function, flop.inverse: _inverted(function, flop)}
-                    gates.append(lookups.add(net, inverted[_state(function, flop)], (flop.state,), [state]))
+                    shown = bytes(evaluate(function, {flop.state: one, flop.inverse: not one}) for one in (False, True))
+                    gates.append(lookups.add(net, shown, [state]))
                 else:
-                    gates.append(lookups.add(net, function, inputs, nets))
+                    gates.append(lookups.add(net, _truth_table(function, inputs), nets))
             if not kind.functions:
                 raise LibertyError(f"cell {cell.kind} of {library.name} has no function: it cannot be simulated")
         ordered = _in_order(gates, lookups.pins)
         self._gates = np.array(ordered, np.uint32).reshape(-1, 4)
         self._states = np.array(states, np.uint32).reshape(-1, 4)
         self._pins, self._tables = np.array(lookups.pins, np.uint32), np.frombuffer(bytes(lookups.tables), np.uint8)
-        self._clock = clock
+        self._clock = _index(clock)
 
     def run(self, stimulus: Stimulus) -> tuple[dict[str, list[int]], Activity]:
         """The words that come out, by stream, and the activity from the first cycle to that of the last expected word.
@@ -196,15 +200,18 @@ class GateSimulator:
         cycles = self._step(values, streams, limit, _Counts(toggles.ctypes.data, high.ctypes.data))
         moved = {name: int(stream.moved) for name, stream in zip(buffers, streams, strict=True)}
         if any(stream.moved < stream.count for stream in streams):
-            raise GateSimulationError(f"{self.module.name} does not go on: after {cycles} cycles its streams have moved {moved}")
+            raise GateSimulationError(
+                f"{self.module.name} does not go on: after {cycles} cycles its streams have moved {moved}"
+            )
         idle = (_Stream * len(streams))(*(_idle(stream) for stream in streams))
         self._step(values, idle, _SILENCE, None)
         if more := [name for name, stream in zip(buffers, idle, strict=True) if not stream.receives and stream.moved]:
             raise GateSimulationError(f"{self.module.name} sends more words than expected at {', '.join(more)}")
         received = {name: _integers(buffers[name]) for name in stimulus.expected}
         nets = self.module.nets
-        counts = {net: int(toggles[net]) for net in nets} | {self._clock: 2 * cycles}
-        shares = {net: float(high[net]) / cycles for net in nets} | {self._clock: 0.5}
+        counts = {net: int(toggles[net]) for net in nets}
+        shares = {net: float(high[net]) / cycles for net in nets}
+        counts[self._clock], shares[self._clock] = 2 * cycles, 0.5
         return received, Activity(cycles, counts, shares)
 
     def _set(self, values: Array, port: str, bits: int) -> None:
@@ -254,24 +261,6 @@ def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clock: Net) -> No
             raise GateSimulationError(f"the asynchronous set or reset of a {kind} is not at a constant that turns it off")
     if pins.get(flop.clock) != clock:
         raise GateSimulationError(f"a {kind} does not have the rising edge of clk as its clock")
-
-
-def _state(function: str, flop: FlipFlop) -> str:
-    """Which of a flip-flop's two variables a function reads."""
-    return flop.inverse if _reads(function, flop.inverse) else flop.state
-
-
-def _reads(function: str, variable: str) -> bool:
-    try:
-        evaluate(function, {variable: False})
-    except KeyError:
-        return False
-    return True
-
-
-def _inverted(function: str, flop: FlipFlop) -> str:
-    """A function of the inverse variable as one of the state."""
-    return f"({function.replace(flop.inverse, f'(!{flop.state})')})"
 
 
 def _in_order(gates: Sequence[tuple[int, int, int, int]], pins: Sequence[int]) -> list[tuple[int, int, int, int]]:

@@ -1,9 +1,9 @@
 """Power of a netlist from its activity: leakage, switching of nets, energy inside cells, clock.
 
-Assumptions, as always before layout: nets have the capacitance of the pins that they drive and no wires; there is no clock tree,
-only the flip-flops' clock pins at an ideal edge; nothing is charged behind outputs; a net takes one value per cycle, so there
-are no glitches; data settle while the clock is high. Transitions are those of the built-in timing analysis. Nets that inputs
-drive are counted: somebody has to charge them.
+Assumptions, as always before layout: nets have the capacitance of the pins that they drive and no wires; there is no clock
+tree, only the flip-flops' clock pins at an ideal edge; nothing is charged behind outputs; a net takes one value per cycle, so
+there are no glitches; data settle while the clock is high. Transitions are those of the built-in timing analysis. Nets that
+inputs drive are counted: somebody has to charge them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from cdu_synth.energies import CellEnergies, Energies, InternalEnergy
+from cdu_synth.energies import Energies, InternalEnergy
 from cdu_synth.gate_simulator import Activity
-from cdu_synth.liberty import Cell, Library, Table
+from cdu_synth.liberty import Library
 from cdu_synth.mapped import MappedCell, MappedModule
 from cdu_synth.pin_states import PinStates
 from cdu_synth.timing import Netlist, Timing
@@ -76,6 +76,8 @@ def power(
         Its cells.
     activity
         What its nets did.
+    depth
+        Most names of an instance, 1 or more.
     """
     meter = _Meter(netlist, library, energies, activity)
     (clock,) = module.ports["clk"].nets
@@ -110,7 +112,7 @@ class _Meter:
         """One cell: leakage, its outputs' nets, what happens inside."""
         kind, consumed = self._library.cells[cell.kind], self._energies.cells[cell.kind]
         states = PinStates(kind, cell.pins, consumed.flip_flop, self._activity)
-        result = Power(leakage_uw=_mean(states, {when: value for when, value in consumed.leakages.items()}))
+        result = Power(leakage_uw=_mean(states, consumed.leakages))
         result.switching_fj = sum(self.switching(cell.pins[pin]) for pin in kind.functions if pin in cell.pins)
         clock = consumed.flip_flop.clock if consumed.flip_flop else None
         for pin, groups in consumed.pins.items():
@@ -134,8 +136,9 @@ class _Meter:
         return edges * units * self._energies.energy_fj
 
     def _output(self, cell: MappedCell, pin: str, groups: tuple[InternalEnergy, ...], states: PinStates) -> float:
-        """Energy per cycle inside a cell at the edges of an output: the mean of the groups, weighted by how often the inputs that
-        they are for change in the state that they are for.
+        """Energy per cycle inside a cell at the edges of an output.
+
+        It is the mean of the groups, weighted by how often their inputs change in the state that they are for.
         """
         net = cell.pins.get(pin)
         rate = states.change_rate if net is None else self._activity.rate(net)

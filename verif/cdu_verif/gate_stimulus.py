@@ -41,6 +41,24 @@ class GateStimulus:
     values: int
 
 
+def check(top: str, modes: Sequence[Mode], config: CduConfig) -> None:
+    """UserError for a top without a stimulus, or that none of the modes uses, and for modes that are not built in."""
+    if top not in TOPS:
+        raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
+    for mode in modes:
+        if mode not in (Mode.JPEG_ACT, Mode.SFPR_ZVC):
+            raise UserError(f"codec {mode.label!r} has no recorded tensors: use {Mode.JPEG_ACT.label}, {Mode.SFPR_ZVC.label}")
+        if mode not in config.built_modes:
+            raise UserError(f"configuration {config.name} is built without mode {mode.label}: use {', '.join(config.modes)}")
+    if not any(has_use(top, mode) for mode in modes):
+        raise UserError(f"block {top!r} has nothing to do in {', '.join(mode.label for mode in modes)}: use another codec")
+
+
+def has_use(top: str, mode: Mode) -> bool:
+    """Whether a mode's values pass a half or a block."""
+    return mode.has_dct or top not in TRANSFORM_BLOCKS
+
+
 def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tuple[Exchange, MatrixView]]) -> GateStimulus:
     """The stimulus of a compressor, a decompressor or a block of their data path.
 
@@ -55,15 +73,8 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
     items
         Jobs of one mode with one shift table (:func:`cdu_verif.recorded_jobs.exchanges`), played one after the other.
 
-    Raises UserError for a top or a mode for which there are none.
+    The top and the mode are such that :func:`check` and :func:`has_use` allow.
     """
-    if top not in TOPS:
-        raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
-    mode = items[0][0].compression.mode
-    if mode not in config.built_modes:
-        raise UserError(f"configuration {config.name} is built without mode {mode.label}: use {', '.join(config.modes)}")
-    if (top in TRANSFORM_BLOCKS and not mode.has_dct) or (top in CODER_BLOCKS and not mode.has_zvc):
-        raise UserError(f"mode {mode.label} has no use for block {top}: use another mode")
     values = sum(item.beats.numel() for item, _ in items)
     if top in HALVES:
         parts = [transfers(top, ports, item, 0) for item, _ in items]
@@ -80,7 +91,6 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
 
 def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view: MatrixView) -> Case:
     """One job at one block. Its inputs follow from golden functions of the blocks before it."""
-    shifts = torch.tensor(item.compression.shifts)
     cases: Any = CASES[top]
     if top in CODER_BLOCKS:
         rows = zvc.decode(torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES)
@@ -91,6 +101,7 @@ def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view:
     samples = blocks.tiles(sfpr.sfpr(matrix, item.compression.scales[rows, None])).reshape(-1, 8, 8)
     if top == "dct":
         return _transform(cases, config, ports, item.name, samples)
+    shifts = torch.tensor(item.compression.shifts)
     coefficients = blocks.to_payload_order(dct.dct(samples.to(torch.int16), config.const_bits, config.pass1_bits))
     coefficients = coefficients.reshape(-1, BLOCK_VALUES)
     quantized = shift_quantizer.quantize(coefficients.to(torch.int32), shifts, config.rounding_mode)
@@ -98,8 +109,8 @@ def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view:
         restored = shift_quantizer.inverse(quantized, shifts)
         return _transform(cases, config, ports, item.name, restored.reshape(-1, 8, 8).transpose(1, 2))
     entering = coefficients if top == "shift_quantizer" else quantized
-    found = cases.case(config, ports, item.name, entering, shifts)
-    return found
+    last: Case = cases.case(config, ports, item.name, entering, shifts)
+    return last
 
 
 def _transform(cases: Any, config: CduConfig, ports: Ports, name: str, values: Tensor) -> Case:

@@ -5,6 +5,7 @@ They are what a unit's power is measured with, and what its netlist must reprodu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -32,23 +33,24 @@ class Recording:
     values: Tensor
 
 
-def record(recipe: Recipe, dataset: Dataset, mode: Mode, images: int, seed: int = 0) -> list[Recording]:
-    """The tensors of the last step of an uncompressed training run for which JPEG-ACT's table says ``mode``.
+def record(recipe: Recipe, dataset: Dataset, modes: Sequence[Mode], images: int, seed: int = 0) -> dict[Mode, list[Recording]]:
+    """The tensors of the last step of an uncompressed training run, by the mode that JPEG-ACT's table gives them.
 
-    Of each the first ``images`` samples. UserError when there are none.
+    Of each the first ``images`` samples. UserError when there are none for one of the ``modes``.
     """
     if recipe.steps is None:
         raise UserError("the number of training steps must be given")
-    table, found = jpeg_act_policy(), list[Recording]()
+    table, found = jpeg_act_policy(), dict[Mode, list[Recording]]((mode, []) for mode in modes)
+    labels = {mode.label: mode for mode in modes}
 
     def keep(tensor: SavedTensor, values: Tensor) -> None:
         chosen = table.choose(tensor)
-        if chosen is not None and chosen.name == mode.label and chosen.fits(values.shape):
-            found.append(Recording(f"{tensor.module}/{tensor.producer}", values[:images].clone()))
+        if chosen is not None and chosen.name in labels and chosen.fits(values.shape):
+            found[labels[chosen.name]].append(Recording(f"{tensor.module}/{tensor.producer}", values[:images].clone()))
 
     train(recipe, dataset, "none", RecordingPolicy([recipe.steps - 1], keep), seed)
-    if not found:
-        raise UserError(f"model {recipe.model} on {dataset.name} saves nothing for {mode.label}: use another model or data set")
+    if none := [mode.label for mode, recorded in found.items() if not recorded]:
+        raise UserError(f"model {recipe.model} on {dataset.name} saves nothing for {none[0]}: use another model or data set")
     return found
 
 
