@@ -84,7 +84,7 @@ def power(
 
     if recipe not in flow.RECIPES:
         raise UserError(f"--recipe {recipe} is not known: use {', '.join(flow.RECIPES)}")
-    tops, modes = block or list(gate_stimulus.HALVES), [Mode.from_label(name) for name in codec or ["jpeg-act"]]
+    tops, modes = block or list(gate_stimulus.HALVES), gate_stimulus.modes(codec or [Mode.JPEG_ACT.label])
     for top in tops:
         gate_stimulus.check(top, modes, chosen)
     build = yosys.engine(yosys_build)

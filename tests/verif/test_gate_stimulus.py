@@ -91,8 +91,8 @@ def test_stimuli_say_how_much_work_they_are(recorded, top):
 def test_what_cannot_be_played():
     with pytest.raises(UserError, match="block 'sfpr' cannot be played"):
         gate_stimulus.check("sfpr", MODES, CONFIG)
-    with pytest.raises(UserError, match="no recorded tensors"):
-        gate_stimulus.check("dct", [Mode.BRC], CONFIG)
+    with pytest.raises(UserError, match="'brc' has no tensors"):
+        gate_stimulus.modes(["sfpr+zvc", "brc"])
     with pytest.raises(UserError, match="nothing to do"):
         gate_stimulus.check("dct", [Mode.SFPR_ZVC], CONFIG)
     with pytest.raises(UserError, match="built without mode"):

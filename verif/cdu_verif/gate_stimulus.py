@@ -41,17 +41,26 @@ class GateStimulus:
     values: int
 
 
-def check(top: str, modes: Sequence[Mode], config: CduConfig) -> None:
+def modes(codecs: Sequence[str]) -> list[Mode]:
+    """The modes of codecs that JPEG-ACT's table has tensors for; UserError for others."""
+    known = {mode.label: mode for mode in (Mode.JPEG_ACT, Mode.SFPR_ZVC)}
+    for name in codecs:
+        if name not in known:
+            raise UserError(
+                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: use {', '.join(known)}"
+            )
+    return [known[name] for name in dict.fromkeys(codecs)]
+
+
+def check(top: str, wanted: Sequence[Mode], config: CduConfig) -> None:
     """UserError for a top without a stimulus, or that none of the modes uses, and for modes that are not built in."""
     if top not in TOPS:
         raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
-    for mode in modes:
-        if mode not in (Mode.JPEG_ACT, Mode.SFPR_ZVC):
-            raise UserError(f"codec {mode.label!r} has no recorded tensors: use {Mode.JPEG_ACT.label}, {Mode.SFPR_ZVC.label}")
+    for mode in wanted:
         if mode not in config.built_modes:
             raise UserError(f"configuration {config.name} is built without mode {mode.label}: use {', '.join(config.modes)}")
-    if not any(has_use(top, mode) for mode in modes):
-        raise UserError(f"block {top!r} has nothing to do in {', '.join(mode.label for mode in modes)}: use another codec")
+    if not any(has_use(top, mode) for mode in wanted):
+        raise UserError(f"block {top!r} has nothing to do in {', '.join(mode.label for mode in wanted)}: use another codec")
 
 
 def has_use(top: str, mode: Mode) -> bool:
