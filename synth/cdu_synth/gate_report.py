@@ -10,9 +10,10 @@ from cdu import yosys
 from cdu_spec.files import write_whole
 
 from cdu_synth import power_report
+from cdu_synth.activity import Stimulus
 from cdu_synth.cell_models import cell_models
 from cdu_synth.energies import energies
-from cdu_synth.gate_simulator import GateSimulationError, GateSimulator, Stimulus
+from cdu_synth.gate_simulator import GateSimulationError, GateSimulator
 from cdu_synth.kept_netlist import kept_netlist
 from cdu_synth.liberty import Library
 from cdu_synth.mapped import MappedModule

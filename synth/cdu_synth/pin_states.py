@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import product
 
+from cdu_synth.activity import Activity
 from cdu_synth.cell_groups import FlipFlop
-from cdu_synth.gate_simulator import Activity
 from cdu_synth.liberty import Cell, evaluate
 from cdu_synth.timing import Net
 

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from cdu_synth.activity import Activity
 from cdu_synth.energies import Energies, InternalEnergy
-from cdu_synth.gate_simulator import Activity
 from cdu_synth.liberty import Library
 from cdu_synth.mapped import MappedCell, MappedModule
 from cdu_synth.pin_states import PinStates

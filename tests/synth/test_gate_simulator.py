@@ -9,8 +9,9 @@ import subprocess
 import pytest
 from cdu import yosys
 from cdu_synth import flow
+from cdu_synth.activity import Stimulus
 from cdu_synth.cell_models import cell_models
-from cdu_synth.gate_simulator import GateSimulationError, GateSimulator, Stimulus
+from cdu_synth.gate_simulator import GateSimulationError, GateSimulator
 from cdu_synth.liberty import LibertyError
 from cdu_synth.mapped import MappedModule, net_of
 

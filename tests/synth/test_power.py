@@ -7,8 +7,9 @@ from itertools import product
 
 import pytest
 from cdu_synth import liberty
+from cdu_synth.activity import Activity, Stimulus
 from cdu_synth.energies import energies
-from cdu_synth.gate_simulator import Activity, GateSimulator, Stimulus
+from cdu_synth.gate_simulator import GateSimulator
 from cdu_synth.mapped import MappedModule
 from cdu_synth.power import INPUTS, UNNAMED, power
 from cdu_synth.timing import Netlist

@@ -88,6 +88,13 @@ def test_stimuli_say_how_much_work_they_are(recorded, top):
         assert len(words) == stimulus.values // 8
 
 
+def test_what_leaves_the_quantiser_is_the_codecs_payload(recorded):
+    """The quantiser's golden words, made from the values, are the coder's, which are decoded from the payload."""
+    quantized, coded = (_stimulus(top, Mode.JPEG_ACT, recorded[Mode.JPEG_ACT]) for top in ("shift_quantizer", "zvc_encoder"))
+    values = (1 << 64) - 1
+    assert list(quantized.expected["o"]) == [word & values for word in coded.inputs["i"]]
+
+
 def test_what_cannot_be_played():
     with pytest.raises(UserError, match="block 'sfpr' cannot be played"):
         gate_stimulus.check("sfpr", MODES, CONFIG)
