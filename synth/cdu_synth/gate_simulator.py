@@ -112,7 +112,9 @@ class GateSimulator:
             if flop:
                 _check(flop, cell.kind, cell.pins, clock)
                 state, self._count = self._count, self._count + 1
-                states.append(lookups.add(state, _truth_table(flop.next_state, inputs), nets))
+                # A flip-flop with an enable keeps what it has.
+                table = _truth_table(flop.next_state, (*inputs, flop.state))
+                states.append(lookups.add(state, table, [*nets, state]))
             for pin, function in kind.functions.items():
                 if not isinstance(net := cell.pins.get(pin), int):
                     continue

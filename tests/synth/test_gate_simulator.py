@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from cdu import yosys
-from cdu_synth import flow
+from cdu_synth import flow, liberty
 from cdu_synth.activity import Stimulus
 from cdu_synth.cell_models import cell_models
 from cdu_synth.gate_simulator import GateSimulationError, GateSimulator
@@ -155,3 +155,27 @@ def test_paths_of_cells():
     names = {"dct0.columns.$abc$7": ("dct0", "columns"), "$flatten\\core.\\sfpr.$procdff$1": ("core", "sfpr"), "$abc$7$1": ()}
     module = {"ports": {}, "cells": {name: {"type": "X", "connections": {}} for name in names}}
     assert {cell.name: cell.path for cell in MappedModule.of({"modules": {"top": module}}, "top").cells} == names
+
+
+def test_a_flip_flop_with_an_enable_keeps_its_state(tmp_path):
+    path = tmp_path / "enabled.lib"
+    path.write_text("""library (enabled) { time_unit : "1ns"; cell (EDFF) { area : 9;
+      ff ("IQ", "IQ_N") { clocked_on : "CK"; next_state : "(E & D) | (IQ & !E)"; }
+      pin (CK) { direction : input; clock : true; } pin (D) { direction : input; } pin (E) { direction : input; }
+      pin (Q) { direction : output; function : "IQ"; } pin (QN) { direction : output; function : "IQ_N"; } } }""")
+    cells = {
+        "divider": ("EDFF", {"CK": 2, "E": "1", "D": 5, "Q": 4, "QN": 5}),
+        "half": ("EDFF", {"CK": 2, "E": 4, "D": 7, "Q": 6, "QN": 7}),
+    }
+    module = {
+        "ports": {"clk": {"direction": "input", "bits": [2]}, "rst": {"direction": "input", "bits": [3]}},
+        "cells": {
+            name: {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
+            for name, (kind, pins) in cells.items()
+        },
+    }
+    netlist = MappedModule.of({"modules": {"top": module}}, "top")
+    _, activity = GateSimulator(netlist, liberty.read("enabled", [path])).run(Stimulus({}, {}))
+    changes = activity.cycles - 1
+    assert activity.toggles[4] == activity.toggles[5] == changes
+    assert activity.toggles[6] == activity.toggles[7] == changes // 2
