@@ -103,16 +103,16 @@ def _supply(top: Group) -> float | None:
     return float(text) * unit(top.text("voltage_unit", "1V"), _VOLTS) if text else None
 
 
-def _supplies(cell: Group) -> set[str]:
-    """Supply pins but ground: the same current leaves through ground, its groups would count it twice."""
-    return {pin.arguments[0] for pin in cell.all("pg_pin") if pin.text("pg_type") != "primary_ground"} | {""}
+def _grounds(cell: Group) -> set[str]:
+    """Ground pins, whose groups are left out: the charge that leaves there came through the supply and is counted."""
+    return {pin.arguments[0] for pin in cell.all("pg_pin") if pin.text("pg_type") == "primary_ground"}
 
 
 def _pins(cell: Group, templates: dict[str, Group]) -> dict[str, tuple[InternalEnergy, ...]]:
-    supplies = _supplies(cell)
+    grounds = _grounds(cell)
     found = {}
     for pin in cell.all("pin"):
-        groups = [group for group in pin.all("internal_power") if group.text("related_pg_pin") in supplies]
+        groups = [group for group in pin.all("internal_power") if group.text("related_pg_pin") not in grounds]
         found[pin.arguments[0]] = tuple(_group(group, templates) for group in groups)
     return found
 
@@ -125,11 +125,11 @@ def _group(group: Group, templates: dict[str, Group]) -> InternalEnergy:
 
 
 def _leakages(cell: Group, leakage_uw: float) -> dict[str, float]:
-    supplies = _supplies(cell)
+    grounds = _grounds(cell)
     found = {}
     if "cell_leakage_power" in cell.attributes:
         found[""] = cell.number("cell_leakage_power") * leakage_uw
     for group in cell.all("leakage_power"):
-        if group.text("related_pg_pin") in supplies and "value" in group.attributes:
+        if group.text("related_pg_pin") not in grounds and "value" in group.attributes:
             found[group.text("when")] = group.number("value") * leakage_uw
     return found
