@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
@@ -19,7 +19,7 @@ _IGNORED = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
 #: Groups that hold most of the text of a library and nothing that is needed here.
 _SKIPPED = {"internal_power", "leakage_power", "output_current_rise", "output_current_fall", "receiver_capacitance"}
 _SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}
-_WATTS = {"W": 1e6, "mW": 1e3, "uW": 1.0, "nW": 1e-3, "pW": 1e-6}
+WATTS = {"W": 1e6, "mW": 1e3, "uW": 1.0, "nW": 1e-3, "pW": 1e-6}
 
 
 class LibertyError(UserError, ValueError):
@@ -175,9 +175,9 @@ def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Libr
         digest.update(text.encode())
         try:
             top = parse(text)
-            time_ns = _unit(top.text("time_unit", "1ns"), _SECONDS)
+            time_ns = unit(top.text("time_unit", "1ns"), _SECONDS)
             templates = {group.arguments[0]: group for group in top.all("lu_table_template")}
-            power_uw = _unit(top.text("leakage_power_unit", "1nW"), _WATTS)
+            power_uw = unit(top.text("leakage_power_unit", "1nW"), WATTS)
             cells |= {cell.arguments[0]: _cell(cell, templates, power_uw) for cell in top.all("cell")}
         except (ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
             raise LibertyError(f"{path} is not a Liberty library: {error}") from None
@@ -188,18 +188,21 @@ def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Libr
     return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, unwanted)
 
 
-def parse(text: str) -> Group:
-    """The ``library`` group of a Liberty text. Raises ValueError when there is none, or when it is cut off."""
+def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
+    """The ``library`` group of a Liberty text, without groups of the ``skipped`` kinds.
+
+    Raises ValueError when there is none, or when it is cut off.
+    """
     tokens = iter(_TOKEN.findall(_IGNORED.sub(" ", text)))
     root = Group("", ())
-    _body(tokens, root)
+    _body(tokens, root, skipped)
     library = next(root.all("library"), None)
     if library is None:
         raise ValueError("it has no library group")
     return library
 
 
-def _body(tokens: Iterator[str], group: Group) -> None:
+def _body(tokens: Iterator[str], group: Group, skipped: Collection[str]) -> None:
     """Read statements into ``group`` up to its closing brace."""
     for word in tokens:
         if word == "}":
@@ -218,10 +221,10 @@ def _body(tokens: Iterator[str], group: Group) -> None:
             follower = next(tokens, ";")
             if follower == "{":
                 child = Group(word, tuple(arguments))
-                if word in _SKIPPED:
+                if word in skipped:
                     _skip(tokens)
                 else:
-                    _body(tokens, child)
+                    _body(tokens, child, skipped)
                     group.groups.append(child)
             else:
                 group.attributes[word] = tuple(arguments)
@@ -241,7 +244,7 @@ def _plain(token: str) -> str:
     return token[1:-1] if token.startswith('"') else token
 
 
-def _unit(text: str, scale: dict[str, float]) -> float:
+def unit(text: str, scale: dict[str, float]) -> float:
     match = re.fullmatch(r"\s*([\d.]+)\s*(\w+)\s*", text)
     if match is None or match[2] not in scale:
         raise ValueError(f"unit {text!r} is unknown")
@@ -260,7 +263,7 @@ def _segment(points: tuple[float, ...], value: float) -> tuple[int, float]:
     return i, (value - points[i]) / (points[i + 1] - points[i])
 
 
-def _table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
+def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
     """A table with the input (or data) transition along its rows and the load (or clock transition) along its columns."""
     template = templates.get(group.arguments[0] if group.arguments else "", Group("", ()))
     first = _numbers(group.attributes.get("index_1") or template.attributes.get("index_1") or ("0",))
@@ -274,8 +277,8 @@ def _table(group: Group, templates: dict[str, Group], constraint: bool) -> Table
     if len(flat) != len(first) * len(second):
         raise ValueError(f"a table of {len(first)} x {len(second)} points has {len(flat)} values")
     values = tuple(flat[i * len(second) : (i + 1) * len(second)] for i in range(len(first)))
-    wanted = "constrained_pin_transition" if constraint else "input_net_transition"
-    if variables[0] and variables[0] != wanted:
+    wanted = ("constrained_pin_transition",) if constraint else ("input_net_transition", "input_transition_time")
+    if variables[0] and variables[0] not in wanted:
         return Table(second, first, tuple(zip(*values, strict=True)))
     return Table(first, second, values)
 
@@ -296,7 +299,7 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
             setup = kind.startswith("setup")
             if not setup and kind not in ("combinational", "rising_edge", "falling_edge"):
                 continue
-            tables = {sub.kind: _table(sub, templates, setup) for sub in timing.groups if "values" in sub.attributes}
+            tables = {sub.kind: table(sub, templates, setup) for sub in timing.groups if "values" in sub.attributes}
             names = ("rise_constraint", "fall_constraint") if setup else ("cell_rise", "cell_fall")
             delays = tables.get(names[0]), tables.get(names[1])
             transitions = tables.get("rise_transition"), tables.get("fall_transition")

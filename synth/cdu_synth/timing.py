@@ -146,6 +146,15 @@ class Timing:
             steps += [] if number is None else [number]
         return start, tuple(reversed(steps))
 
+    def load(self, net: Net) -> float:
+        """Capacitance of the pins that a net drives, in units of the library."""
+        return self._load.get(net, 0.0)
+
+    def transition(self, net: Net) -> float:
+        """Transition of a net, the mean of both edges, in units of the library; 0 at inputs and where nothing arrives."""
+        rise, fall = self._arrival.get(net, (_NEVER, _NEVER))
+        return (rise[1] + fall[1]) / 2
+
     def _propagate(self) -> None:
         """Visit every arc once all nets before it are known."""
         leaving: defaultdict[Net, list[int]] = defaultdict(list)

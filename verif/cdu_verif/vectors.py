@@ -61,7 +61,7 @@ def _half(
     jobs = []
     for item in items:
         bank = tables.index(item.compression.shifts) if item.compression.shifts else 0
-        parts = _transfers(half, ports, item, bank)
+        parts = transfers(half, ports, item, bank)
         entry: dict[str, Any] = {"name": item.name, "payload_bytes": len(item.payload), **descriptor(item.compression, bank)}
         for stream, words in parts.items():
             entry[stream] = {"first": len(lines[stream]), "count": len(words)}
@@ -84,7 +84,7 @@ def _half(
     return {"streams": streams, "jobs": jobs}
 
 
-def _transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange, bank: int) -> dict[str, list[int]]:
+def transfers(half: str, ports: Mapping[str, Mapping[str, Any]], item: Exchange, bank: int) -> dict[str, list[int]]:
     """The payloads of all streams in one job."""
     compresses = half == "compressor"
     job = item.compression if compresses else item.decompression
