@@ -73,6 +73,8 @@ _OUTPUT_PROGRESS = {
     "affine_quantizer": 5,
     "affine_dequantizer": 4,
 }
+#: Of these the blocks that ``multiplier_stages`` makes later, and by how many cycles at most.
+_WITH_MULTIPLIERS, _MULTIPLIER_CYCLES = ("sfpr", "inverse_sfpr"), 2
 #: Blocks that may take more than they give: some stream must transfer.
 _PROGRESS = {
     **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder", "affine_encoder", "affine_decoder"), 12),
@@ -160,7 +162,7 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         text = partial(progress.progress_harness, cycles=cycles)
         rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(REACHABILITY, 0, text)))
     if block in _OUTPUT_PROGRESS:
-        cycles = _OUTPUT_PROGRESS[block]
+        cycles = _OUTPUT_PROGRESS[block] + (_MULTIPLIER_CYCLES * config.multiplier_stages if block in _WITH_MULTIPLIERS else 0)
         text = partial(progress.progress_harness, cycles=cycles, watched=("o",))
         rules.append(Property(block, "progress_o", _moves("o transfers", cycles), make, Sby(REACHABILITY, 0, text)))
     return rules
@@ -312,13 +314,9 @@ def _own(block: str, config: CduConfig) -> list[Property]:
         case "sfpr":
             # The format whose proof is quick enough for all inputs; the others differ in widths only.
             exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)
-            statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
-            label = f"sfpr[value_format={exact.value_format},scale_bits={exact.scale_bits}]"
-            made = partial(block_device, block, exact)
-            steady, stalled = (partial(sfpr.arithmetic_harness, exact, stalls=stalls) for stalls in (False, True))
             return [
-                Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, 4, steady)),
-                Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, 7, stalled)),
+                *_sfpr_arithmetic(exact.override(multiplier_stages=0)),
+                *_sfpr_arithmetic(exact.override(multiplier_stages=1))[:1],
             ]
         case "shift_quantizer" | "inverse_shift_quantizer":
             inverse = block == "inverse_shift_quantizer"
@@ -335,13 +333,14 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             )
             return [
                 Property(
-                    block if bits == config.sample_bits else f"{block}[sample_bits={bits}]",
+                    block if chosen == config else f"{block}[{name}={getattr(chosen, name)}]",
                     "widths",
                     statement,
-                    partial(block_device, block, config.override(sample_bits=bits)),
-                    TransformWidths(config.override(sample_bits=bits), block == "idct"),
+                    partial(block_device, block, chosen),
+                    TransformWidths(chosen, block == "idct"),
                 )
-                for bits in (8, 9)
+                for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
+                for chosen in (config.override(**{name: value}),)
             ]
         case "range_finder" | "range_store" | "block_statistics":
             return _ranges(block, config)
@@ -359,6 +358,20 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                 )
             ]
     return []
+
+
+def _sfpr_arithmetic(config: CduConfig) -> list[Property]:
+    """Without and with stalls."""
+    stages = f",multiplier_stages={config.multiplier_stages}" if config.multiplier_stages else ""
+    label = f"sfpr[value_format={config.value_format},scale_bits={config.scale_bits}{stages}]"
+    statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
+    made = partial(block_device, "sfpr", config)
+    steady, stalled = (partial(sfpr.arithmetic_harness, config, stalls=stalls) for stalls in (False, True))
+    reach = 4 + config.multiplier_stages
+    return [
+        Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, reach, steady)),
+        Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, reach + 3, stalled)),
+    ]
 
 
 def _ranges(block: str, config: CduConfig) -> list[Property]:
