@@ -15,6 +15,8 @@ from cdu_verif.cover_points import merged
 
 #: A unit with every mode.
 _EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
+#: A unit for a short clock period.
+_PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
 _FORMATS = [{}, *({"value_format": name, **_EVERY} for name in ("bf16", "fp16"))]
 #: Words of 1, 2, 4 and 8 rows.
@@ -38,8 +40,6 @@ _PRECISIONS: list[dict[str, Any]] = [
     {"const_bits": 8, "pass1_bits": 0, "dct_stages": 1},
 ]
 _ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
-#: A unit for a short clock period.
-_PIPELINED = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
 #: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.
 _ARRAYS = [{"cdus": cdus} for cdus in (1, 2, 3, 4, 8)]
 _SLICES = [*_ARRAYS, {"cdus": 8, "packed_port_bits": 128}]

@@ -331,16 +331,19 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             statement = (
                 "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
             )
+            variants = {
+                config.override(**{name: value}): f"{block}[{name}={value}]"
+                for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
+            }
             return [
                 Property(
-                    block if chosen == config else f"{block}[{name}={getattr(chosen, name)}]",
+                    block if chosen == config else label,
                     "widths",
                     statement,
                     partial(block_device, block, chosen),
                     TransformWidths(chosen, block == "idct"),
                 )
-                for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
-                for chosen in (config.override(**{name: value}),)
+                for chosen, label in variants.items()
             ]
         case "range_finder" | "range_store" | "block_statistics":
             return _ranges(block, config)
