@@ -13,11 +13,10 @@ from cdu.stream_fifo import StreamFifo
 _DEPTH = 2
 
 
-def cut(m: Module, config: CduConfig, name: str, source: stream.Interface, sink: stream.Interface) -> None:
-    """Connect two streams: through a register slice of that name with ``register_slices``, else directly."""
+def sliced(m: Module, config: CduConfig, name: str, source: stream.Interface) -> stream.Interface:
+    """A stream behind a register slice of that name, with ``register_slices``; else the stream itself."""
     if not config.register_slices:
-        connect(m, source, sink)
-        return
-    m.submodules[name] = register_slice = StreamFifo(sink.payload.shape(), _DEPTH)
+        return source
+    m.submodules[name] = register_slice = StreamFifo(source.payload.shape(), _DEPTH)
     connect(m, source, register_slice.i)
-    connect(m, register_slice.o, sink)
+    return register_slice.o

@@ -15,6 +15,7 @@ from cdu.built_jobs import join_jobs
 from cdu.inverse_sfpr import InverseSfpr
 from cdu.modes import has_ranges
 from cdu.range_store import RangeStore
+from cdu.register_slice import sliced
 from cdu.scale_feeder import ScaleFeeder
 from cdu.stream_fork import StreamFork
 from cdu.streams import registered
@@ -94,7 +95,8 @@ class ValueBack(wiring.Component):
             connect(m, flipped(self.job), feeder.job)
 
         # All units of a kind move together; what goes with their values moves beside them.
-        plan = feeder.o.payload
+        plans = sliced(m, self.config, "plans", feeder.o)
+        plan = plans.payload
         m.submodules += (units := [InverseSfpr(self.config) for _ in range(self.config.port_beats)])
         firsts: Sequence[InverseSfpr | AffineDequantizer] = units
         if self.config.has_affine:
@@ -104,9 +106,9 @@ class ValueBack(wiring.Component):
             firsts = dequantizers
         enters = Signal()
         m.d.comb += [
-            enters.eq(words.valid & feeder.o.valid),
-            words.ready.eq(firsts[0].i.ready & feeder.o.valid),
-            feeder.o.ready.eq(firsts[0].i.ready & words.valid),
+            enters.eq(words.valid & plans.valid),
+            words.ready.eq(firsts[0].i.ready & plans.valid),
+            plans.ready.eq(firsts[0].i.ready & words.valid),
             self.o.valid.eq(units[0].o.valid),
         ]
         for lane, (first, unit) in enumerate(zip(firsts, units, strict=True)):
@@ -138,7 +140,8 @@ class ValueBack(wiring.Component):
                 m.d.sync += under_way.eq(Cat(kind[0].i.valid, under_way)[:latency])
             busy |= under_way.any()
         m.d.comb += [self.o.payload[name].eq(value) for name, value in beside.items()]
-        m.d.comb += self.idle.eq(feeder.idle & ~busy)
+        idle = feeder.idle & ~plans.valid if self.config.register_slices else feeder.idle
+        m.d.comb += self.idle.eq(idle & ~busy)
         return m
 
     def _through_alignment(self, m: Module, feeder: ScaleFeeder) -> stream.Interface:
