@@ -45,7 +45,7 @@ class InverseSfpr(wiring.Component):
     o
         Stream of 8 values as bit patterns.
 
-    Latency 3 cycles, with affine modes 4, with ``multiplier_stages`` 5; one transfer per cycle.
+    Latency 3 cycles, with affine modes 4, and ``multiplier_stages``; one transfer per cycle.
     """
 
     i: stream.Interface
@@ -57,9 +57,7 @@ class InverseSfpr(wiring.Component):
         #: Bits of a magnitude.
         self.bits = DECODED_BITS - 1 if self.wide else VALUE_BITS
         self.stages = config.multiplier_stages
-        #: Whether magnitudes are normalised a cycle before they are multiplied.
-        self.normalizes_first = self.wide or self.stages > 0
-        self.latency = (4 if self.normalizes_first else 3) + self.stages
+        self.latency = (4 if self.wide else 3) + self.stages
         super().__init__(
             {
                 "i": In(stream.Signature(ScaledBeat(config))),
@@ -72,7 +70,7 @@ class InverseSfpr(wiring.Component):
         bits = self.bits
         advance = pipeline(m, self.i, self.o, self.latency)
         scale = self.i.payload.scale
-        if self.normalizes_first:
+        if self.wide:
             scale = registered(m, advance, scale, "scale0")
         significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
@@ -84,16 +82,16 @@ class InverseSfpr(wiring.Component):
 
             beside = partial(beside_product, stage, stages=self.stages)
 
-            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (some a cycle before)
+            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (wide ones a cycle before)
             q = self.i.payload["values"][lane]
             magnitude = Signal(bits, name=f"magnitude{lane}")
             m.d.comb += magnitude.eq(Mux(q[-1], -q, q))
             zeros, normalized = _normalized(m, magnitude, f"normalized{lane}")
             sign, zero = q[-1], q == 0
-            if self.normalizes_first:
+            if self.wide:
                 zeros, normalized = stage(zeros, "zeros0"), stage(normalized, "normalized0")
                 sign, zero = stage(sign, "sign0"), stage(zero, "zero0")
-            product = multiplied(stage, normalized, significand, self.stages)
+            product = multiplied(m, stage, normalized, significand, self.stages)
             zeros1, sign1, zero1 = beside(zeros, "zeros1"), beside(sign, "sign1"), beside(zero, "zero1")
 
             # 2: the product has as many significant bits as its factors together or one less; round to 24

@@ -161,7 +161,7 @@ class Sfpr(wiring.Component):
 
             # 1: multiply; |x * k| = product * 2**(exponent_sum - 2 * bias - fraction bits of both)
             x = unpack(m, self.i.payload.values[lane], self.dtype, f"x{lane}")
-            product = multiplied(stage, x.significand, scale_significand, self.stages)
+            product = multiplied(m, stage, x.significand, scale_significand, self.stages)
             exponent_sum = beside(x.exponent + scale_exponent, "exponent_sum")
             normal, infinite, nan = beside(x.significand[-1], "normal"), beside(x.infinite, "infinite"), beside(x.nan, "nan")
             sign1 = beside(x.sign, "sign1")

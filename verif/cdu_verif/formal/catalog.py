@@ -73,8 +73,8 @@ _OUTPUT_PROGRESS = {
     "affine_quantizer": 5,
     "affine_dequantizer": 4,
 }
-#: Of these the blocks that ``multiplier_stages`` makes later, and by how many cycles at most.
-_WITH_MULTIPLIERS, _MULTIPLIER_CYCLES = ("sfpr", "inverse_sfpr"), 2
+#: Of these the blocks that ``multiplier_stages`` makes later, by as many cycles.
+_WITH_MULTIPLIERS = ("sfpr", "inverse_sfpr")
 #: Blocks that may take more than they give: some stream must transfer.
 _PROGRESS = {
     **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder", "affine_encoder", "affine_decoder"), 12),
@@ -162,7 +162,7 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         text = partial(progress.progress_harness, cycles=cycles)
         rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(REACHABILITY, 0, text)))
     if block in _OUTPUT_PROGRESS:
-        cycles = _OUTPUT_PROGRESS[block] + (_MULTIPLIER_CYCLES * config.multiplier_stages if block in _WITH_MULTIPLIERS else 0)
+        cycles = _OUTPUT_PROGRESS[block] + (config.multiplier_stages if block in _WITH_MULTIPLIERS else 0)
         text = partial(progress.progress_harness, cycles=cycles, watched=("o",))
         rules.append(Property(block, "progress_o", _moves("o transfers", cycles), make, Sby(REACHABILITY, 0, text)))
     return rules
