@@ -29,7 +29,7 @@ class ValueBack(wiring.Component):
     Parameters
     ----------
     config
-        P, ``value_format`` and ``modes`` are used.
+        P, ``value_format``, ``modes``, ``multiplier_stages`` and ``register_slices`` are used.
 
     Ports
     -----
@@ -51,8 +51,9 @@ class ValueBack(wiring.Component):
     idle
         No job is here.
 
-    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes; 6 from a job to its first
-    word. One word per cycle, without an idle cycle between jobs when the next job is offered in time.
+    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes, and ``multiplier_stages``
+    more; 6 from a job to its first word, and ``register_slices`` more. One word per cycle, without an idle cycle between jobs
+    when the next job is offered in time.
     """
 
     job: stream.Interface

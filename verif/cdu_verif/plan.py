@@ -28,7 +28,7 @@ _VALUE_SIDE: list[dict[str, Any]] = [
     {"cdus": 4, **_EVERY},
     {"cdus": 8, "value_format": "bf16"},
     {"cdus": 2, "modes": ("sfpr", "brc")},
-    {"multiplier_stages": 1},
+    {"multiplier_stages": 1, "register_slices": 1},
 ]
 _HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **_EVERY}, _PIPELINED]
 _TRANSFORMS = [{}, {"sample_bits": 9}, {"dct_stages": 1}]
