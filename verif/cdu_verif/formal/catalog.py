@@ -314,9 +314,14 @@ def _own(block: str, config: CduConfig) -> list[Property]:
         case "sfpr":
             # The format whose proof is quick enough for all inputs; the others differ in widths only.
             exact = config.override(value_format=Dtype.BF16.label, scale_bits=8)
+            statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
+            label = f"sfpr[value_format={exact.value_format},scale_bits={exact.scale_bits}]"
+            made = partial(block_device, block, exact)
+            steady, stalled = (partial(sfpr.arithmetic_harness, exact, stalls=stalls) for stalls in (False, True))
+            reach = 4 + exact.multiplier_stages
             return [
-                *_sfpr_arithmetic(exact.override(multiplier_stages=0)),
-                *_sfpr_arithmetic(exact.override(multiplier_stages=1))[:1],
+                Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, reach, steady)),
+                Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, reach + 3, stalled)),
             ]
         case "shift_quantizer" | "inverse_shift_quantizer":
             inverse = block == "inverse_shift_quantizer"
@@ -361,20 +366,6 @@ def _own(block: str, config: CduConfig) -> list[Property]:
                 )
             ]
     return []
-
-
-def _sfpr_arithmetic(config: CduConfig) -> list[Property]:
-    """Without and with stalls."""
-    stages = f",multiplier_stages={config.multiplier_stages}" if config.multiplier_stages else ""
-    label = f"sfpr[value_format={config.value_format},scale_bits={config.scale_bits}{stages}]"
-    statement = "q = sat8(round_half_even(x * k)), exactly, for all x and k"
-    made = partial(block_device, "sfpr", config)
-    steady, stalled = (partial(sfpr.arithmetic_harness, config, stalls=stalls) for stalls in (False, True))
-    reach = 4 + config.multiplier_stages
-    return [
-        Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, reach, steady)),
-        Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, reach + 3, stalled)),
-    ]
 
 
 def _ranges(block: str, config: CduConfig) -> list[Property]:
