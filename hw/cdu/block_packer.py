@@ -15,6 +15,7 @@ from cdu.collector import Collector
 from cdu.compress_lane import CompressLane
 from cdu.distributor import Distributor
 from cdu.lane_words import draws, packer_word
+from cdu.register_slice import sliced
 from cdu.shift_quantizer import ShiftBanks
 from cdu.streams import Beat, lanes
 from cdu.words import PackedWord
@@ -76,8 +77,8 @@ class BlockPacker(wiring.Component):
         connect(m, collector.o, flipped(self.o))
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = CompressLane(self.config)
-            connect(m, distributor.o[number], lane.i)
-            connect(m, lane.o, collector.i[number])
+            connect(m, sliced(m, self.config, f"entry{number}", distributor.o[number]), lane.i)
+            connect(m, sliced(m, self.config, f"exit{number}", lane.o), collector.i[number])
             if Mode.JPEG_ACT in self.config.built_modes:
                 connect(m, lane.to_transform, flipped(self.to_transform[number]))
                 connect(m, flipped(self.from_transform[number]), lane.from_transform)

@@ -13,6 +13,7 @@ from cdu_spec.config import CduConfig
 from cdu.decompress_lane import DecompressLane
 from cdu.gatherer import Gatherer
 from cdu.modes import has_ranges
+from cdu.register_slice import sliced
 from cdu.shift_quantizer import ShiftBanks
 from cdu.splitter import Splitter
 from cdu.streams import Beat, lanes
@@ -80,8 +81,8 @@ class BlockUnpacker(wiring.Component):
         m.d.comb += [self.events.eq(splitter.events), self.idle.eq(splitter.idle)]
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = DecompressLane(self.config)
-            connect(m, splitter.o[number], lane.i)
-            connect(m, lane.o, gatherer.i[number])
+            connect(m, sliced(m, self.config, f"entry{number}", splitter.o[number]), lane.i)
+            connect(m, sliced(m, self.config, f"exit{number}", lane.o), gatherer.i[number])
             if Mode.JPEG_ACT in self.config.built_modes:
                 connect(m, lane.to_transform, flipped(self.to_transform[number]))
                 connect(m, flipped(self.from_transform[number]), lane.from_transform)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Value
 
 from cdu.widths import Ranged
 
@@ -116,13 +116,44 @@ def adder_graph(constants: frozenset[int]) -> tuple[Addition, ...]:
     return tuple(graph)
 
 
-def products(m: Module, value: Ranged, constants: Iterable[int], name: str) -> dict[int, Ranged]:
-    """``value * constant`` for every positive constant, as combinational signals of exactly the width they need."""
+@dataclass(frozen=True)
+class Cut:
+    """Registers, moved by ``advance``, amid a path of ``before`` additions, the products and ``behind`` additions."""
+
+    advance: Value
+    before: int
+    behind: int
+
+    def depth(self, deepest: int) -> int:
+        """Additions of a graph of depth ``deepest`` in front of the registers."""
+        return min(max((deepest + self.behind - self.before + 1) // 2, 0), deepest)
+
+
+def products(m: Module, value: Ranged, constants: Iterable[int], name: str, cut: Cut | None = None) -> dict[int, Ranged]:
+    """``value * constant`` for every positive constant, as signals of exactly the width they need.
+
+    Combinational, or with a ``cut`` a cycle later: few multiples exist in the middle of the graph, so that registers there are
+    cheaper than behind it.
+    """
     wanted = set(constants)
+    graph = adder_graph(frozenset(map(_odd, wanted)))
+    depths: Depths = {1: 0}
+    for step in graph:
+        depths = _extended(depths, step)
+    depth = cut.depth(max(depths.values())) if cut else None
     multiples = {1: value}
-    for step in adder_graph(frozenset(map(_odd, wanted))):
-        left, right = multiples[step.left] << step.left_shift, multiples[step.right] << step.right_shift
+    later: dict[int, Ranged] = {}  # behind the cut
+
+    def behind_cut(multiple: int) -> Ranged:
+        if cut and multiple not in later:
+            later[multiple] = multiples[multiple].register(m, cut.advance, f"{name}_x{multiple}_cut")
+        return later[multiple] if cut else multiples[multiple]
+
+    for step in graph:
+        crosses = depth is not None and depths[step.result] > depth
+        left, right = (behind_cut(one) if crosses else multiples[one] for one in (step.left, step.right))
+        left, right = left << step.left_shift, right << step.right_shift
         total = left + right if step.sign > 0 else left - right
         exact = total.within(value.low * step.result, value.high * step.result)
-        multiples[step.result] = exact.wire(m, f"{name}_x{step.result}")
-    return {constant: multiples[_odd(constant)] << ((constant & -constant).bit_length() - 1) for constant in wanted}
+        (later if crosses else multiples)[step.result] = exact.wire(m, f"{name}_x{step.result}")
+    return {constant: behind_cut(_odd(constant)) << ((constant & -constant).bit_length() - 1) for constant in wanted}

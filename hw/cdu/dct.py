@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import basis, constant, pass_shifts
 
-from cdu.constant_multiplier import products
+from cdu.constant_multiplier import Cut, products
 from cdu.streams import lanes, pipeline
 from cdu.transposer import Transposer
 from cdu.widths import Ranged
@@ -30,16 +30,20 @@ class DctPass(wiring.Component):
         Right shift of the results.
     registered
         Whether the results pass a register. Without one they suit a block that begins with registers.
+    stages
+        0, or 1 for registers amid the products.
 
-    Ports: ``i``, ``o`` streams of 8 signed values. Latency 2 cycles, 1 without the output register; one transfer per cycle.
+    Ports: ``i``, ``o`` streams of 8 signed values. Latency 2 cycles, 1 without the output register, and ``stages`` more; one
+    transfer per cycle.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, input_bits: int, const_bits: int, shift: int, registered: bool = True) -> None:
+    def __init__(self, input_bits: int, const_bits: int, shift: int, registered: bool = True, stages: int = 0) -> None:
         self.input_bits, self.const_bits, self.shift, self.registered = input_bits, const_bits, shift, registered
-        self.latency = 2 if registered else 1
+        self.stages = stages
+        self.latency = (2 if registered else 1) + stages
         self.output_bits = pass_output_bits(input_bits, const_bits, shift)
         super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
@@ -58,8 +62,11 @@ class DctPass(wiring.Component):
         even = [(sums[0] - sums[3]).register(m, advance, "even0"), (sums[1] - sums[2]).register(m, advance, "even1")]
 
         # 2: products, summed and rounded
-        e0, e1 = (products(m, value, (c[2], c[6]), f"even{n}") for n, value in enumerate(even))
-        d0, d1, d2, d3 = (products(m, value, (c[1], c[3], c[5], c[7]), f"odd{n}") for n, value in enumerate(odd))
+        even_cut, odd_cut = (Cut(advance, before=0, behind=behind) if self.stages else None for behind in (2, 3))
+        e0, e1 = (products(m, value, (c[2], c[6]), f"even{n}", even_cut) for n, value in enumerate(even))
+        d0, d1, d2, d3 = (products(m, value, (c[1], c[3], c[5], c[7]), f"odd{n}", odd_cut) for n, value in enumerate(odd))
+        if self.stages:
+            mean, middle = mean.register(m, advance, "mean_cut"), middle.register(m, advance, "middle_cut")
         totals = (
             mean << self.const_bits,
             (d0[c[1]] + d1[c[3]]) + (d2[c[5]] + d3[c[7]]),
@@ -95,7 +102,7 @@ class Dct(wiring.Component):
     Parameters
     ----------
     config
-        ``sample_bits``, ``const_bits`` and ``pass1_bits`` are used.
+        ``sample_bits``, ``const_bits``, ``pass1_bits`` and ``dct_stages`` are used.
 
     Ports
     -----
@@ -105,7 +112,7 @@ class Dct(wiring.Component):
         Stream of columns of 8 coefficients of the orthonormal transform, ``signed(sample_bits + 4)``, horizontal frequency
         0 first, vertical frequency 0 in lane 0. |coefficient| <= 2**(sample_bits + 2).
 
-    Latency 11 cycles from the first row to the first column.
+    Latency 11 cycles from the first row to the first column, and 2 * ``dct_stages``.
     """
 
     i: stream.Interface
@@ -113,8 +120,9 @@ class Dct(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)
-        self.rows = DctPass(config.sample_bits, config.const_bits, shifts[0], registered=False)
-        self.columns = DctPass(self.rows.output_bits, config.const_bits, shifts[1])
+        stages = config.dct_stages
+        self.rows = DctPass(config.sample_bits, config.const_bits, shifts[0], registered=False, stages=stages)
+        self.columns = DctPass(self.rows.output_bits, config.const_bits, shifts[1], stages=stages)
         self.coefficient_bits = config.sample_bits + 4
         super().__init__(
             {

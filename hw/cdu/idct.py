@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import basis, constant, pass_shifts
 
-from cdu.constant_multiplier import products
+from cdu.constant_multiplier import Cut, products
 from cdu.streams import lanes, pipeline
 from cdu.transposer import Transposer
 from cdu.widths import Ranged
@@ -29,17 +29,18 @@ class IdctPass(wiring.Component):
         Right shift of the results.
     saturate_bits
         Limit the results to this width; without it the output is as wide as the greatest result.
+    stages
+        0, or 1 for registers amid the products.
 
-    Ports: ``i``, ``o`` streams of 8 signed values. Latency 3 cycles, one transfer per cycle.
+    Ports: ``i``, ``o`` streams of 8 signed values. Latency 3 cycles and ``stages`` more, one transfer per cycle.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    latency = 3
-
-    def __init__(self, input_bits: int, const_bits: int, shift: int, saturate_bits: int | None = None) -> None:
-        self.input_bits, self.const_bits, self.shift = input_bits, const_bits, shift
+    def __init__(self, input_bits: int, const_bits: int, shift: int, saturate_bits: int | None = None, stages: int = 0) -> None:
+        self.input_bits, self.const_bits, self.shift, self.stages = input_bits, const_bits, shift, stages
+        self.latency = 3 + stages
         self.output_bits = saturate_bits or pass_output_bits(input_bits, const_bits, shift)
         super().__init__({"i": In(stream.Signature(lanes(input_bits))), "o": Out(stream.Signature(lanes(self.output_bits)))})
 
@@ -49,9 +50,12 @@ class IdctPass(wiring.Component):
         c = {k: constant(k, self.const_bits) for k in (1, 2, 3, 5, 6, 7)}
         y = [Ranged.of(self.i.payload[k]) for k in range(8)]
 
-        # 1: products, added in pairs
-        y2, y6 = (products(m, y[k], (c[2], c[6]), f"y{k}") for k in (2, 6))
-        y1, y3, y5, y7 = (products(m, y[k], (c[1], c[3], c[5], c[7]), f"y{k}") for k in (1, 3, 5, 7))
+        # 1: products, added in pairs. The multiplexers of a transposer in front take as long as two additions.
+        cut = Cut(advance, before=2, behind=1) if self.stages else None
+        y2, y6 = (products(m, y[k], (c[2], c[6]), f"y{k}", cut) for k in (2, 6))
+        y1, y3, y5, y7 = (products(m, y[k], (c[1], c[3], c[5], c[7]), f"y{k}", cut) for k in (1, 3, 5, 7))
+        if self.stages:
+            y[0], y[4] = (y[k].register(m, advance, f"y{k}_cut") for k in (0, 4))
 
         def pair(value: Ranged, name: str) -> Ranged:
             return value.register(m, advance, name)
@@ -93,7 +97,7 @@ class Idct(wiring.Component):
     Parameters
     ----------
     config
-        ``sample_bits``, ``const_bits`` and ``pass1_bits`` are used.
+        ``sample_bits``, ``const_bits``, ``pass1_bits`` and ``dct_stages`` are used.
 
     Ports
     -----
@@ -102,7 +106,7 @@ class Idct(wiring.Component):
     o
         Stream of rows of 8 samples, ``signed(sample_bits)``, saturated, top row first.
 
-    Latency 14 cycles from the first column to the first row, no bubble between blocks.
+    Latency 14 cycles from the first column to the first row, and 2 * ``dct_stages``; no bubble between blocks.
     """
 
     i: stream.Interface
@@ -111,8 +115,9 @@ class Idct(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)
         coefficient_bits = config.coefficient_bits
-        self.columns = IdctPass(coefficient_bits, config.const_bits, shifts[0])
-        self.rows = IdctPass(self.columns.output_bits, config.const_bits, shifts[1], config.sample_bits)
+        stages = config.dct_stages
+        self.columns = IdctPass(coefficient_bits, config.const_bits, shifts[0], stages=stages)
+        self.rows = IdctPass(self.columns.output_bits, config.const_bits, shifts[1], config.sample_bits, stages)
         super().__init__(
             {"i": In(stream.Signature(lanes(coefficient_bits))), "o": Out(stream.Signature(lanes(config.sample_bits)))}
         )

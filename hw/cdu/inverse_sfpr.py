@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,6 +12,7 @@ from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 
+from cdu.multiplier import beside_product, multiplied
 from cdu.sfpr import FP32_BIAS, FP32_BITS, FP32_EXPONENT_BITS, FP32_FRACTION_BITS
 from cdu.streams import float_beat, lanes, pipeline, registered
 
@@ -32,7 +35,7 @@ class InverseSfpr(wiring.Component):
     Parameters
     ----------
     config
-        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider.
+        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider; ``multiplier_stages``.
 
     Ports
     -----
@@ -42,7 +45,7 @@ class InverseSfpr(wiring.Component):
     o
         Stream of 8 values as bit patterns.
 
-    Latency 3 cycles, with affine modes 4; one transfer per cycle.
+    Latency 3 cycles, with affine modes 4, and ``multiplier_stages``; one transfer per cycle.
     """
 
     i: stream.Interface
@@ -53,7 +56,8 @@ class InverseSfpr(wiring.Component):
         self.wide = config.has_affine
         #: Bits of a magnitude.
         self.bits = DECODED_BITS - 1 if self.wide else VALUE_BITS
-        self.latency = 4 if self.wide else 3
+        self.stages = config.multiplier_stages
+        self.latency = (4 if self.wide else 3) + self.stages
         super().__init__(
             {
                 "i": In(stream.Signature(ScaledBeat(config))),
@@ -70,11 +74,13 @@ class InverseSfpr(wiring.Component):
             scale = registered(m, advance, scale, "scale0")
         significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
-        exponent1 = registered(m, advance, exponent, "exponent1")
+        exponent1 = beside_product(partial(registered, m, advance), exponent, "exponent1", self.stages)
         for lane in range(LANES):
 
             def stage(value: Value, name: str, lane: int = lane) -> Value:
                 return registered(m, advance, value, f"lane{lane}_{name}")
+
+            beside = partial(beside_product, stage, stages=self.stages)
 
             # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (wide ones a cycle before)
             q = self.i.payload["values"][lane]
@@ -85,8 +91,8 @@ class InverseSfpr(wiring.Component):
             if self.wide:
                 zeros, normalized = stage(zeros, "zeros0"), stage(normalized, "normalized0")
                 sign, zero = stage(sign, "sign0"), stage(zero, "zero0")
-            product = stage(normalized * significand, "product")
-            zeros1, sign1, zero1 = stage(zeros, "zeros1"), stage(sign, "sign1"), stage(zero, "zero1")
+            product = multiplied(m, stage, normalized, significand, self.stages)
+            zeros1, sign1, zero1 = beside(zeros, "zeros1"), beside(sign, "sign1"), beside(zero, "zero1")
 
             # 2: the product has as many significant bits as its factors together or one less; round to 24
             top = product[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -12,6 +13,7 @@ from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 
+from cdu.multiplier import beside_product, multiplied
 from cdu.streams import float_beat, lanes, pipeline, registered
 from cdu.widths import Ranged
 
@@ -83,7 +85,7 @@ class Sfpr(wiring.Component):
     ----------
     config
         ``value_format`` of the inputs and ``scale_bits``, the significand bits of k that are used, hidden bit included;
-        ``modes``: the width of the result and whether there are offsets.
+        ``modes``: the width of the result and whether there are offsets; ``multiplier_stages``.
 
     Ports
     -----
@@ -95,7 +97,7 @@ class Sfpr(wiring.Component):
         Stream of 8 values, ``signed(8)`` or ``signed(16)``, and ``nonfinite``: an input of this beat was infinite (it
         saturates) or NaN (it becomes 0, before the offset). Where ``binary`` was set a value is 1 if x > 0 and 0 if not (BRC).
 
-    Latency 3 cycles, 4 with mode blpa; one transfer per cycle.
+    Latency 3 cycles, 4 with mode blpa, and ``multiplier_stages``; one transfer per cycle.
     """
 
     i: stream.Interface
@@ -107,7 +109,8 @@ class Sfpr(wiring.Component):
         self.bits = config.value_bits
         self.wide = config.has_affine
         self.has_offsets = config.has_offsets
-        self.latency = 4 if self.has_offsets else 3
+        self.stages = config.multiplier_stages
+        self.latency = (4 if self.has_offsets else 3) + self.stages
         fields = {
             "values": float_beat(self.dtype),
             "scale": FP32_BITS,
@@ -146,21 +149,23 @@ class Sfpr(wiring.Component):
 
         binary = delayed("binary", self.latency)
         narrow = delayed("narrow", self.latency - 1) if self.wide else Const(1, 1)
-        lower = delayed("lower", 2) if self.has_offsets else Const(0, 1)
-        offset = delayed("offset", 3) if self.has_offsets else Const(0, 1)
+        lower = delayed("lower", self.latency - 2) if self.has_offsets else Const(0, 1)
+        offset = delayed("offset", self.latency - 1) if self.has_offsets else Const(0, 1)
         flags = Signal(LANES)
         for lane in range(LANES):
 
             def stage(value: Value, name: str, lane: int = lane) -> Value:
                 return registered(m, advance, value, f"lane{lane}_{name}")
 
+            beside = partial(beside_product, stage, stages=self.stages)
+
             # 1: multiply; |x * k| = product * 2**(exponent_sum - 2 * bias - fraction bits of both)
             x = unpack(m, self.i.payload.values[lane], self.dtype, f"x{lane}")
-            product = stage(x.significand * scale_significand, "product")
-            exponent_sum = stage(x.exponent + scale_exponent, "exponent_sum")
-            normal, infinite, nan = stage(x.significand[-1], "normal"), stage(x.infinite, "infinite"), stage(x.nan, "nan")
-            sign1 = stage(x.sign, "sign1")
-            positive = stage(~x.sign & x.significand.any() & ~x.nan, "positive1")
+            product = multiplied(m, stage, x.significand, scale_significand, self.stages)
+            exponent_sum = beside(x.exponent + scale_exponent, "exponent_sum")
+            normal, infinite, nan = beside(x.significand[-1], "normal"), beside(x.infinite, "infinite"), beside(x.nan, "nan")
+            sign1 = beside(x.sign, "sign1")
+            positive = beside(~x.sign & x.significand.any() & ~x.nan, "positive1")
             m.d.comb += flags[lane].eq(x.nan | x.infinite)
 
             # 2: align; only exponents from LEAST to MOST give something between a half and the saturated value

@@ -13,7 +13,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.dct import constant, pass_shifts
 
 from cdu import dct, idct
-from cdu.constant_multiplier import products
+from cdu.constant_multiplier import Cut, products
 from cdu.streams import lanes, pipeline
 from cdu.transposer import Transposer
 from cdu.widths import Ranged
@@ -34,9 +34,11 @@ class TwoWayDctPass(wiring.Component):
         Limit the results of the inverse to this width.
     registered
         Whether the results pass a register. Without one they suit a block that begins with registers.
+    stages
+        0, or 1 for registers amid the products.
 
     Ports: ``i``, ``o`` streams of 8 signed values, wide enough for both directions; ``inverse``, the direction, constant
-    while anything is inside. Latency 3 cycles, 2 without the output register; one transfer per cycle.
+    while anything is inside. Latency 3 cycles, 2 without the output register, and ``stages`` more; one transfer per cycle.
     """
 
     i: stream.Interface
@@ -51,10 +53,11 @@ class TwoWayDctPass(wiring.Component):
         shift: int,
         saturate_bits: int | None = None,
         registered: bool = True,
+        stages: int = 0,
     ) -> None:
         self.forward_bits, self.inverse_bits = forward_bits, inverse_bits
-        self.const_bits, self.shift, self.registered = const_bits, shift, registered
-        self.latency = 3 if registered else 2
+        self.const_bits, self.shift, self.registered, self.stages = const_bits, shift, registered, stages
+        self.latency = (3 if registered else 2) + stages
         self.forward_output_bits = dct.pass_output_bits(forward_bits, const_bits, shift)
         self.inverse_output_bits = saturate_bits or idct.pass_output_bits(inverse_bits, const_bits, shift)
         super().__init__(
@@ -86,8 +89,11 @@ class TwoWayDctPass(wiring.Component):
         middle = (outer - inner).register(m, advance, "middle")
 
         # 2: products with both matrices
-        e0, e1 = (products(m, value, (c[2], c[6]), f"even{n}") for n, value in enumerate(even))
-        d0, d1, d2, d3 = (products(m, value, (c[1], c[3], c[5], c[7]), f"odd{n}") for n, value in enumerate(odd))
+        even_cut, odd_cut = (Cut(advance, before=0, behind=behind) if self.stages else None for behind in (1, 2))
+        e0, e1 = (products(m, value, (c[2], c[6]), f"even{n}", even_cut) for n, value in enumerate(even))
+        d0, d1, d2, d3 = (products(m, value, (c[1], c[3], c[5], c[7]), f"odd{n}", odd_cut) for n, value in enumerate(odd))
+        if self.stages:
+            mean, middle = mean.register(m, advance, "mean_cut"), middle.register(m, advance, "middle_cut")
         mean, middle = (
             ((value + bias).register(m, advance, f"{name}_biased") << self.const_bits) + low_bias
             for value, name in ((mean, "mean"), (middle, "middle"))
@@ -132,7 +138,7 @@ class TwoWayDct(wiring.Component):
     Parameters
     ----------
     config
-        ``sample_bits``, ``const_bits`` and ``pass1_bits`` are used.
+        ``sample_bits``, ``const_bits``, ``pass1_bits`` and ``dct_stages`` are used.
 
     Ports
     -----
@@ -144,7 +150,7 @@ class TwoWayDct(wiring.Component):
     empty
         High when all that entered has left.
 
-    Latency 13 cycles from the first row in to the first row out, no bubble between blocks.
+    Latency 13 cycles from the first row in to the first row out, and 2 * ``dct_stages``; no bubble between blocks.
     """
 
     i: stream.Interface
@@ -155,9 +161,10 @@ class TwoWayDct(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         shifts = pass_shifts(config.const_bits, config.pass1_bits)
         samples, coefficients = config.sample_bits, config.coefficient_bits
-        self.first = TwoWayDctPass(samples, coefficients, config.const_bits, shifts[0], registered=False)
+        stages = config.dct_stages
+        self.first = TwoWayDctPass(samples, coefficients, config.const_bits, shifts[0], registered=False, stages=stages)
         middle = self.first.forward_output_bits, self.first.inverse_output_bits
-        self.second = TwoWayDctPass(*middle, config.const_bits, shifts[1], samples)
+        self.second = TwoWayDctPass(*middle, config.const_bits, shifts[1], samples, stages=stages)
         self.output_bits = samples + 4
         super().__init__(
             {

@@ -15,6 +15,7 @@ from cdu.built_jobs import join_jobs
 from cdu.inverse_sfpr import InverseSfpr
 from cdu.modes import has_ranges
 from cdu.range_store import RangeStore
+from cdu.register_slice import sliced
 from cdu.scale_feeder import ScaleFeeder
 from cdu.stream_fork import StreamFork
 from cdu.streams import registered
@@ -28,7 +29,7 @@ class ValueBack(wiring.Component):
     Parameters
     ----------
     config
-        P, ``value_format`` and ``modes`` are used.
+        P, ``value_format``, ``modes``, ``multiplier_stages`` and ``register_slices`` are used.
 
     Ports
     -----
@@ -50,8 +51,9 @@ class ValueBack(wiring.Component):
     idle
         No job is here.
 
-    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes; 6 from a job to its first
-    word. One word per cycle, without an idle cycle between jobs when the next job is offered in time.
+    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes, and ``multiplier_stages``
+    more; 6 from a job to its first word, and ``register_slices`` more. One word per cycle, without an idle cycle between jobs
+    when the next job is offered in time.
     """
 
     job: stream.Interface
@@ -94,7 +96,8 @@ class ValueBack(wiring.Component):
             connect(m, flipped(self.job), feeder.job)
 
         # All units of a kind move together; what goes with their values moves beside them.
-        plan = feeder.o.payload
+        plans = sliced(m, self.config, "plans", feeder.o)
+        plan = plans.payload
         units = [InverseSfpr(self.config) for _ in range(self.config.port_beats)]
         for lane, unit in enumerate(units):
             m.submodules[f"inverse_sfpr{lane}"] = unit
@@ -107,9 +110,9 @@ class ValueBack(wiring.Component):
             firsts = dequantizers
         enters = Signal()
         m.d.comb += [
-            enters.eq(words.valid & feeder.o.valid),
-            words.ready.eq(firsts[0].i.ready & feeder.o.valid),
-            feeder.o.ready.eq(firsts[0].i.ready & words.valid),
+            enters.eq(words.valid & plans.valid),
+            words.ready.eq(firsts[0].i.ready & plans.valid),
+            plans.ready.eq(firsts[0].i.ready & words.valid),
             self.o.valid.eq(units[0].o.valid),
         ]
         for lane, (first, unit) in enumerate(zip(firsts, units, strict=True)):
@@ -141,7 +144,8 @@ class ValueBack(wiring.Component):
                 m.d.sync += under_way.eq(Cat(kind[0].i.valid, under_way)[:latency])
             busy |= under_way.any()
         m.d.comb += [self.o.payload[name].eq(value) for name, value in beside.items()]
-        m.d.comb += self.idle.eq(feeder.idle & ~busy)
+        idle = feeder.idle & ~plans.valid if self.config.register_slices else feeder.idle
+        m.d.comb += self.idle.eq(idle & ~busy)
         return m
 
     def _through_alignment(self, m: Module, feeder: ScaleFeeder) -> stream.Interface:

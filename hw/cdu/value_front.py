@@ -12,6 +12,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.modes import is_one_of
+from cdu.register_slice import sliced
 from cdu.scale_feeder import ScaleFeeder
 from cdu.sfpr import Sfpr
 from cdu.streams import registered
@@ -50,8 +51,9 @@ class ValueFront(wiring.Component):
     idle
         No job is here. What is left of an input that was too long may still be thrown away.
 
-    Latency that of :class:`~cdu.sfpr.Sfpr`; 6 cycles from a job to its first word. One word per cycle, without an idle cycle
-    between jobs when the next job is offered 6 cycles before its turn; jobs of a single word take 4 cycles for three.
+    Latency that of :class:`~cdu.sfpr.Sfpr`; 6 cycles from a job to its first word, with ``register_slices`` 7. One word per
+    cycle, without an idle cycle between jobs when the next job is offered as many cycles before its turn; jobs of a single
+    word take 4 cycles for three.
     """
 
     job: stream.Interface
@@ -87,7 +89,8 @@ class ValueFront(wiring.Component):
         m.submodules.intake = intake = ValueIntake(self.config)
         connect(m, flipped(self.job), feeder.job)
         connect(m, flipped(self.scales), feeder.scales)
-        connect(m, feeder.o, intake.plan)
+        plans = sliced(m, self.config, "plans", feeder.o)
+        connect(m, plans, intake.plan)
         connect(m, flipped(self.i), intake.i)
         plan, word = intake.o.payload.plan, intake.o.payload["values"]
 
@@ -143,6 +146,7 @@ class ValueFront(wiring.Component):
         under_way = Signal(latency)
         with m.If(advance):
             m.d.sync += under_way.eq(Cat(enters, under_way)[:latency])
+        idle = feeder.idle & ~plans.valid if self.config.register_slices else feeder.idle
         m.d.comb += [
             self.events.early_last.eq(intake.early_last),
             self.events.late_last.eq(intake.late_last),
@@ -150,6 +154,6 @@ class ValueFront(wiring.Component):
             self.events.scale_missing.eq(feeder.missing),
             self.events.scale_surplus.eq(feeder.surplus),
             self.job_begins.eq(intake.o.valid & intake.o.ready & begins),
-            self.idle.eq(feeder.idle & ~under_way.any()),
+            self.idle.eq(idle & ~under_way.any()),
         ]
         return m

@@ -63,6 +63,13 @@ class CduConfig:
     packed_port_bits
         Width of the ports of packed bytes: 128, 256, 512 or 1024 (a 128-byte DMA packet per transfer); 0 makes it as wide
         as incompressible data need (9 bytes per cycle and CDU).
+    dct_stages
+        Pipeline registers in each 8-point pass of the transforms beyond the fewest: 0, or 1 for a shorter clock period. It
+        and the next two cost flip-flops and latency; bytes and rate depend on none of them.
+    multiplier_stages
+        Pipeline registers at the multipliers of SFPR and inverse SFPR beyond the fewest: 0 or 1.
+    register_slices
+        Register slices, which cut ``valid`` and ``ready``, at both ends of the lanes: 0 or 1.
     """
 
     name: str = "tiny"
@@ -77,6 +84,9 @@ class CduConfig:
     duplex: str = "full"
     value_port_bits: int = 0
     packed_port_bits: int = 0
+    dct_stages: int = 0
+    multiplier_stages: int = 0
+    register_slices: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -102,6 +112,8 @@ class CduConfig:
         self._one_of("duplex", DUPLEX)
         self._one_of("value_port_bits", [0, *(rows * self.beat_bits for rows in PORT_BEATS)])
         self._one_of("packed_port_bits", [0, *PACKED_PORT_BITS])
+        for name in ("dct_stages", "multiplier_stages", "register_slices"):
+            self._one_of(name, range(2))
 
     def _one_of(self, name: str, allowed: Any) -> None:
         value = getattr(self, name)

@@ -15,6 +15,7 @@ VARIANTS = {
     "no_zvc": {"modes": ("sfpr", "brc")},
     "three_cdus": {"cdus": 3, "duplex": "half"},
     "narrow_ports": {"cdus": 2, "value_port_bits": 256, "packed_port_bits": 128},
+    "pipelined": {"cdus": 2, "dct_stages": 1, "multiplier_stages": 1, "register_slices": 1},
     "wide_ports": {"value_format": "bf16", "value_port_bits": 1024, "packed_port_bits": 1024},
 }
 

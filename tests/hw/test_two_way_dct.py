@@ -8,9 +8,9 @@ from cdu.two_way_dct import TwoWayDct
 from cdu_spec.config import CduConfig
 
 
-@pytest.mark.parametrize("inverse", [0, 1])
-def test_empty_is_high_exactly_when_nothing_is_inside(inverse):
-    dut, rng, seen = TwoWayDct(CduConfig()), Random(1), set()
+@pytest.mark.parametrize(("inverse", "stages"), [(0, 0), (1, 0), (1, 1)])
+def test_empty_is_high_exactly_when_nothing_is_inside(inverse, stages):
+    dut, rng, seen = TwoWayDct(CduConfig(dct_stages=stages)), Random(1), set()
 
     async def bench(ctx):
         inside, sent = 0, 0
@@ -32,4 +32,4 @@ def test_empty_is_high_exactly_when_nothing_is_inside(inverse):
     simulator.add_clock(1e-8)
     simulator.add_testbench(bench)
     simulator.run()
-    assert max(seen) == 2 + 8 + 3
+    assert max(seen) == 2 + 8 + 3 + 2 * stages

@@ -15,6 +15,8 @@ from cdu_verif.cover_points import merged
 
 #: A unit with every mode.
 _EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
+#: A unit for a short clock period.
+_PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
 #: Parameters that matter to a block: value sets of the quick level, and those that the full level adds.
 _FORMATS = [{}, *({"value_format": name, **_EVERY} for name in ("bf16", "fp16"))]
 #: Words of 1, 2, 4 and 8 rows.
@@ -26,10 +28,17 @@ _VALUE_SIDE: list[dict[str, Any]] = [
     {"cdus": 4, **_EVERY},
     {"cdus": 8, "value_format": "bf16"},
     {"cdus": 2, "modes": ("sfpr", "brc")},
+    {"multiplier_stages": 1, "register_slices": 1},
 ]
-_HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **_EVERY}]
-_SAMPLES = [{}, {"sample_bits": 9}]
-_PRECISIONS = [{"const_bits": 13}, {"const_bits": 8, "pass1_bits": 0}, {"const_bits": 11, "pass1_bits": 4}]
+_HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **_EVERY}, _PIPELINED]
+_TRANSFORMS = [{}, {"sample_bits": 9}, {"dct_stages": 1}]
+_PRECISIONS: list[dict[str, Any]] = [
+    {"const_bits": 13},
+    {"const_bits": 8, "pass1_bits": 0},
+    {"const_bits": 11, "pass1_bits": 4},
+    {"const_bits": 13, "dct_stages": 1},
+    {"const_bits": 8, "pass1_bits": 0, "dct_stages": 1},
+]
 _ROUNDING = [{"rounding": name} for name in ("half_away", "trunc")]
 #: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.
 _ARRAYS = [{"cdus": cdus} for cdus in (1, 2, 3, 4, 8)]
@@ -44,8 +53,9 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
         {"value_format": "bf16", "scale_bits": 8},
         {"value_format": "fp16", "scale_bits": 8, **_EVERY},
         {"scale_bits": 24, **_EVERY},
+        {"multiplier_stages": 1, **_EVERY},
     ],
-    "inverse_sfpr": _FORMATS,
+    "inverse_sfpr": [*_FORMATS, {"multiplier_stages": 1}],
     "alignment_buffer": [*_PORT_WIDTHS[:2], *_RANGED_WIDTHS[2:]],
     "inverse_alignment_buffer": _PORT_WIDTHS,
     **dict.fromkeys(("range_store", "range_finder"), _RANGED_WIDTHS[::2]),
@@ -53,9 +63,9 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
     "control": [{}, _EVERY],
     "value_front": _VALUE_SIDE,
     "value_back": _VALUE_SIDE,
-    "dct": _SAMPLES,
-    "idct": _SAMPLES,
-    "two_way_dct": _SAMPLES,
+    "dct": _TRANSFORMS,
+    "idct": _TRANSFORMS,
+    "two_way_dct": _TRANSFORMS,
     "shift_quantizer": _ROUNDING,
     "zvc_encoder": [{}, {"cdus": 4}],
     "zvc_decoder": [{}, {"cdus": 4}],
@@ -70,10 +80,15 @@ _QUICK: Mapping[str, list[dict[str, Any]]] = {
         {"cdus": 3, "value_format": "fp16", **_EVERY},
         {"cdus": 4, "packed_port_bits": 1024},
         {"cdus": 8, "duplex": "half"},
+        _PIPELINED,
     ],
 }
 _FULL: Mapping[str, list[dict[str, Any]]] = {
-    "sfpr": [{"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)],
+    "sfpr": [
+        *({"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)),
+        {"scale_bits": 11, "multiplier_stages": 1},
+    ],
+    "inverse_sfpr": [{"value_format": "fp16", "multiplier_stages": 1, **_EVERY}],
     "dct": _PRECISIONS,
     "idct": _PRECISIONS,
     "two_way_dct": _PRECISIONS,
@@ -97,6 +112,7 @@ _FULL: Mapping[str, list[dict[str, Any]]] = {
         {"cdus": 2, "value_format": "fp16", "scale_bits": 11, "rounding": "trunc"},
         {"modes": ("jpeg-act",), "cdus": 2},
         {"modes": ("sfpr", "brc")},
+        *({"cdus": cdus, "duplex": duplex, **_EVERY, **_PIPELINED} for cdus, duplex in ((2, "half"), (4, "full"))),
     ],
 }
 

@@ -73,6 +73,8 @@ _OUTPUT_PROGRESS = {
     "affine_quantizer": 5,
     "affine_dequantizer": 4,
 }
+#: Of these the blocks that ``multiplier_stages`` makes later, by as many cycles.
+_WITH_MULTIPLIERS = ("sfpr", "inverse_sfpr")
 #: Blocks that may take more than they give: some stream must transfer.
 _PROGRESS = {
     **dict.fromkeys(("zvc_encoder", "brc_encoder", "zvc_decoder", "brc_decoder", "affine_encoder", "affine_decoder"), 12),
@@ -160,7 +162,7 @@ def _streams(block: str, config: CduConfig) -> list[Property]:
         text = partial(progress.progress_harness, cycles=cycles)
         rules.append(Property(block, "progress", _moves("a transfer happens", cycles), make, Sby(REACHABILITY, 0, text)))
     if block in _OUTPUT_PROGRESS:
-        cycles = _OUTPUT_PROGRESS[block]
+        cycles = _OUTPUT_PROGRESS[block] + (config.multiplier_stages if block in _WITH_MULTIPLIERS else 0)
         text = partial(progress.progress_harness, cycles=cycles, watched=("o",))
         rules.append(Property(block, "progress_o", _moves("o transfers", cycles), make, Sby(REACHABILITY, 0, text)))
     return rules
@@ -316,9 +318,10 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             label = f"sfpr[value_format={exact.value_format},scale_bits={exact.scale_bits}]"
             made = partial(block_device, block, exact)
             steady, stalled = (partial(sfpr.arithmetic_harness, exact, stalls=stalls) for stalls in (False, True))
+            reach = 4 + exact.multiplier_stages
             return [
-                Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, 4, steady)),
-                Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, 7, stalled)),
+                Property(label, "arithmetic", f"{statement}, in all lanes.", made, Sby(INDUCTION, reach, steady)),
+                Property(label, "arithmetic_stalls", f"{statement}, with any stalls.", made, Sby(BOUNDED, reach + 3, stalled)),
             ]
         case "shift_quantizer" | "inverse_shift_quantizer":
             inverse = block == "inverse_shift_quantizer"
@@ -333,15 +336,19 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             statement = (
                 "Each pass is the integer matrix of the specification, rounded half up; no word overflows, for all inputs."
             )
+            variants = {
+                config.override(**{name: value}): f"{block}[{name}={value}]"
+                for name, value in (("sample_bits", 8), ("sample_bits", 9), ("dct_stages", 1))
+            }
             return [
                 Property(
-                    block if bits == config.sample_bits else f"{block}[sample_bits={bits}]",
+                    block if chosen == config else label,
                     "widths",
                     statement,
-                    partial(block_device, block, config.override(sample_bits=bits)),
-                    TransformWidths(config.override(sample_bits=bits), block == "idct"),
+                    partial(block_device, block, chosen),
+                    TransformWidths(chosen, block == "idct"),
                 )
-                for bits in (8, 9)
+                for chosen, label in variants.items()
             ]
         case "range_finder" | "range_store" | "block_statistics":
             return _ranges(block, config)

@@ -1,0 +1,22 @@
+"""Register slices: where a unit shall be fast, they cut the paths of ``valid`` and ``ready`` from block to block."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import stream
+from amaranth.lib.wiring import connect
+from cdu_spec.config import CduConfig
+
+from cdu.stream_fifo import StreamFifo
+
+#: Payloads that a slice keeps: two, so that it gives and takes one in every cycle though ``ready`` comes a cycle late.
+_DEPTH = 2
+
+
+def sliced(m: Module, config: CduConfig, name: str, source: stream.Interface) -> stream.Interface:
+    """A stream behind a register slice of that name, with ``register_slices``; else the stream itself."""
+    if not config.register_slices:
+        return source
+    m.submodules[name] = register_slice = StreamFifo(source.payload.shape(), _DEPTH)
+    connect(m, source, register_slice.i)
+    return register_slice.o
