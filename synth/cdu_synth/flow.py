@@ -38,6 +38,8 @@ _FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
 _BY_ROW = (
     "proc\nsetattr -unset init w:*\n{kept}synth -flatten -hieropt -top {top}\n"
     "opt -full -hier\nopt -full -hier\nopt -full -hier\n"
+    # What these optimisations leave may be multiplexers of whole words again.
+    "techmap\nopt_clean\n"
 )
 _REGISTERS = "dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
 _MAP = """\
