@@ -14,7 +14,7 @@ import typer
 from cdu_spec.config import ConfigError
 from cdu_spec.errors import MissingToolError, UserError
 
-from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
+from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption
 from cdu_cli.options import (
     ConfigOption,
     DataOption,
@@ -94,6 +94,7 @@ def sweep(
     goes on where it was interrupted. Exit code 1 when a point failed.
     """
     from cdu import generator
+    from cdu_synth import flow
     from cdu_synth.sweep import pareto as fronts
     from cdu_synth.sweep import report
     from cdu_synth.sweep import space as spaces
@@ -119,8 +120,7 @@ def sweep(
         raise ConfigError(f"no combination of the values is a configuration: {skipped[0].reason}")
     if mode is not None and not any(mode in point.config.modes for point in points):
         raise UserError(f"--mode {mode} is built in at no point: use a mode of --config, or vary modes")
-    recipes = tuple(mapping_recipes(recipe))
-    area = Area(block, pdk, check_period(clock_ns), recipes, yosys_build) if _AREA in wanted else None
+    area = Area(block, pdk, clock_ns, tuple(recipe or flow.RECIPES), yosys_build) if _AREA in wanted else None
     measures: list[Measure] = [_rate(seed)] if _RATE in wanted else []
     works: list[Work] = [*([area] if area else []), *measures]
     for work in works:

@@ -23,6 +23,8 @@ RECIPES = {
     "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
     "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
 }
+#: The modules that a result depends on, beside the Verilog and the tools.
+SOURCES = tuple(f"cdu_synth.{name}" for name in ("flow", "breakdown", "hierarchy", "liberty", "dont_use", "timing"))
 #: Characters of Verilog from which a module that is used several times is mapped once.
 LARGE_MODULE = 10_000
 #: Gates that a net may drive before it gets buffers.

@@ -9,8 +9,10 @@ from typing import Any
 
 from cdu import yosys
 from cdu_spec.cache import entry
+from cdu_spec.sources import sources_sha256
 
-from cdu_synth import flow
+from cdu_synth import breakdown, flow
+from cdu_synth.breakdown import Share, Station
 from cdu_synth.flow import Cost
 from cdu_synth.liberty import Library
 
@@ -23,13 +25,16 @@ def kept_netlist(
     """Yosys' JSON of a synthesised module and what it costs (:func:`cdu_synth.flow.synthesise`); made when it is not kept."""
 
     def make(folder: Path) -> None:
-        cost = flow.synthesise(verilog, top, library, clock_ns, build, folder, [recipe])[recipe]
+        by_row = top in breakdown.UNITS
+        cost = flow.synthesise(verilog, top, library, clock_ns, build, folder, [recipe], by_row=by_row)[recipe]
         for path in folder.iterdir():
             if path.name != f"{recipe}.json":
                 path.unlink()
         (folder / _COST).write_text(json.dumps(asdict(cost)), encoding="utf-8")
 
-    sources = Path(flow.__file__).read_text(encoding="utf-8")
+    sources = sources_sha256(*flow.SOURCES)
     folder = entry("netlist", [verilog, top, library.sha256, clock_ns, recipe, build.name, build.version, sources], make)
-    cost = Cost(**json.loads((folder / _COST).read_text(encoding="utf-8")))
+    kept = json.loads((folder / _COST).read_text(encoding="utf-8"))
+    shares, stations = (Share(**one) for one in kept.pop("shares")), (Station(**one) for one in kept.pop("stations"))
+    cost = Cost(**kept, shares=tuple(shares), stations=tuple(stations))
     return json.loads((folder / f"{recipe}.json").read_text(encoding="utf-8")), cost

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cdu_synth import hierarchy
 from cdu_synth.timing import Net
 
 _CONSTANTS = {"0": "1'b0", "1": "1'b1"}
@@ -21,13 +22,9 @@ class MappedCell:
     pins: Mapping[str, Net]
 
     @property
-    def path(self) -> tuple[str, ...]:
-        """Instances that the cell was in before the hierarchy was dissolved, from the top; empty where its name says nothing.
-
-        Names that Yosys makes up (``$abc$...``) are none of them.
-        """
-        parts = self.name.replace("$flatten", "").replace("\\", "").split(".")[:-1]
-        return tuple(part for part in parts if part and "$" not in part)
+    def place(self) -> str:
+        """Path of the instance that it stood in (:func:`cdu_synth.hierarchy.place`)."""
+        return hierarchy.place(self.name)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from cdu_synth import breakdown
 from cdu_synth.activity import Activity
 from cdu_synth.energies import Energies, InternalEnergy
 from cdu_synth.liberty import Library
@@ -19,8 +20,8 @@ from cdu_synth.mapped import MappedCell, MappedModule
 from cdu_synth.pin_states import PinStates
 from cdu_synth.timing import Netlist, Timing
 
-#: Rows of the breakdown besides the instances: cells whose names do not say where they come from, and nets of input ports.
-UNNAMED, INPUTS = "(unnamed)", "(input nets)"
+#: What is counted besides the rows of the breakdown: the nets that input ports drive.
+INPUTS = "(input nets)"
 
 
 @dataclass
@@ -63,10 +64,8 @@ class Power:
         return (self.dynamic_fj + self.leakage_uw * clock_ns) * cycles / 1e3
 
 
-def power(
-    module: MappedModule, netlist: Netlist, library: Library, energies: Energies, activity: Activity, depth: int = 1
-) -> dict[str, Power]:
-    """Power by instances, named by at most ``depth`` names from the top.
+def power(module: MappedModule, netlist: Netlist, library: Library, energies: Energies, activity: Activity) -> dict[str, Power]:
+    """Power by the rows of :mod:`cdu_synth.breakdown`; cells without a place are in its rest, as is a block by itself.
 
     Parameters
     ----------
@@ -76,14 +75,12 @@ def power(
         Its cells.
     activity
         What its nets did.
-    depth
-        Most names of an instance, 1 or more.
     """
     meter = _Meter(netlist, library, energies, activity)
     (clock,) = module.ports["clk"].nets
     found: defaultdict[str, Power] = defaultdict(Power)
     for cell in module.cells:
-        found[".".join(cell.path[:depth]) or UNNAMED] += meter.cell(cell)
+        found[breakdown.station(cell.place).row] += meter.cell(cell)
     for port in module.ports.values():
         if port.direction == "input":
             found[INPUTS].switching_fj += sum(meter.switching(net) for net in port.nets if net != clock)

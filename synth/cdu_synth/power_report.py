@@ -25,7 +25,7 @@ def entry(parts: Mapping[str, Power], clock_ns: float, cycles: int, values: int,
     Parameters
     ----------
     parts
-        Power by instance (:func:`cdu_synth.power.power`).
+        Power by row (:func:`cdu_synth.power.power`).
     clock_ns
         Clock period.
     cycles, values
@@ -43,7 +43,7 @@ def entry(parts: Mapping[str, Power], clock_ns: float, cycles: int, values: int,
         "nanojoules_per_block": per_value * BLOCK_VALUES / 1e3,
         "complete": has_internal,
         "milliwatts_by_cause": _causes(whole, clock_ns),
-        "milliwatts_by_instance": {
+        "milliwatts_by_row": {
             name: _causes(part, clock_ns) | {"all": part.milliwatts(clock_ns)}
             for name, part in sorted(parts.items(), key=lambda item: -item[1].milliwatts(clock_ns))
         },
@@ -78,8 +78,8 @@ def markdown(content: Mapping[str, Any]) -> str:
         energies += [f"{run['critical_path_ns']:.2f}"]
         rows.append([*named, rate, power, *shares, *energies])
         complete &= run["complete"]
-        if len(run["milliwatts_by_instance"]) > 2:
-            details.append(f"{run['block']}, {run['codec']}, {run['data']}:\n\n{_instances(run['milliwatts_by_instance'])}\n")
+        if len(run["milliwatts_by_row"]) > 2:
+            details.append(f"{run['block']}, {run['codec']}, {run['data']}:\n\n{_rows(run['milliwatts_by_row'])}\n")
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     lines = [
@@ -96,8 +96,8 @@ def markdown(content: Mapping[str, Any]) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _instances(parts: Mapping[str, Mapping[str, float]]) -> str:
+def _rows(parts: Mapping[str, Mapping[str, float]]) -> str:
     names = ("all", "leakage", "clock", "internal", "switching")
-    rows = [["instance", *names], ["---"] + ["---:"] * len(names)]
+    rows = [["part", *names], ["---"] + ["---:"] * len(names)]
     rows += [[name, *(f"{part[key]:.3g}" for key in names)] for name, part in parts.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

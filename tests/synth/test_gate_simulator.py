@@ -151,12 +151,6 @@ def test_cells_that_a_library_does_not_have(nangate45):
         cell_models(nangate45, ["NAND9"])
 
 
-def test_paths_of_cells():
-    names = {"dct0.columns.$abc$7": ("dct0", "columns"), "$flatten\\core.\\sfpr.$procdff$1": ("core", "sfpr"), "$abc$7$1": ()}
-    module = {"ports": {}, "cells": {name: {"type": "X", "connections": {}} for name in names}}
-    assert {cell.name: cell.path for cell in MappedModule.of({"modules": {"top": module}}, "top").cells} == names
-
-
 def test_a_flip_flop_with_an_enable_keeps_its_state(tmp_path):
     path = tmp_path / "enabled.lib"
     path.write_text("""library (enabled) { time_unit : "1ns"; cell (EDFF) { area : 9;

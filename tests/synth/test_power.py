@@ -8,10 +8,11 @@ from itertools import product
 import pytest
 from cdu_synth import liberty
 from cdu_synth.activity import Activity, Stimulus
+from cdu_synth.breakdown import REST
 from cdu_synth.energies import energies
 from cdu_synth.gate_simulator import GateSimulator
 from cdu_synth.mapped import MappedModule
-from cdu_synth.power import INPUTS, UNNAMED, power
+from cdu_synth.power import INPUTS, power
 from cdu_synth.timing import Netlist
 
 #: 2 V; an inverter of 3 fF that spends 5 fJ rising and 1 fJ falling, a flip-flop with energies by state.
@@ -77,7 +78,7 @@ def _power(design, library, activity):
 
 def _toggling():
     """A flip-flop whose next state is its inverse, through an inverter with the block's name."""
-    cells = {"half.$abc$1": ("INV", {"A": 4, "Y": 5}), "half.store.x": ("DFF", {"CK": 2, "D": 5, "Q": 4})}
+    cells = {"core.dct0.$abc$1": ("INV", {"A": 4, "Y": 5}), "core.dct0.store.x": ("DFF", {"CK": 2, "D": 5, "Q": 4})}
     return _design(cells, {"clk": ("input", [2]), "rst": ("input", [3]), "q": ("output", [4])})
 
 
@@ -90,8 +91,8 @@ def test_a_toggling_flip_flop_by_arithmetic(round_library):
     assert activity.high[4] == 0.5
     exact = Activity(2, {2: 4, 4: 2, 5: 2}, {2: 0.5, 4: 0.5, 5: 0.5})
     parts = _power(design, round_library, exact)
-    assert set(parts) == {"half", INPUTS}
-    found = parts["half"]
+    assert set(parts) == {"DCT + IDCT", INPUTS}
+    found = parts["DCT + IDCT"]
     # Q drives 3 fF, the inverter 2 fF, each changes once a cycle: C V^2 / 2.
     assert found.switching_fj == pytest.approx((3 + 2) * 4 / 2)
     # Clock pin: 1 fF at 2 V; before each edge D differs from Q, so the falling edge takes 40 fJ and the rising one nothing.
@@ -105,8 +106,8 @@ def test_a_toggling_flip_flop_by_arithmetic(round_library):
 
 def test_a_flip_flop_at_rest_pays_for_its_clock_alone(round_library):
     parts = _power(_toggling(), round_library, Activity(2, {2: 4}, {2: 0.5, 5: 1.0}))
-    assert parts["half"].clock_fj == pytest.approx(4 + 2 + 3)
-    assert parts["half"].internal_fj == parts["half"].switching_fj == 0.0
+    assert parts["DCT + IDCT"].clock_fj == pytest.approx(4 + 2 + 3)
+    assert parts["DCT + IDCT"].internal_fj == parts["DCT + IDCT"].switching_fj == 0.0
 
 
 def test_an_inverter_chain_by_arithmetic(round_library):
@@ -114,10 +115,10 @@ def test_an_inverter_chain_by_arithmetic(round_library):
     cells = {"$abc$1": ("INV", {"A": 4, "Y": 5}), "$abc$2": ("INV", {"A": 5, "Y": 6})}
     design = _design(cells, {"clk": ("input", [2]), "a": ("input", [4]), "y": ("output", [6])})
     parts = _power(design, round_library, Activity(10, {4: 4, 5: 4, 6: 4}, {4: 0.25, 5: 0.75, 6: 0.25}))
-    assert parts[UNNAMED].internal_fj == pytest.approx(0.4 * ((0.5 + 0.5) + (5 + 1) / 2 + (7 + 1) / 2))
-    assert parts[UNNAMED].switching_fj == pytest.approx(0.4 * 3 * 4 / 2)
+    assert parts[REST].internal_fj == pytest.approx(0.4 * ((0.5 + 0.5) + (5 + 1) / 2 + (7 + 1) / 2))
+    assert parts[REST].switching_fj == pytest.approx(0.4 * 3 * 4 / 2)
     assert parts[INPUTS].switching_fj == pytest.approx(0.4 * 3 * 4 / 2)
-    assert parts[UNNAMED].leakage_uw == pytest.approx((0.25 * 2 + 0.75 * 4) + (0.75 * 2 + 0.25 * 4))
+    assert parts[REST].leakage_uw == pytest.approx((0.25 * 2 + 0.75 * 4) + (0.75 * 2 + 0.25 * 4))
 
 
 def test_a_library_without_energies_has_the_charging_alone(tmp_path):
@@ -125,7 +126,7 @@ def test_a_library_without_energies_has_the_charging_alone(tmp_path):
     path.write_text(re.sub(r"internal_power \(\) \{.*?\} \}", "", ROUND, flags=re.DOTALL))
     library = liberty.read("bare", [path])
     assert not energies(library, ["INV", "DFF"]).has_internal
-    found = _power(_toggling(), library, Activity(2, {2: 4, 4: 2, 5: 2}, {2: 0.5, 4: 0.5, 5: 0.5}))["half"]
+    found = _power(_toggling(), library, Activity(2, {2: 4, 4: 2, 5: 2}, {2: 0.5, 4: 0.5, 5: 0.5}))["DCT + IDCT"]
     assert (found.switching_fj, found.clock_fj, found.internal_fj) == (10.0, 4.0, 0.0)
 
 

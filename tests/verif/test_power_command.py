@@ -23,7 +23,7 @@ def test_a_block_is_measured(tmp_path):
     for run in content["runs"]:
         assert run["complete"]
         assert run["words_checked"] == run["values"] // 8
-        parts = run["milliwatts_by_instance"].values()
+        parts = run["milliwatts_by_row"].values()
         assert sum(part["all"] for part in parts) == pytest.approx(run["milliwatts"])
         assert all(part > 0 for part in run["milliwatts_by_cause"].values())
     table = (tmp_path / "out" / "power.md").read_text()

@@ -18,8 +18,6 @@ from cdu_spec.sources import sources_sha256
 
 from cdu_synth import flow, liberty, pdk
 
-#: The modules that what synthesis gives depends on, beside the Verilog and the tools.
-_FLOW = ("cdu_synth.flow", "cdu_synth.timing", "cdu_synth.liberty")
 #: The comment at the top of a generated file, which names the configuration.
 _HEAD = re.compile(r"\A(//.*\n)+\n*")
 
@@ -87,7 +85,7 @@ class Area:
         return {
             "synthesis": f"{build.name} {build.version}",
             "library_sha256": _library(self.library).sha256,
-            "flow": sources_sha256(*_FLOW),
+            "flow": sources_sha256(*flow.SOURCES),
         }
 
     def what(self, verilog_sha256: str) -> dict[str, Any]:
