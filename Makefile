@@ -10,7 +10,7 @@ DEMO := build/demo
 # The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint unit verify formal full results clean
+.PHONY: demo test lint unit verify formal full results results-hw compare clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,18 @@ results: $(INSTALLED)
 	$(BIN)/python benchmarks/results.py
 	$(BIN)/python benchmarks/configurations.py
 	$(BIN)/python benchmarks/timing_diagram.py
+
+# What the hardware costs, without the training campaigns of `results`
+results-hw: $(INSTALLED)
+	$(BIN)/python benchmarks/results.py --hardware
+	$(BIN)/python benchmarks/configurations.py
+	$(BIN)/python benchmarks/area_budgets.py
+	$(BIN)/python benchmarks/fpga.py
+
+# Other designs beside ours: PEERS is the folder with the cores that `cdu compare --recipes` names
+PEERS ?= peers
+compare: $(INSTALLED)
+	$(BIN)/cdu compare --peers $(PEERS) -o build/compare
 
 clean:
 	rm -rf build $(VENV)

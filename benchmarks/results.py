@@ -29,14 +29,14 @@ MISSING = "Not measured yet."
 
 @dataclass(frozen=True)
 class Section:
-    """A measurement: its command prints markdown, or leaves it in ``report``, with a ``picture`` beside it."""
+    """A measurement: its command prints markdown, or leaves it in ``report``, with ``pictures`` beside it."""
 
     name: str
     title: str
     text: str
     command: str
     report: Path | None = None
-    picture: str | None = None
+    pictures: tuple[str, ...] = ()
     until: str | None = None  #: heading of the report at which to stop
     hardware: bool = False  #: whether it says what the hardware costs
 
@@ -87,16 +87,53 @@ SECTIONS = (
         "area",
         "Area and clock",
         "All blocks and the whole unit `tiny`, by the native Yosys of the package pyosys and one recipe; without these options "
-        "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour.",
+        "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour. "
+        "[synthesis.md](synthesis.md) says how it is measured.",
         "cdu synth --yosys pyosys --recipe balanced -o build/results/synth",
         KEPT / "synth" / "report.md",
-        "area.png",
+        ("area.png",),
+        hardware=True,
+    ),
+    Section(
+        "libraries",
+        "The same blocks in other libraries",
+        "One GE is the smallest two-input NAND of the library, so that nodes compare.",
+        "python benchmarks/libraries.py",
+        hardware=True,
+    ),
+    Section(
+        "clock",
+        "Area against clock period",
+        "",
+        "cdu synth --block dct --yosys pyosys --clock-ns 1.7:2.9:0.3 -o build/results/clock",
+        KEPT / "clock" / "report.md",
+        ("sweep.png",),
+        hardware=True,
+    ),
+    Section(
+        "pipelining",
+        "Clock against registers",
+        "What the parameters `dct_stages`, `multiplier_stages` and `register_slices` bring and cost "
+        "([pipelining.md](pipelining.md)).",
+        "python benchmarks/pipelining.py",
+        hardware=True,
+    ),
+    Section(
+        "power",
+        "Power and energy per value",
+        "The netlists of both directions, simulated gate by gate on activations of a network in training, every word compared "
+        "with the golden model ([power.md](power.md) has the assumptions).",
+        "cdu power --dataset cifar10 --limit 512 --steps 8 --codec jpeg-act --codec sfpr+zvc --clock-ns 2.3 --yosys pyosys "
+        "--random --block compressor --block decompressor -o build/results/power",
+        KEPT / "power" / "power.md",
+        hardware=True,
     ),
     Section(
         "mode_cost",
         "What the affine modes add",
         "A unit of one CDU.",
         "python benchmarks/mode_cost.py",
+        hardware=True,
     ),
     Section(
         "scale_width",
@@ -104,6 +141,7 @@ SECTIONS = (
         "A multiplier of 8 significant bits takes a third of the area of a full one; the error that it costs is the last table "
         "of the next section. Default: 8.",
         "python benchmarks/area_by_parameter.py --block sfpr --parameter scale_bits 24 11 8",
+        hardware=True,
     ),
     Section(
         "rounding",
@@ -116,6 +154,27 @@ SECTIONS = (
         "DCT area by precision",
         "",
         "python benchmarks/area_by_parameter.py --block dct --parameter const_bits 13 12 11 10",
+        hardware=True,
+    ),
+    Section(
+        "exploration",
+        "Exploration",
+        "A sweep over the precision of the transform ([sweep.md](sweep.md)).",
+        "cdu sweep --block dct --vary const_bits=8,10,12 --vary pass1_bits=0,2 --set modes=jpeg-act --yosys pyosys "
+        "--recipe balanced -o build/results/sweep",
+        KEPT / "sweep" / "sweep.md",
+        ("pareto.png",),
+        hardware=True,
+    ),
+    Section(
+        "offload",
+        "A training step with offload",
+        "A model, not a measurement: [offload.md](offload.md) says what goes in and what it leaves out.",
+        "cdu offload -o build/results/offload",
+        KEPT / "offload" / "offload.md",
+        ("speedup.png",),
+        until="## Where the time goes",
+        hardware=True,
     ),
     Section(
         "speed",
@@ -145,7 +204,7 @@ SECTIONS = (
         "other, not with published accuracies.",
         "cdu train --dataset cifar10 --codec jpeg-act --epochs 6 --seeds 3 -o build/train-cifar10",
         Path("build", "train-cifar10", "report.md"),
-        "curves.png",
+        ("curves.png",),
     ),
     Section(
         "comparison",
@@ -155,7 +214,7 @@ SECTIONS = (
         "them.",
         "python benchmarks/comparison.py",
         Path("build", "comparison", "report.md"),
-        "pareto.png",
+        ("pareto.png",),
     ),
 )
 
@@ -183,10 +242,11 @@ def published(section: Section, markdown: str) -> str:
     # The title of a report is the section's, its other headings go a level down.
     lines = (line.replace("## ", "### ", 1) if line.startswith("## ") else line for line in markdown.splitlines())
     text = "\n".join(line for line in lines if not line.startswith("# ")).strip()
-    if section.report and section.picture:
-        copy = Path("docs", f"results_{section.name}.png")
-        write_whole(copy, (section.report.parent / section.picture).read_bytes())
-        text = text.replace(f"]({section.picture})", f"]({copy.name})")
+    for picture in section.pictures if section.report else ():
+        several = f"_{Path(picture).stem}" if len(section.pictures) > 1 else ""
+        copy = Path("docs", f"results_{section.name}{several}.png")
+        write_whole(copy, (section.report.parent / picture).read_bytes())
+        text = text.replace(f"]({picture})", f"]({copy.name})")
         if f"]({copy.name})" not in text:
             text += f"\n\n![{section.title}]({copy.name})"
     return text
