@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from cdu_spec.cache import entry
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.compilers import cpp_compiler
+from cdu_spec.errors import UserError
 
 from cdu_synth.activity import Activity, Stimulus
 from cdu_synth.cell_groups import FlipFlop, flip_flops, library_groups
@@ -257,10 +257,7 @@ def _idle(stream: _Stream) -> _Stream:
 @cache
 def _library() -> ctypes.CDLL:
     """The compiled simulator, made when it is not in the cache. MissingToolError without a C++ compiler."""
-    names = (os.environ.get("CXX"), "c++", "g++", "clang++")
-    compiler = next((path for name in names if name and (path := shutil.which(name))), None)
-    if compiler is None:
-        raise MissingToolError("simulating gates needs a C++ compiler: add one with `apt-get install g++`")
+    compiler = cpp_compiler("simulating gates")
 
     def make(folder: Path) -> None:
         command = [compiler, *_OPTIONS, str(_SOURCE), "-o", str(folder / _LIBRARY)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
 
 from cdu_spec import affine, bitstream, cache, geometry, randomness, sfpr
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.compilers import cpp_compiler
+from cdu_spec.errors import UserError
 
 from actcodec.golden import shift_quantizer
 
@@ -24,13 +24,8 @@ _OPTIONS = (
 
 
 def compiler() -> str:
-    """The C++ compiler: ``$CXX``, else the first of c++, g++ and clang++ that is there; MissingToolError without one."""
-    own = os.environ.get("CXX")
-    found = next((path for name in ([own] if own else ["c++", "g++", "clang++"]) if (path := shutil.which(name))), None)
-    if found is None:
-        wanted = f"the compiler {own} of $CXX" if own else "a C++ compiler"
-        raise MissingToolError(f"backend 'native' needs {wanted}: add one with `apt-get install g++`, or use backend 'torch'")
-    return found
+    """The C++ compiler of the kernels; MissingToolError without one."""
+    return cpp_compiler("backend 'native'", ", or use backend 'torch'")
 
 
 def constants() -> str:

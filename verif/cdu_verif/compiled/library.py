@@ -18,8 +18,8 @@ import cdu
 import cdu_spec
 from cdu import generator, verilator, verilog, yosys
 from cdu_spec import cache
+from cdu_spec.compilers import cpp_compiler
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import MissingToolError
 
 from cdu_verif.compiled import gates
 
@@ -109,7 +109,7 @@ def generated(config: CduConfig) -> Design:
 
 def library(design: Design) -> Path:
     """The shared library of a design, made when it is not in the cache."""
-    tool, compiler = verilator.find(), _compiler()
+    tool, compiler = verilator.find(), cpp_compiler("backend 'rtl'")
     parts = gates.parts(design.verilog, design.name)
     header = _header(design, parts)
     sources = (HARNESS.read_text("utf-8"), Path(gates.__file__).read_text("utf-8"))
@@ -170,15 +170,6 @@ def _header(design: Design, parts: Sequence[gates.Part]) -> str:
 
 def _class(design: Design) -> str:
     return f"V{design.name}"
-
-
-def _compiler() -> str:
-    """The C++ compiler: ``$CXX``, else g++ or clang++."""
-    for name in (os.environ.get("CXX"), "g++", "clang++"):
-        path = shutil.which(name) if name else None
-        if path:
-            return path
-    raise MissingToolError("there is no C++ compiler: add one with `apt-get install g++`")
 
 
 def _target(compiler: str) -> str:
