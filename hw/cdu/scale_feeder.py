@@ -11,9 +11,10 @@ from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu.built_jobs import join_jobs
 from cdu.lookup import lookup
-from cdu.scale_windows import ONE, ScaleWindows, has_scales, is_in_tiles
+from cdu.scale_windows import ONE, ScaleWindows
 from cdu.stream_fork import StreamFork
 from cdu.tile_shaper import TileShaper
+from cdu.window_plan import has_scales, is_in_tiles
 from cdu.words import SCALE_BITS, BlockTag, Job, Scale
 
 
@@ -64,7 +65,7 @@ class ScaleFeeder(wiring.Component):
     idle
         No job is here.
 
-    Latency 6 cycles. One word per cycle, also from job to job, as long as ``scales`` has what is needed and a scale serves at
+    Latency 7 cycles. One word per cycle, also from job to job, as long as ``scales`` has what is needed and a scale serves at
     least P beats; a scale that serves fewer takes a cycle of its own.
     """
 
@@ -75,7 +76,7 @@ class ScaleFeeder(wiring.Component):
     surplus: Signal
     idle: Signal
 
-    latency = 6
+    latency = 7
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
