@@ -75,6 +75,11 @@ def unpack(m: Module, bits: Value, dtype: Dtype, name: str) -> Any:
     return fields
 
 
+def latency(config: CduConfig) -> int:
+    """Cycles from the input of :class:`Sfpr` to its output."""
+    return (4 if config.has_offsets else 3) + config.multiplier_stages
+
+
 class Sfpr(wiring.Component):
     """``q = sat8(round_half_even(x * k))``, exactly, on 8 values per cycle.
 
@@ -110,7 +115,7 @@ class Sfpr(wiring.Component):
         self.wide = config.has_affine
         self.has_offsets = config.has_offsets
         self.stages = config.multiplier_stages
-        self.latency = (4 if self.has_offsets else 3) + self.stages
+        self.latency = latency(config)
         fields = {
             "values": float_beat(self.dtype),
             "scale": FP32_BITS,

@@ -178,9 +178,10 @@ def test_plan_varies_what_is_not_fixed():
         "inverse_sfpr",
         f"inverse_sfpr[value_format=bf16,modes={every}]",
         f"inverse_sfpr[value_format=fp16,modes={every}]",
+        "inverse_sfpr[multiplier_stages=1]",
     ]
     pinned = plan.runs(CduConfig(value_format="bf16"), ["inverse_sfpr"], full=False, pinned=["value_format"])
-    assert [run.config.value_format for run in pinned] == ["bf16", "bf16"]
+    assert [run.config.value_format for run in pinned] == ["bf16"] * 3
     assert len(plan.runs(CduConfig(), [], full=True)) > len(plan.runs(CduConfig(), [], full=False)) >= 14
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cdu.sfpr import Sfpr
+from cdu.sfpr import latency
 from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
@@ -74,7 +74,7 @@ def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
     if not stalls:
         lines.append("  always @* assume (o__ready);\n")
     for lane in range(LANES):
-        stages = [f"expected{lane}_{stage}" for stage in range(Sfpr(config).latency + 1)]
+        stages = [f"expected{lane}_{stage}" for stage in range(latency(config) + 1)]
         lines.append(f"  wire [{VALUE_BITS - 1}:0] {stages[0]};\n  reg [{VALUE_BITS - 1}:0] {', '.join(stages[1:])};\n")
         lines.append(
             f"  sfpr_reference reference{lane} (.x(i__payload[{lane * bits} +: {bits}]), .k(scale), .q({stages[0]}));\n"
