@@ -52,7 +52,7 @@ class ValueBack(wiring.Component):
         No job is here.
 
     Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes, and ``multiplier_stages``
-    more; 6 from a job to its first word, and ``register_slices`` more. One word per cycle, without an idle cycle between jobs
+    more; 7 from a job to its first word, and ``register_slices`` more. One word per cycle, without an idle cycle between jobs
     when the next job is offered in time.
     """
 

@@ -51,7 +51,7 @@ class ValueFront(wiring.Component):
     idle
         No job is here. What is left of an input that was too long may still be thrown away.
 
-    Latency that of :class:`~cdu.sfpr.Sfpr`; 6 cycles from a job to its first word, with ``register_slices`` 7. One word per
+    Latency that of :class:`~cdu.sfpr.Sfpr`; 7 cycles from a job to its first word, with ``register_slices`` 8. One word per
     cycle, without an idle cycle between jobs when the next job is offered as many cycles before its turn; jobs of a single
     word take 4 cycles for three.
     """

@@ -256,12 +256,19 @@ def _idle(stream: _Stream) -> _Stream:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The compiled simulator, made when it is not in the cache. MissingToolError without a C++ compiler."""
+    """The compiled simulator, made when it is not in the cache.
+
+    MissingToolError without a C++ compiler, GateSimulationError for one that fails.
+    """
     compiler = cpp_compiler("simulating gates")
 
     def make(folder: Path) -> None:
         command = [compiler, *_OPTIONS, str(_SOURCE), "-o", str(folder / _LIBRARY)]
-        subprocess.run(command, check=True, capture_output=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise GateSimulationError(
+                f"{compiler} cannot compile the gate simulator ({done.stderr.strip()[:200]}): use another $CXX"
+            )
 
     machine = subprocess.run([compiler, "-dM", "-E", "-x", "c++", os.devnull], check=True, capture_output=True, text=True)
     folder = entry("gate_simulator", [_SOURCE.read_text(encoding="utf-8"), _OPTIONS, machine.stdout], make)
