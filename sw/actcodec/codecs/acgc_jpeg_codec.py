@@ -52,7 +52,7 @@ class AcgcJpegCodec(ErrorBoundedCodec):
     levels
         A file that ``cdu fit-levels`` wrote. None: the shipped one.
     backend
-        ``torch``, or an object derived from Backend; of jpeg-base it computes SFPR.
+        ``torch``, ``native``, or an object derived from Backend; of jpeg-base it computes SFPR and the entropy coder.
     """
 
     coder: str = JpegBaseCodec.name

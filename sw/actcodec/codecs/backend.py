@@ -10,6 +10,7 @@ from cdu_spec.bitstream import MatrixView
 from cdu_spec.errors import MissingToolError, UserError
 from torch import Tensor
 
+from actcodec.codecs.entropy_coder import EntropyCoder
 from actcodec.codecs.group_quantizer import GroupQuantizer
 from actcodec.codecs.job import Job, beats_in, tensor_from_beats
 from actcodec.golden import block_statistics, sfpr
@@ -59,6 +60,10 @@ class Backend(ABC):
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
         """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
         return block_statistics.residual_maxima(x, view, k)
+
+    def entropy_coder(self) -> EntropyCoder:
+        """What codes the blocks of JPEG-BASE; no hardware does it, so it is the golden model's unless a backend is faster."""
+        return EntropyCoder()
 
     def group_quantizer(self) -> GroupQuantizer:
         """What quantises groups within samples in floating point; UserError for a backend that does not do that."""

@@ -22,7 +22,7 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.job import compression_job
 from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import blocks, jpeg_base
-from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES, encode
+from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
 from actcodec.golden.zigzag import ZIGZAG
@@ -45,7 +45,7 @@ class JpegBaseCodec(BlockCodec, Codec):
     huffman
         ``standard`` tables (ITU-T T.81, Annex K.3), or ``optimal`` ones for each tensor, which the stream then carries.
     backend
-        What computes SFPR: ``torch``, or an object derived from Backend.
+        What computes SFPR and the entropy coder: ``torch``, ``native``, or an object derived from Backend.
     """
 
     S: float = DEFAULT_S
@@ -87,7 +87,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         named = tables.divisors(self.table)
         divisors = tuple(named[index] for index in ZIGZAG)
         coefficients = jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
-        huffman, segment = encode(coefficients, self.huffman)
+        huffman, segment = self._backend.entropy_coder().encode(coefficients, self.huffman)
         precision = (self.const_bits, self.pass1_bits)
         header = JpegBaseHeader(form, tuple(x.shape), segment.numel(), *precision, divisors, huffman)
         return JpegBaseCompressed(header, r, segment)

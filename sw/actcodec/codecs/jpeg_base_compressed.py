@@ -11,7 +11,7 @@ from torch import Tensor
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import decompression_job
-from actcodec.golden import blocks, entropy_decoder, jpeg_base, jpeg_base_stream
+from actcodec.golden import blocks, jpeg_base, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 
 
@@ -37,23 +37,23 @@ class JpegBaseCompressed:
         """The serialised stream (docs/bitstream.md, section 8)."""
         return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
 
-    def coefficients(self) -> Tensor:
+    def coefficients(self, backend: str | Backend = "torch") -> Tensor:
         """Quantised blocks, int16 (blocks, 64) in zig-zag order. Raises BitstreamError when the payload is corrupted."""
-        return entropy_decoder.decode(self.payload, self.header.view.blocks, self.header.tables)
+        return backend_of(backend).entropy_coder().decode(self.payload, self.header.view.blocks, self.header.tables)
 
-    def samples(self) -> Tensor:
+    def samples(self, backend: str | Backend = "torch") -> Tensor:
         """What SFPR's values have become, int8 (N*C*H, W). Raises BitstreamError when the payload is corrupted."""
         header = self.header
-        restored = jpeg_base.inverse(self.coefficients(), header.divisors, header.const_bits, header.pass1_bits)
+        restored = jpeg_base.inverse(self.coefficients(backend), header.divisors, header.const_bits, header.pass1_bits)
         return blocks.untiled(restored, header.view)[: header.view.rows, : header.view.columns]
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor; needs nothing but this stream. ``backend`` computes the inverse of SFPR.
+        """The reconstructed tensor; needs nothing but this stream. ``backend`` decodes the segment and inverts SFPR.
 
         Raises BitstreamError when the payload is corrupted.
         """
         view = MatrixView.of(self.header.shape, Mode.SFPR)
-        values = blocks.padded(self.samples(), view).reshape(-1).view(torch.uint8)
+        values = blocks.padded(self.samples(backend), view).reshape(-1).view(torch.uint8)
         header = Header(Mode.SFPR, self.header.dtype, self.header.shape, values.numel())
         job = decompression_job(header, (), self.reciprocals)
         return backend_of(backend).decompress_tensor(values, view, job, header.shape)

@@ -47,10 +47,10 @@ class SparseForm:
         raise UserError("codec 'sparse-sample' has no bitstream: use sfpr+zvc or autoquantz")
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The reconstructed tensor: zeros where they were, and nowhere else."""
+        """The reconstructed tensor: zeros where they were, and nowhere else. ``backend`` as for :class:`SampleForm`."""
         values = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.mask.device)
         if self.others is not None:
-            others = self.others.decompress()
+            others = self.others.decompress(backend)
             # A group whose least value is subnormal may begin at zero.
             others = others.where(others != 0, torch.finfo(self.dtype).smallest_normal)
             values[unpack_tight(self.mask, 1, values.numel()).bool()] = others
@@ -71,12 +71,15 @@ class SparseSampleCodec(Codec):
         ``stochastic`` or ``nearest``.
     seed
         Of the random numbers, 0 to 2**32 - 1.
+    backend
+        ``torch`` or ``native``; of what is not zero.
     """
 
     bits: int = 2
     group: int = GROUP_VALUES
     rounding: str = STOCHASTIC
     seed: int = 0
+    backend: str | Backend = "torch"
 
     name = "sparse-sample"
     keeps_zeros = True
@@ -84,7 +87,7 @@ class SparseSampleCodec(Codec):
     def __post_init__(self) -> None:
         if not isinstance(self.bits, int):
             raise UserError(f"bits = {self.bits!r} is not allowed: use one number from 1 to 8")
-        self._quantiser = ActnnSampleCodec(self.bits, self.group, self.rounding, self.seed)
+        self._quantiser = ActnnSampleCodec(self.bits, self.group, self.rounding, self.seed, self.backend)
         self._seeds = TensorSeeds(self.seed, _SALT)
 
     def restart(self, seed: int) -> None:
@@ -104,4 +107,4 @@ class SparseSampleCodec(Codec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
+        return compressed.decompress(self.backend)

@@ -39,16 +39,21 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
         pieces.append(symbols(blocks, previous))
         previous = int(blocks[-1, 0])
     numbers, extra = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    tables = STANDARD
-    if huffman == OPTIMAL_TABLES:
-        frequencies = torch.bincount(numbers, minlength=ALPHABET).tolist()
-        tables = HuffmanTables(optimal_table(frequencies[DC_BASE:]), optimal_table(frequencies[:DC_BASE]))
+    tables = tables_for(torch.bincount(numbers, minlength=ALPHABET), huffman)
     return tables, _stuffed(_packed(numbers, extra, tables))
+
+
+def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
+    """The ``standard`` tables, or the ``optimal`` ones for symbols of the alphabet that occur so often, int64 (512,)."""
+    if huffman == STANDARD_TABLES:
+        return STANDARD
+    counts = frequencies.tolist()
+    return HuffmanTables(optimal_table(counts[DC_BASE:]), optimal_table(counts[:DC_BASE]))
 
 
 def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
     """Codes and extra bits, first bit at the top of a byte, as bytes, filled with ones."""
-    codes, lengths = _code_arrays(tables, numbers.device)
+    codes, lengths = code_arrays(tables, numbers.device)
     total = sum(int((lengths[part.to(torch.int64)] + (part & 15)).sum()) for part in torch.split(numbers, _CHUNK))
     words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=numbers.device)
     begin = 0
@@ -69,7 +74,7 @@ def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
     return whole
 
 
-def _code_arrays(tables: HuffmanTables, device: torch.device) -> tuple[Tensor, Tensor]:
+def code_arrays(tables: HuffmanTables, device: torch.device) -> tuple[Tensor, Tensor]:
     """Code and length of each symbol of the alphabet, int64 (512,) each."""
     codes, lengths = torch.zeros(2, ALPHABET, dtype=torch.int64)
     for base, table in ((0, tables.ac), (DC_BASE, tables.dc)):

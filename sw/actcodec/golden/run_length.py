@@ -19,7 +19,7 @@ DC_BASE, ALPHABET = 256, 512
 DC_MIN, DC_MAX = -1024, 1023
 AC_LIMIT = (1 << MAX_AC_SIZE) - 1
 #: Zeros that one ZRL stands for.
-_ZRL_RUN = 16
+ZRL_RUN = 16
 
 
 def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]:
@@ -50,12 +50,12 @@ def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]
     runs = torch.where(is_dc, 0, places.diff(prepend=places[:1]) - 1)
     is_last = torch.cat((is_dc[1:], is_dc.new_ones(1)))
     ended = (is_last & (places % BLOCK_VALUES < BLOCK_VALUES - 1)).to(torch.int64)
-    after = (1 + runs // _ZRL_RUN + ended).cumsum(0)
+    after = (1 + runs // ZRL_RUN + ended).cumsum(0)
     sizes = torch.frexp(values.to(torch.float32).abs())[1].to(torch.int64)
     numbers = torch.full((int(after[-1]),), ZRL, dtype=torch.int16, device=coefficients.device)
     numbers[after - 1] = EOB
     mine = after - 1 - ended
-    numbers[mine] = torch.where(is_dc, DC_BASE + sizes, runs % _ZRL_RUN << 4 | sizes).to(torch.int16)
+    numbers[mine] = torch.where(is_dc, DC_BASE + sizes, runs % ZRL_RUN << 4 | sizes).to(torch.int16)
     extra = torch.zeros_like(numbers)
     extra[mine] = torch.where(values < 0, values + (1 << sizes) - 1, values).to(torch.int16)
     return numbers, extra

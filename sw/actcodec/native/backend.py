@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import torch
 from cdu_spec.bitstream import MatrixView
-from cdu_spec.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs.job import DTYPES, FORMATS, Job
 from actcodec.codecs.torch_backend import TorchBackend
 from actcodec.golden.sfpr import check_nonfinite_policy
+from actcodec.native.entropy_coder import NativeEntropyCoder
 from actcodec.native.group_quantizer import NativeGroupQuantizer
+from actcodec.native.host import host
 from actcodec.native.kernels import kernels
 from actcodec.native.modes import DECODERS, ENCODERS
 
@@ -46,6 +47,10 @@ class NativeBackend(TorchBackend):
         self._kernels("residual_maxima", x, FORMATS[x.dtype], *layout, k.contiguous(), largest)
         return largest
 
+    def entropy_coder(self) -> NativeEntropyCoder:
+        """See :class:`~actcodec.codecs.backend.Backend`."""
+        return NativeEntropyCoder()
+
     def group_quantizer(self) -> NativeGroupQuantizer:
         """See :class:`~actcodec.codecs.backend.Backend`."""
         return NativeGroupQuantizer()
@@ -66,10 +71,3 @@ class NativeBackend(TorchBackend):
             if DECODERS[job.mode](payload, view, job, y):
                 return y
         return super().decompress_tensor(payload, view, job, shape)
-
-
-def host(x: Tensor) -> Tensor:
-    """The tensor, contiguous; UserError when it is not on the CPU."""
-    if x.device.type != "cpu":
-        raise UserError(f"backend 'native' computes on the CPU, and a tensor is on {x.device}: use backend 'torch'")
-    return x.contiguous()

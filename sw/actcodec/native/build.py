@@ -11,9 +11,9 @@ from cdu_spec import affine, bitstream, cache, geometry, randomness, sfpr
 from cdu_spec.compilers import cpp_compiler
 from cdu_spec.errors import UserError
 
-from actcodec.golden import shift_quantizer
+from actcodec.golden import entropy_encoder, huffman, run_length, shift_quantizer
 
-_SOURCES = ("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "sample_groups.cpp")
+_SOURCES = ("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "sample_groups.cpp", "huffman.cpp")
 _HEADERS = ("values.h", "zvc.h", "affine.h")
 _LIBRARY = "kernels.so"
 #: Floating point as the standards have it: a product and a sum are never fused, as they are two operations in torch.
@@ -36,6 +36,9 @@ def constants() -> str:
             (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
+            (huffman, ("MAX_CODE_BITS", "EOB", "ZRL")),
+            (run_length, ("DC_BASE", "DC_MIN", "DC_MAX", "AC_LIMIT", "ZRL_RUN")),
+            (entropy_encoder, ("MARKER",)),
             (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
             (affine, ("BASE_BITS", "GROUP_VALUES", "MANTISSA_BITS", "MAX_EXPONENT", "FRACTION_BITS", "RECIPROCAL_SHIFT")),
             (affine, ("DECODED_BITS",)),

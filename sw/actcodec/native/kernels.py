@@ -45,6 +45,9 @@ _SIGNATURES = {
     "group_values": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _FLOAT, _POINTER), None),
     "codes_pack": ((_POINTER, _LONG, _INT, _POINTER), None),
     "codes_unpack": ((_POINTER, _LONG, _INT, _POINTER), None),
+    "symbol_counts": ((_POINTER, _LONG, _POINTER), _BOOL),
+    "entropy_encode": ((_POINTER, _LONG, _POINTER, _POINTER, _POINTER), _LONG),
+    "entropy_decode": ((_POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER), _BOOL),
 }
 
 

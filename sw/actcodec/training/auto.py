@@ -34,6 +34,7 @@ from cdu_spec.errors import UserError
 
 from actcodec import codecs
 from actcodec.codecs import Codec
+from actcodec.codecs.backend import TORCH
 from actcodec.knapsack import Option, greedy_choice, lightest_choice
 from actcodec.training.auto_step import CandidateEstimate, Item, ItemCodec, Step, Undecided
 from actcodec.training.candidates import CANDIDATES, Candidate, candidate_specs
@@ -41,7 +42,7 @@ from actcodec.training.policy import CODED_DTYPES, CodecFactory, CodecSpec, Poli
 from actcodec.training.statistics import Statistics
 
 #: Names of the options.
-AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval")
+AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", "backend")
 #: What a tensor gets before anything is known of it.
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
@@ -69,6 +70,8 @@ class AutoPolicy(Policy):
         Codecs to choose from, :data:`~actcodec.training.candidates.CANDIDATES` unless given.
     interval
         Steps from one measurement to the next, 1 or more.
+    backend
+        What computes the candidates that have such an option: ``torch``, or ``native``, which has the same bytes.
     codec_factory
         As for :class:`Policy`.
 
@@ -83,6 +86,7 @@ class AutoPolicy(Policy):
         activation_error: float | None = None,
         candidates: Sequence[Candidate] = CANDIDATES,
         interval: int = _INTERVAL,
+        backend: str = TORCH,
         codec_factory: CodecFactory | None = None,
     ) -> None:
         goals = {"ratio": ratio, "error": error, "activation_error": activation_error}
@@ -98,7 +102,7 @@ class AutoPolicy(Policy):
         self._undecided = Undecided()
         rules = (*first_rules({}), Rule(self._undecided, dtypes=CODED_DTYPES))
         super().__init__(rules, codec_factory=codec_factory, keep_signs=True)
-        factory = codec_factory or codecs.codec
+        factory = _on(backend, codec_factory or codecs.codec)
         self._specs, self._interval = candidate_specs(candidates), interval
         self._used = [self._made(spec, factory) for spec in self._specs]
         self._start = self._made(START, factory)
@@ -224,6 +228,16 @@ class AutoPolicy(Policy):
             goal = f"{self._goal_name} = {self._goal:g}"
             warnings.warn(f"policy auto cannot reach {goal} with these candidates and comes as near as it can", stacklevel=2)
         return lightest.picked if lightest.weight > budget else greedy_choice(options, budget).picked
+
+
+def _on(backend: str, factory: CodecFactory) -> CodecFactory:
+    """A factory whose codecs compute on a backend, where they have the option."""
+
+    def make(name: str, **options: Any) -> Codec:
+        chosen = {"backend": backend} if backend != TORCH and "backend" in codecs.codec_options(name) else {}
+        return factory(name, **chosen | options)
+
+    return make
 
 
 def auto_policy(codec_factory: CodecFactory | None = None, **options: Any) -> AutoPolicy:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from actcodec.codecs import Backend, Compressed, JpegBaseCompressed, TorchBackend
 from actcodec.codecs.sample_groups import SampleForm
+from actcodec.codecs.sparse_groups import SparseForm
 from actcodec.native.backend import NativeBackend
 from cdu_spec import UserError
 from example_values import values_of
@@ -22,7 +23,7 @@ OPTIONS = {
         "rounding": ["half_away", "trunc"],
         "scale_bits": [24, 11],
     },
-    "jpeg-base": {},
+    "jpeg-base": {"huffman": ["standard", "optimal"]},
     "brc": {},
     "bypass": {},
     "division": {"bits": [1, 2, 4, 8], "range": ["channel", "block"], "rounding": ["stochastic", "nearest"], "S": [1.0, 0.5]},
@@ -35,8 +36,9 @@ OPTIONS = {
         "group": [1, 7, 64, 256, 1000],
         "rounding": ["stochastic", "nearest"],
     },
+    "sparse-sample": {"bits": [1, 3, 8], "group": [7, 256], "rounding": ["stochastic", "nearest"]},
 }
-KERNELS = ["sfpr", "sfpr+zvc", "jpeg-act", "brc", "division", "actnn", "actnn-sample"]
+KERNELS = ["sfpr", "sfpr+zvc", "jpeg-act", "jpeg-base", "brc", "division", "actnn", "actnn-sample", "sparse-sample"]
 KINDS = ["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero", "ties"]
 shapes = st.one_of(
     st.lists(st.integers(1, 7), min_size=1, max_size=5).map(tuple),
@@ -56,6 +58,8 @@ def parts(packed):
     """Everything that a compressed tensor consists of, as bytes."""
     if isinstance(packed, (Compressed, JpegBaseCompressed)):
         return [packed.to_bytes()]
+    if isinstance(packed, SparseForm):
+        return [packed.mask.numpy().tobytes(), *(parts(packed.others) if packed.others else [])]
     assert isinstance(packed, SampleForm)
     return [
         part.contiguous().view(torch.uint8).numpy().tobytes() for part in (packed.low, packed.extent, packed.bits, packed.codes)
@@ -87,7 +91,7 @@ def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
     if not golden.fits(shape):
         return
     before = x.clone()
-    if name == "actnn-sample" and kind == "max":  # beyond bfloat16
+    if name in ("actnn-sample", "sparse-sample") and kind == "max":  # beyond bfloat16
         said = [refusal(codec, x) for codec in (golden, native)]
         assert said[0] == said[1]
         if said[0]:
@@ -102,7 +106,7 @@ def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
 @given(settings_of(), st.tuples(*[st.integers(1, 3)] * 2, st.integers(8, 12), st.integers(8, 20)), st.data())
 def test_nan_and_infinity(chosen, shape, data):
     name, options = chosen
-    if name in ("bypass", "actnn-sample"):
+    if name in ("bypass", "actnn-sample", "sparse-sample"):
         return
     dtype = data.draw(st.sampled_from(FLOATS))
     x = torch.randn(shape).to(dtype)

@@ -11,7 +11,10 @@ from actcodec.training import policy
 from cdu_cli import inventory, train
 from typer.testing import CliRunner
 
-POLICIES = ["jpeg-act", "jpeg-base", "sfpr", "sfpr+zvc", "division", "actnn", "brc", "actnn-L1", "actnn-L2", "actnn-L3"]
+POLICIES = [
+    *("jpeg-act", "jpeg-base", "sfpr", "sfpr+zvc", "division", "actnn", "brc"),
+    *("actnn-L1", "actnn-L2", "actnn-L3", "autojpegz", "auto"),
+]
 
 
 def gradients(name, backend, steps=2):
