@@ -3,8 +3,11 @@
     python benchmarks/comparison.py [--network NAME ...] [--method NAME ...] [--seeds N] [--jobs N]
 
 A run is kept in build/comparison/NETWORK as soon as it has ended, so that an interrupted campaign goes on where it stopped;
-delete a file to repeat its run. Prints a table per network as markdown; writes build/comparison/report.md with the picture
-``pareto.png`` beside it. $CDU_DATA_DIR names the folder with CIFAR-10.
+delete a file to repeat its run. Times are measured apart, some steps of every method in turn in one process, and kept beside
+the runs in times.json: a campaign's own would tell what else the machine had to do.
+
+Prints a table per network as markdown; writes build/comparison/report.md with the picture ``pareto.png`` beside it.
+$CDU_DATA_DIR names the folder with CIFAR-10.
 """
 
 from __future__ import annotations
@@ -16,19 +19,24 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import published
 from cdu_spec.files import write_whole
 
+if TYPE_CHECKING:
+    from actcodec.training import Policy
+
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "comparison")
 BASELINE = "none"
+#: Of the measurement of times: how often all methods take their turn, and steps in each, the first of which does not count.
+ROUNDS, STEPS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -80,20 +88,49 @@ def run(task: tuple[str, str, int]) -> tuple[str, str, int, float]:
     """Train one network by one method with one seed, and keep the result; returns the task and its seconds."""
     import torch
     from actcodec import data
-    from actcodec.codecs.backend import NATIVE
     from actcodec.training import experiment
 
     torch.set_num_threads(1)
     name, method, seed = task
-    setting, (policy, options) = SETTINGS[name], METHODS[method]
-    # The same bytes in less time.
-    options = options | ({"backend": NATIVE} if "backend" in experiment.policy_options(policy) else {})
+    setting = SETTINGS[name]
     images = data.load(setting.dataset, None, setting.limit)
     start = time.perf_counter()
     recipe = experiment.Recipe.usual(setting.model, **setting.recipe)
-    result = experiment.train(recipe, images, method, experiment.policy(policy, **options), seed)
+    result = experiment.train(recipe, images, method, policy_of(method), seed)
     write_whole(kept(name, method, seed), json.dumps(result.to_dict("torch") | {"recipe": asdict(recipe)}) + "\n")
     return name, method, seed, time.perf_counter() - start
+
+
+def policy_of(method: str) -> Policy:
+    """A method's policy, with native kernels where it takes them: the same bytes in less time."""
+    from actcodec.codecs.backend import NATIVE
+    from actcodec.training import experiment
+
+    name, options = METHODS[method]
+    native = {"backend": NATIVE} if "backend" in experiment.policy_options(name) else {}
+    return experiment.policy(name, **options | native)
+
+
+def times(network: str, methods: Sequence[str]) -> dict[str, float]:
+    """Time of a step of each method in steps of the uncompressed network, medians over rounds; measured unless kept."""
+    import torch
+    from actcodec import data
+    from actcodec.training import experiment
+
+    file = KEPT / network / "times.json"
+    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if not found.keys() >= set(methods):
+        torch.set_num_threads(1)
+        setting = SETTINGS[network]
+        images = data.load(setting.dataset, None, setting.limit)
+        images = replace(images, test_inputs=images.test_inputs[:1], test_targets=images.test_targets[:1])
+        recipe = replace(experiment.Recipe.usual(setting.model, **setting.recipe), steps=STEPS)
+        rounds = [
+            {m: experiment.train(recipe, images, m, policy_of(m), 0).seconds_per_step for m in methods} for _ in range(ROUNDS)
+        ]
+        found = {method: median(one[method] / one[BASELINE] for one in rounds) for method in methods}
+        write_whole(file, json.dumps(found) + "\n")
+    return found
 
 
 def kept(network: str, method: str, seed: int) -> Path:
@@ -127,15 +164,14 @@ class Row:
     time: float  #: of a step, in steps of the uncompressed network
 
 
-def rows(network: str, methods: Iterable[str], seeds: Sequence[int]) -> list[Row]:
+def rows(network: str, methods: Sequence[str], seeds: Sequence[int]) -> list[Row]:
     """What came of the runs of a network."""
-    found = []
+    found, time_of = [], times(network, methods)
     load = {m: [json.loads(kept(network, m, seed).read_text(encoding="utf-8")) for seed in seeds] for m in methods}
     for method, runs in load.items():
         scores = [run["score"] for run in runs]
         differences = [run["score"] - base["score"] for run, base in zip(runs, load[BASELINE], strict=True)]
         ratio = sum(run["bytes_original"] for run in runs) / sum(run["bytes_compressed"] for run in runs)
-        base_time = median(run["seconds_per_step"] for run in load[BASELINE])
         found.append(
             Row(
                 method,
@@ -143,7 +179,7 @@ def rows(network: str, methods: Iterable[str], seeds: Sequence[int]) -> list[Row
                 *_spread(differences),
                 ratio,
                 _error([tensor for run in runs for tensor in run["tensors"]]),
-                median(run["seconds_per_step"] for run in runs) / base_time,
+                time_of[method],
             )
         )
     return found
@@ -180,7 +216,7 @@ def table(network: str, found: Sequence[Row], seeds: Sequence[int]) -> str:
         error = "" if row.error is None else f"{row.error:.3f}"
         lines.append(
             f"| {row.method} | {row.score:.2f} ± {row.score_deviation:.2f} | {difference} | {row.ratio:.2f} | {error} | "
-            f"{row.time:.2f} |"
+            f"{row.time:.1f} |"
         )
     return "\n".join(lines)
 

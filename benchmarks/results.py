@@ -210,8 +210,9 @@ SECTIONS = (
         "comparison",
         "Every method on five networks",
         "Each method's ratio is of the same counted tensors. Networks are of CPU size and far from converged; differences are "
-        "taken seed by seed. The time of a step is in those of the uncompressed network, with native kernels where a codec has "
-        "them.",
+        "taken seed by seed. The time of a step, measured apart, is in those of the uncompressed network, with native kernels "
+        "where a codec has them; of auto without the steps that measure. [comparison.md](comparison.md) says what to read in "
+        "it.",
         "python benchmarks/comparison.py",
         Path("build", "comparison", "report.md"),
         ("pareto.png",),
