@@ -27,6 +27,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import published
+from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def run(task: tuple[str, str, int]) -> tuple[str, str, int, float]:
-    """Train one network by one method with one seed, and keep the result; returns the task and its seconds."""
+def run(task: tuple[str, str, int]) -> tuple[str, str]:
+    """Train one network by one method with one seed, and keep the result; says what it was, and what went wrong or nothing."""
     import torch
     from actcodec import data
     from actcodec.training import experiment
@@ -96,9 +97,12 @@ def run(task: tuple[str, str, int]) -> tuple[str, str, int, float]:
     images = data.load(setting.dataset, None, setting.limit)
     start = time.perf_counter()
     recipe = experiment.Recipe.usual(setting.model, **setting.recipe)
-    result = experiment.train(recipe, images, method, policy_of(method), seed)
+    try:
+        result = experiment.train(recipe, images, method, policy_of(method), seed)
+    except UserError as error:
+        return f"{name} {method} seed {seed}", str(error)
     write_whole(kept(name, method, seed), json.dumps(result.to_dict("torch") | {"recipe": asdict(recipe)}) + "\n")
-    return name, method, seed, time.perf_counter() - start
+    return f"{name} {method} seed {seed}: {time.perf_counter() - start:.0f} s", ""
 
 
 def policy_of(method: str) -> Policy:
@@ -139,15 +143,19 @@ def kept(network: str, method: str, seed: int) -> Path:
 
 
 def measure(tasks: Sequence[tuple[str, str, int]], jobs: int) -> None:
-    """Make the runs that are not there yet, in ``jobs`` processes."""
+    """Make the runs that are not there yet, in ``jobs`` processes; those that fail are named when the others are done."""
     missing = [task for task in tasks if not kept(*task).exists()]
     for name in {task[0] for task in missing}:
         (KEPT / name).mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for done, (name, method, seed, seconds) in enumerate(pool.imap_unordered(run, missing), 1):
+        failed = []
+        for done, (what, problem) in enumerate(pool.imap_unordered(run, missing), 1):
             left = (time.perf_counter() - start) / done * (len(missing) - done) / 60
-            print(f"{done}/{len(missing)} {name} {method} seed {seed}: {seconds:.0f} s, {left:.0f} min left", file=sys.stderr)
+            print(f"{done}/{len(missing)} {what}, {left:.0f} min left", file=sys.stderr)
+            failed += [f"{what}: {problem}"] if problem else []
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 @dataclass(frozen=True)

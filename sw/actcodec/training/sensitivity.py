@@ -81,7 +81,8 @@ class GradientHistory:
     """``||g_n||**2`` of one layer by sample: the last one seen, or a moving average.
 
     What is not known of a sample (not seen yet, or the samples of a batch have no numbers) is taken as the layer's average over
-    the samples of a batch, a moving average likewise. A batch with an infinite gradient (loss scaling) teaches nothing.
+    the samples of a batch, a moving average likewise. A batch with an infinite gradient (loss scaling), or one
+    whose square float32 does not hold, teaches nothing.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ class GradientHistory:
 
     def update(self, norms: Tensor, samples: Tensor | None) -> None:
         """Learn float64 (N,) of a batch; ``samples``, int64 (N,), are their numbers in the data set."""
-        if not bool(norms.isfinite().all()):
+        if not bool(norms.to(torch.float32).isfinite().all()):
             return
         mean = norms.mean()
         self._mean = mean if self._mean is None else torch.lerp(mean, self._mean, self._average)

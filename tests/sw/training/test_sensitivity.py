@@ -147,9 +147,10 @@ def test_moving_average():
     assert history.of(torch.tensor([0, 1, 2, 3]), 4).tolist() == [5, 8, 16, 0.75 * 6 + 0.25 * 12]
 
 
-def test_infinite_gradients_and_foreign_shapes_teach_nothing_of_samples():
+@pytest.mark.parametrize("norm", [float("inf"), float("nan"), 1e39])  # the last one is beyond float32
+def test_infinite_gradients_and_foreign_shapes_teach_nothing_of_samples(norm):
     history = GradientHistory(0.0)
-    history.update(doubles(float("inf"), 1), torch.tensor([0, 1]))
+    history.update(doubles(norm, 1), torch.tensor([0, 1]))
     assert not history.known
     history.update(doubles(2, 4, 6, 8), torch.tensor([0, 1]))
     assert history.of(torch.tensor([0, 1]), 2).tolist() == [5, 5]
