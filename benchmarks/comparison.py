@@ -56,7 +56,7 @@ SETTINGS = {
     "vgg": Setting("vgg", "cifar10", "VGG", {"width": 8, "depth": 1, "epochs": 2}, 8192),
     "wide-resnet": Setting("wide-resnet", "cifar10", "Wide ResNet", {"width": 16, "depth": 1, "epochs": 2}, 2048),
     "vit": Setting("vit", "cifar10", "Vision transformer", {"width": 32, "depth": 2, "epochs": 2}, 8192),
-    "vdsr": Setting("vdsr", "photos", "VDSR", {"epochs": 6}),
+    "vdsr": Setting("vdsr", "photos", "VDSR", {"epochs": 24}),
 }
 #: Method -> policy and its options.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -3,8 +3,8 @@
     python benchmarks/results.py [--hardware] [--only NAME ...]
 
 Each section is the standard output of the command that stands in it. Finished sections are kept in build/results, so that
-an interrupted run goes on where it stopped; ``--only`` repeats single sections. With ``--hardware`` only what the hardware
-costs is measured, and the other sections stay as they are on the page.
+an interrupted run goes on where it stopped. With ``--hardware`` only what the hardware costs is measured; ``--only`` repeats
+single sections and measures no others. What is not measured stays as it is on the page.
 """
 
 from __future__ import annotations
@@ -269,12 +269,12 @@ def main() -> None:
     """Measure what is missing and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [section.name for section in SECTIONS]
-    parser.add_argument("--only", nargs="+", choices=names, default=[], help="repeat these sections")
+    parser.add_argument("--only", nargs="+", choices=names, default=[], help="repeat these sections, and no others")
     parser.add_argument("--hardware", action="store_true", help="measure only what the hardware costs")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     KEPT.mkdir(parents=True, exist_ok=True)
-    before = standing(PAGE.read_text(encoding="utf-8")) if arguments.hardware else {}
+    before = standing(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     page = [
         "# Results",
         "",
@@ -282,8 +282,8 @@ def main() -> None:
     ]
     for section in SECTIONS:
         kept = KEPT / f"{section.name}.md"
-        skipped = arguments.hardware and not section.hardware
-        if section.name in arguments.only or not (kept.exists() or skipped):
+        asked = section.hardware or not arguments.hardware
+        if section.name in arguments.only or (asked and not arguments.only and not kept.exists()):
             print(section.command, file=sys.stderr, flush=True)
             write_whole(kept, measure(section) + "\n")
         page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
