@@ -244,12 +244,13 @@ def front(found: Sequence[Row]) -> list[Row]:
 
 
 def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:
-    """A PNG: difference of the score against ratio, a panel per network, the best methods joined by a line."""
+    """A PNG: difference of the score against ratio, a panel per network, the best methods joined by a line; names last."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     columns = 2
-    lines = -(-len(tables) // columns)
+    lines = -(-(len(tables) + 1) // columns)
+    numbers = {row.method: number for number, row in enumerate(next(iter(tables.values())), 1)}
     figure = Figure(figsize=(14, 5.2 * lines), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (network, found) in enumerate(tables.items(), 1):
@@ -259,7 +260,9 @@ def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:
             on_front = row in best
             colour = "#0072B2" if on_front else "#777777"
             axes.errorbar(row.ratio, row.difference, row.difference_deviation, fmt="o", color=colour, capsize=2, markersize=5)
-            axes.annotate(row.method, (row.ratio, row.difference), (5, 4), textcoords="offset points", fontsize=8, color=colour)
+            axes.annotate(
+                str(numbers[row.method]), (row.ratio, row.difference), (4, 3), textcoords="offset points", color=colour
+            )
         axes.plot([row.ratio for row in best], [row.difference for row in best], color="#0072B2", linewidth=1, alpha=0.6)
         axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
         axes.set_xscale("log", base=2)
@@ -272,6 +275,12 @@ def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:
         )
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
+    names = figure.add_subplot(lines, columns, len(tables) + 1)
+    names.axis("off")
+    half = -(-len(numbers) // 2)
+    for method, number in numbers.items():
+        column, line = divmod(number - 1, half)
+        names.text(0.05 + 0.45 * column, 0.95 - 0.9 * line / half, f"{number}  {method}", fontsize=12, va="top")
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
