@@ -31,6 +31,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --allow-untyped-calls --allow-any-generics --implicit-reexport benchmarks
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -n auto

@@ -88,7 +88,7 @@ def activations(recipe: experiment.Recipe, images: Dataset, seed: int) -> list[T
     """What one step of a network saves after the recipe's epochs."""
     torch.manual_seed(seed)
     model = experiment.build_model(recipe, images)
-    optimizer = torch.optim.SGD(model.parameters(), recipe.learning_rate, momentum=recipe.momentum)
+    optimizer = torch.optim.SGD(model.parameters(), recipe.learning_rate, momentum=0.9)
     order = torch.Generator().manual_seed(seed)
     for _ in range(recipe.epochs):
         shuffled = torch.randperm(len(images.train_inputs), generator=order)

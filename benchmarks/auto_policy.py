@@ -15,6 +15,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import torch
 from actcodec import codecs, data
@@ -35,7 +36,7 @@ RECIPE = experiment.Recipe(model="resnet", width=8, depth=1, epochs=6)
 RATIOS = (16, 12, 20, 8)
 TABLES = tuple(CodecSpec("jpeg-act", {"dqt": table}) for table in ("optL", "optH", "image50", "image20", "image10", "image5"))
 #: (name in the table, policy, options)
-OTHERS = (
+OTHERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("jpeg-act", "jpeg-act", {}),
     ("actnn-L3, 2 bits", "actnn-L3", {"bits": 2}),
     ("division, 2 bits", "division", {"bits": 2}),
@@ -78,7 +79,7 @@ def estimates_and_exact(images: data.Dataset, specs: Sequence[CodecSpec]) -> dic
     """(estimated, exact) gradient errors of all tensors and batches by candidate."""
     torch.manual_seed(0)
     model = experiment.build_model(RECIPE, images)
-    optimizer = torch.optim.SGD(model.parameters(), RECIPE.learning_rate / 2, momentum=RECIPE.momentum)
+    optimizer = torch.optim.SGD(model.parameters(), RECIPE.learning_rate / 2, momentum=0.9)
     order = torch.Generator().manual_seed(0)
 
     def batch() -> tuple[Tensor, Tensor]:

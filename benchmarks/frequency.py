@@ -31,9 +31,7 @@ def analysed(recipe: experiment.Recipe, images: Dataset, corner: float, probe: i
     """Train without compression; measure before the first epoch (epoch 0) and after each."""
     torch.manual_seed(seed)
     model = experiment.build_model(recipe, images)
-    optimizer = torch.optim.SGD(
-        model.parameters(), recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-    )
+    optimizer = experiment.network(recipe.model).optimizer(model, recipe.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, experiment.total_steps(recipe, images))
     order = torch.Generator().manual_seed(seed)
     analysis = FrequencyAnalysis(images.train_inputs[:probe], corner)
@@ -86,7 +84,7 @@ def picture(rows: Sequence[LayerFrequencies], title: str) -> bytes:
     figure.suptitle(title)
     energy, low, high = figure.subplots(1, 3)
     for axes in (energy, low, high):
-        axes.set_prop_cycle(color=colormaps["tab20"].colors)
+        axes.set_prop_cycle(color=[colormaps["tab20"](number) for number in range(20)])
     count = sum(row.epoch == rows[0].epoch for row in rows)
     for number in range(count):
         line = rows[number::count]

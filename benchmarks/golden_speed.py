@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 import actcodec
 import torch
@@ -69,8 +70,8 @@ def main() -> None:
             codec = actcodec.codec(arguments.codec, dqt=table)
             packed = codec.compress(x)
             copy = best(x.clone, arguments.runs)
-            down = best(lambda codec=codec, x=x: codec.compress(x), arguments.runs)
-            up = best(lambda codec=codec, packed=packed: codec.decompress(packed), arguments.runs)
+            down = best(partial(codec.compress, x), arguments.runs)
+            up = best(partial(codec.decompress, packed), arguments.runs)
             rate = x.numel() / (down + up) / 1e6
             cells = [
                 name,

@@ -107,7 +107,7 @@ def inverse(bench: Bench, blocks: int) -> None:
     flat[: 2 * half, 0, 0] = np.arange(-half, half)
     _, lines = bench.run(packed(flat, 12))
     samples = unpacked(lines, 9, 8).reshape(-1, 8, 8)
-    right = (np.abs(samples - flat[:, :1, :1] / 8) <= 1).all(axis=(1, 2))[: 2 * half]
+    right = np.asarray((np.abs(samples - flat[:, :1, :1] / 8) <= 1).all(axis=(1, 2)))[: 2 * half]
     below, above = right[:half][::-1], right[half:]
     low, high = (int(side.argmin()) if not side.all() else half for side in (below, above))
     print(f"\nFlat blocks are right to one for the coefficients {-low}..{high - 1}, of {-half}..{half - 1} tried.", flush=True)
@@ -119,9 +119,9 @@ def forward(name: str, bench: Bench, blocks: int) -> None:
     printed, lines = bench.run(packed(samples, 8))
     if name == "frame-dct-2d":
         order = sorted(range(64), key=lambda i: (i // 8 + i % 8, (i // 8 if (i // 8 + i % 8) % 2 else i % 8)))
-        found = np.empty((blocks, 64))
-        found[:, order] = unpacked(lines, 16, 2).reshape(-1, 64)
-        found = found.reshape(-1, 8, 8)
+        in_order = np.empty((blocks, 64))
+        in_order[:, order] = unpacked(lines, 16, 2).reshape(-1, 64)
+        found = in_order.reshape(-1, 8, 8)
     else:
         found = unpacked(lines, 12, 8).reshape(-1, 8, 8).astype(np.float64)
     exact = dctn(samples.astype(np.float64), axes=(1, 2), norm="ortho")

@@ -243,7 +243,9 @@ def published(section: Section, markdown: str) -> str:
     # The title of a report is the section's, its other headings go a level down.
     lines = (line.replace("## ", "### ", 1) if line.startswith("## ") else line for line in markdown.splitlines())
     text = "\n".join(line for line in lines if not line.startswith("# ")).strip()
-    for picture in section.pictures if section.report else ():
+    if section.report is None:
+        return text
+    for picture in section.pictures:
         several = f"_{Path(picture).stem}" if len(section.pictures) > 1 else ""
         copy = Path("docs", f"results_{section.name}{several}.png")
         write_whole(copy, (section.report.parent / picture).read_bytes())

@@ -50,7 +50,7 @@ Samples = dict[str, list[int]]
 
 def simulate() -> Samples:
     """The values of all shown signals in every cycle."""
-    unit = CduArray(CduConfig())
+    unit: Any = CduArray(CduConfig())
     samples: Samples = {name: [] for name in SHOWN}
     finished = False
 

@@ -55,7 +55,7 @@ def serve(policy_name: str, backend: str, batch: int, threads: int, width: int) 
     criterion = torch.nn.CrossEntropyLoss()
     policy = None
     if policy_name != WITHOUT:
-        options = {"backend": backend} if "backend" in catalog.policy_options(policy_name) else {}
+        options: dict[str, Any] = {"backend": backend} if "backend" in catalog.policy_options(policy_name) else {}
         policy = catalog.policy(policy_name, **options)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in sys.stdin:
