@@ -76,9 +76,6 @@ def page(figures: dict[str, Any]) -> str:
         "measured through the AXI ports (bypass apart); tests are those of the whole array in this configuration, and in the",
         "same one with every mode that there is.",
         "",
-        "In half duplex the slowest path joins the ready signals of both directions in the transforms that they share; no job",
-        "takes it. `register_slices` cuts it ([pipelining.md](pipelining.md)).",
-        "",
         "| name | CDUs | value port | packed port | full duplex | half duplex | saved | compress | decompress | tests passed |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
