@@ -48,9 +48,9 @@ READING = """\
 - **LUT4** counts everything that takes the place of a four-input look-up table: logic, carry chains (half a CCU2C each) and
   distributed RAM (six for 16 words of 4 bits, two of them for writing). nextpnr calls them TRELLIS_COMB and TRELLIS_RAMW.
 - **Memories.** The text that `cdu generate` writes is taken as it is. The banks of the alignment buffers become block RAMs: the
-  register behind their read port is the one that a block RAM has. Four CDUs divide the 64 words among four banks, too shallow for
-  that, as is every other memory (the queues, the records of tiles): these become distributed RAM. What shifts or is read in several places at once stays in flip-flops:
-  the transposer, shift tables, registers.
+  register behind their read port is the one that a block RAM has. Four CDUs divide the 64 words among four banks, which are
+  too shallow for that, as is every other memory (the queues, the records of tiles): these become distributed RAM. What shifts
+  or is read in several places at once stays in flip-flops: the transposer, shift tables, registers.
 - **DSPs.** A multiplication by a scale (SFPR, and inverse SFPR) has a significand of 24 bits on one side, so that it takes two
   18 x 18 multipliers: 16 for the 8 values of a row. The constants of the DCT take none: the generator writes them as shifts and
   additions that several constants share, which is what is small in gates, and Yosys does not turn additions back into
