@@ -16,7 +16,7 @@ from cdu.compressor import Compressor
 from cdu.decompression_path import DecompressionPath, DecompressorPorts
 from cdu.decompressor import Decompressor
 from cdu.join import assigned, join, join_ports
-from cdu.stream_fifo import StreamFifo
+from cdu.register_slice import register_slice
 from cdu.two_way_dct import TwoWayDct
 
 
@@ -114,7 +114,7 @@ class HalfDuplex(_Duplex):
                 m.d.comb += dct.inverse.eq(decompressing)
                 share(m, decompressing, (compression.to_transform[lane], decompression.to_transform[lane]), dct.i)
                 # Ends the path of ready, which would lead from one direction's coder through the transform to the other's.
-                queue = StreamFifo(dct.o.payload.shape(), 2)
+                queue = register_slice(dct.o.payload.shape())
                 m.submodules[f"transformed{lane}"] = restart(queue)
                 connect(m, dct.o, queue.i)
                 spread(m, decompressing, queue.o, (compression.from_transform[lane], decompression.from_transform[lane]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module
 from amaranth.lib import stream
 from amaranth.lib.wiring import connect
@@ -13,10 +15,15 @@ from cdu.stream_fifo import StreamFifo
 _DEPTH = 2
 
 
+def register_slice(shape: Any) -> StreamFifo:
+    """A queue for payloads of ``shape`` that no path leads through, neither of ``valid`` and payload nor of ``ready``."""
+    return StreamFifo(shape, _DEPTH)
+
+
 def sliced(m: Module, config: CduConfig, name: str, source: stream.Interface) -> stream.Interface:
     """A stream behind a register slice of that name, with ``register_slices``; else the stream itself."""
     if not config.register_slices:
         return source
-    m.submodules[name] = register_slice = StreamFifo(source.payload.shape(), _DEPTH)
-    connect(m, source, register_slice.i)
-    return register_slice.o
+    m.submodules[name] = queue = register_slice(source.payload.shape())
+    connect(m, source, queue.i)
+    return queue.o
