@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.affine import BASE_BITS
@@ -17,6 +17,8 @@ from cdu import axi_lite, axi_stream
 from cdu.axi_stream import AxiReceiver, AxiSender
 from cdu.control import Control
 from cdu.duplex import FullDuplex, HalfDuplex
+from cdu.payload_length import PayloadLength
+from cdu.scale_join import ScaleJoin
 from cdu.stream_fifo import StreamFifo
 from cdu.words import SCALE_BITS, Scale
 
@@ -77,26 +79,30 @@ class CduArray(wiring.Component):
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
             m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_port_bytes(self.config.has_offsets))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
-            scales = StreamFifo(Scale(), 2)
+            scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction)
             m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
+            m.submodules[f"{name}_scale_join"] = ResetInserter(channel.abort)(join_scales)
             axi_stream.join(m, self, names.input, receiver)
             axi_stream.join(m, self, names.scales, scale_receiver)
             axi_stream.join(m, self, names.output, sender)
-            _join_scales(m, channel.scales, scale_receiver.o, scales.i)
+            connect(m, channel.scale_job, join_scales.job)
+            connect(m, channel.scales, join_scales.written)
+            partial_scale = _scales_of_bytes(m, scale_receiver.o, join_scales.streamed)
+            connect(m, join_scales.o, scales.i)
             connect(m, scales.o, half.scales)
 
             # Data, and how much of them
             transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
             partial_beat = Signal(name=f"{name}_partial_beat")
             m.d.comb += [
-                half.i.valid.eq(receiver.o.valid),
-                receiver.o.ready.eq(half.i.ready),
                 sender.i.valid.eq(half.o.valid),
                 half.o.ready.eq(sender.i.ready),
             ]
             if direction is Channel.COMPRESS:
                 self._values_of_bytes(m, receiver.o.payload, half.i.payload)
                 m.d.comb += [
+                    half.i.valid.eq(receiver.o.valid),
+                    receiver.o.ready.eq(half.i.ready),
                     partial_beat.eq(transfer_in & (receiver.o.payload["count"] % self.beat_bytes != 0)),
                     sender.i.payload.eq(half.o.payload),
                     channel.values.eq(Mux(transfer_in, half.i.payload["count"] * LANES, 0)),
@@ -104,8 +110,13 @@ class CduArray(wiring.Component):
                 ]
             else:
                 self._bytes_of_values(m, half.o.payload, sender.i.payload)
+                length = PayloadLength(self.config)
+                m.submodules[f"{name}_length"] = ResetInserter(channel.abort)(length)
+                connect(m, channel.payload_job, length.job)
+                connect(m, receiver.o, length.i)
+                connect(m, length.o, half.i)
                 m.d.comb += [
-                    half.i.payload.eq(receiver.o.payload),
+                    channel.port_events["payload_length"].eq(length.payload_length),
                     channel.values.eq(Mux(transfer_out, half.o.payload["count"] * LANES, 0)),
                     channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
                 ]
@@ -115,7 +126,10 @@ class CduArray(wiring.Component):
             m.d.comb += [
                 half.shifts.eq(channel.shifts),
                 channel.events.eq(half.events),
-                channel.keep_error.eq(receiver.bad_keep | partial_beat),
+                channel.port_events["keep"].eq(receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale),
+                channel.port_events["bad_scale"].eq(join_scales.bad_scale),
+                channel.port_events["scale_source"].eq(join_scales.scale_source),
+                channel.draining.eq(sender.draining),
                 channel.job_done.eq(sender.ended),
                 channel.input_valid.eq(receiver.tvalid),
                 channel.input_ready.eq(receiver.tready),
@@ -147,14 +161,14 @@ class CduArray(wiring.Component):
         ]
 
 
-def _join_scales(m: Module, written: stream.Interface, streamed: stream.Interface, sink: stream.Interface) -> None:
-    """Scales from the registers go before those from the port; ``sink`` is a queue, which does not mind a change of mind."""
-    word = streamed.payload["data"]
+def _scales_of_bytes(m: Module, words: stream.Interface, scales: stream.Interface) -> Value:
+    """Words of the scale port as scales; whether in this cycle one passes of which only a part came."""
+    word = words.payload
     m.d.comb += [
-        sink.valid.eq(written.valid | streamed.valid),
-        sink.payload.value.eq(Mux(written.valid, written.payload.value, word[:SCALE_BITS])),
-        sink.payload.offset.eq(Mux(written.valid, written.payload.offset, word[SCALE_BITS:][:BASE_BITS])),
-        sink.payload.last.eq(Mux(written.valid, written.payload.last, streamed.payload["last"])),
-        written.ready.eq(sink.ready),
-        streamed.ready.eq(sink.ready & ~written.valid),
+        scales.valid.eq(words.valid),
+        words.ready.eq(scales.ready),
+        scales.payload["value"].eq(word["data"][:SCALE_BITS]),
+        scales.payload["offset"].eq(word["data"][SCALE_BITS:][:BASE_BITS]),
+        scales.payload["last"].eq(word["last"]),
     ]
+    return words.valid & words.ready & (word["count"] != len(word["data"]) // 8)

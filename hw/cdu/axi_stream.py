@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from cdu.width_converter import Bytes
+from cdu.width_converter import Bytes, expand
 
 #: Signals of a port that receives, with their direction there; a port that sends has the opposite ones.
 _SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
@@ -28,24 +30,28 @@ def join(m: Module, top: wiring.Component, prefix: str, end: wiring.Component) -
 
 
 class AxiReceiver(wiring.Component):
-    """The receiving end: one register stage, TKEEP turned into a count.
+    """The receiving end: two register stages, TKEEP turned into a count, transfers without bytes taken out.
+
+    A word leaves when it is known whether it is the last one of its packet: with TLAST at once, else when the next byte has
+    come, or TLAST in a transfer without bytes.
 
     Ports
     -----
     tdata, tkeep, tlast, tvalid, tready
-        The AXI4-Stream port. TKEEP must be ones from byte 0 on, then zeros; it may be partial in any transfer.
+        The AXI4-Stream port. TKEEP must be ones from byte 0 on, then zeros; it may be partial, or all zeros, in any transfer.
     o
-        Stream of :class:`~cdu.width_converter.Bytes`; bytes that are not kept are zero.
+        Stream of :class:`~cdu.width_converter.Bytes`; bytes that are not kept are zero. Words have at least one byte, but for
+        the only word of a packet that has none.
     bad_keep
         High for a cycle when a transfer had a TKEEP with holes: the bytes behind the first hole are dropped.
     clear
-        High for a cycle: forget the word that waits.
+        High for a cycle: forget the words that wait.
     flush
         High for a cycle: throw away a packet that has begun, up to its TLAST; it has begun when its first word is offered.
     flushing
         That is going on.
 
-    Latency 1 cycle, one transfer per cycle.
+    Latency 2 cycles, one transfer per cycle.
     """
 
     o: stream.Interface
@@ -68,22 +74,32 @@ class AxiReceiver(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         open_packet = Signal()
+        ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for what follows it
+        waits = Signal()
         advance = ~self.o.valid | self.o.ready
-        transfer = self.tvalid & self.tready
+        transfer, taken = self.tvalid & self.tready, Signal()
         front = Signal(self.size)  # bytes up to the first hole
+        arrives, closes, moves = Signal(), Signal(), Signal()
         m.d.comb += [
             *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
-            self.tready.eq((advance & ~self.clear) | self.flushing),
-            self.bad_keep.eq(transfer & ~self.flushing & (front != self.tkeep)),
+            self.tready.eq((~self.clear & (~waits | advance)) | self.flushing),
+            taken.eq(transfer & ~self.flushing),
+            self.bad_keep.eq(taken & (front != self.tkeep)),
+            arrives.eq(taken & front[0]),
+            closes.eq(taken & ~front[0] & self.tlast),
+            moves.eq(waits & advance & (ahead["last"] | arrives | closes)),
         ]
-        with m.If(advance | self.clear):
-            m.d.sync += self.o.valid.eq(transfer & ~self.flushing)
         with m.If(advance):
+            m.d.sync += [self.o.valid.eq(moves), self.o.payload.eq(ahead), self.o.payload["last"].eq(ahead["last"] | closes)]
+        with m.If(moves | ~waits):
             m.d.sync += [
-                self.o.payload["data"].eq(self.tdata & expand(front)),
-                self.o.payload["count"].eq(_thermometer_count(m, front)),
-                self.o.payload["last"].eq(self.tlast),
+                waits.eq(arrives | (closes & ~waits)),
+                ahead["data"].eq(self.tdata & expand(front)),
+                ahead["count"].eq(_thermometer_count(m, front)),
+                ahead["last"].eq(self.tlast),
             ]
+        with m.If(self.clear):
+            m.d.sync += [waits.eq(0), self.o.valid.eq(0)]
         with m.If(transfer):
             m.d.sync += open_packet.eq(~self.tlast)
             with m.If(self.tlast):
@@ -106,9 +122,11 @@ class AxiSender(wiring.Component):
     tdata, tkeep, tlast, tvalid, tready
         The AXI4-Stream port.
     cut
-        High for a cycle: no more words of the present packet will come.
+        High for a cycle: no more words of the present packet will come, and nobody waits for the word that does not leave now.
+    draining
+        Such a word, or the end of a cut packet, has still to leave.
     ended
-        High for a cycle when the last word of a packet that was not cut leaves.
+        High for a cycle when the last word of a packet leaves, but for packets with words from before the last ``cut``.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -120,26 +138,29 @@ class AxiSender(wiring.Component):
     tvalid: Signal
     tready: Signal
     cut: Signal
+    draining: Signal
     ended: Signal
 
     def __init__(self, size: int) -> None:
         self.size = size
-        extra = {"i": In(stream.Signature(Bytes(size))), "cut": In(1), "ended": Out(1)}
+        extra = {"i": In(stream.Signature(Bytes(size))), "cut": In(1), "draining": Out(1), "ended": Out(1)}
         super().__init__(members("", size, receives=False) | extra)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         open_packet = Signal()  # words of a packet were taken, its last one was not
-        cutting, cut_word = Signal(), Signal()  # the end of a cut packet is to be sent; is being sent
+        cutting = Signal()  # the end of a cut packet is to be sent
+        stale = Signal()  # the word at the port is that end, or was there before the cut
         advance = ~self.tvalid | self.tready
         word = self.i.payload
         m.d.comb += [
             self.i.ready.eq(advance & ~cutting & ~self.cut),
-            self.ended.eq(self.tvalid & self.tready & self.tlast & ~cut_word),
+            self.ended.eq(self.tvalid & self.tready & self.tlast & ~stale & ~self.cut),
+            self.draining.eq(cutting | (self.tvalid & stale)),
         ]
         with m.If(advance):
             m.d.sync += [
-                cut_word.eq(cutting),
+                stale.eq(cutting),
                 self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
                 self.tdata.eq(Mux(cutting, 0, word["data"])),
                 self.tkeep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
@@ -147,16 +168,13 @@ class AxiSender(wiring.Component):
             ]
             with m.If(cutting):
                 m.d.sync += cutting.eq(0)
+        with m.Elif(self.cut):
+            m.d.sync += stale.eq(1)
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += open_packet.eq(~word["last"])
         with m.If(self.cut):
-            m.d.sync += [cutting.eq(open_packet | cutting), open_packet.eq(0)]
+            m.d.sync += [cutting.eq(open_packet | (cutting & ~advance)), open_packet.eq(0)]
         return m
-
-
-def expand(mask: Value) -> Value:
-    """Every bit of a mask eight times: a byte enable as a bit mask."""
-    return Cat(*(bit.replicate(8) for bit in mask))
 
 
 def _thermometer_count(m: Module, ones: Value) -> Value:

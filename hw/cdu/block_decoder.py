@@ -18,7 +18,7 @@ from cdu.code_lengths import code_bytes
 from cdu.code_packing import unpack_codes
 from cdu.modes import RANGE_BYTES, has_ranges, is_one_of, longest_block
 from cdu.streams import registered
-from cdu.words import BlockRow, BlockTag, Slice
+from cdu.words import BlockRow, BlockTag, Range, Slice
 from cdu.zvc import expand, popcount
 
 
@@ -38,7 +38,8 @@ class BlockDecoder(wiring.Component):
         Stream of :class:`~cdu.words.Slice`.
     o
         Stream of :class:`~cdu.words.BlockRow`, with the range of the block where a mode with ranges is built in; it is what
-        the block begins with, also when that is no range. Rows of affine modes are codes, of all bits of a value.
+        the block begins with, also when that is no range, but that an exponent above 15 is 15. Rows of affine modes are codes,
+        of all bits of a value.
 
     Latency 3 cycles from the last slice of a block to its first row; a slice and a row per cycle, a block of 8 rows every 8
     cycles without a bubble as long as its slices come in 8 cycles (in 7, where a block has at most 7 slices). Any mask is
@@ -118,7 +119,7 @@ class BlockDecoder(wiring.Component):
                 out["tag"].eq(tag),
             ]
             if self.ranged:
-                m.d.sync += out["range"].as_value().eq(block)
+                m.d.sync += out["range"].eq(_range(block))
         return m
 
     def _begin(self, tag: Any) -> Value:
@@ -162,6 +163,14 @@ class BlockDecoder(wiring.Component):
     def _bits_log2(self, tag: Any) -> Value:
         """Binary logarithm of the bits of a value."""
         return Mux(is_one_of(tag["mode"], self.affine_modes), tag["quantizer"]["bits_log2"], CODE_BITS.index(VALUE_BITS))
+
+
+def _range(block: Value) -> Value:
+    """The range with which a block begins; its exponent has a byte, of which fewer bits are used."""
+    used = len(Value.cast(Signal(Range())))
+    exponent = Range()["exponent"]
+    beyond = block[used : 8 * RANGE_BYTES].any()
+    return Cat(block[: exponent.offset], block[exponent.offset : used] | beyond.replicate(exponent.width))
 
 
 def _eight_bytes(m: Module, block: Value, place: Value) -> Value:

@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 
+from cdu.byte_packer import BytePacker
 from cdu.streams import BEATS_BITS
 from cdu.value_intake import ValueIntake
 from cdu.width_converter import WidthConverter
@@ -55,12 +56,11 @@ class BypassUnpacker(wiring.Component):
     job
         Stream of :class:`~cdu.words.Job`, of mode bypass.
     i
-        Stream of :class:`~cdu.words.PackedWord`, full but for the last one of a job.
+        Stream of :class:`~cdu.words.PackedWord` of any count.
     o
         Stream of :class:`~cdu.words.ValueWord`.
     early_last
-        High for a cycle when a payload is too short, or has a word that is neither full nor the last one: zeros take the
-        place of what is missing.
+        High for a cycle when a payload is too short: zeros take the place of what is missing.
     late_last
         High for a cycle when a payload is too long; the rest is thrown away.
 
@@ -90,8 +90,9 @@ class BypassUnpacker(wiring.Component):
         beats, beat_bytes, packed_bytes = self.config.port_beats, self.config.beat_bits // 8, self.config.packed_bytes
         m.submodules.converter = converter = WidthConverter(packed_bytes, beats * beat_bytes)
         m.submodules.intake = intake = ValueIntake(self.config)
-        connect(m, flipped(self.i), converter.i)
-        gap = self.i.valid & self.i.ready & ~self.i.payload["last"] & (self.i.payload["count"] != packed_bytes)
+        m.submodules.packer = packer = BytePacker(packed_bytes)
+        connect(m, flipped(self.i), packer.i)
+        connect(m, packer.o, converter.i)
 
         # The words of the jobs
         left = Signal(BEATS_BITS)  # beats from this word on
@@ -120,7 +121,7 @@ class BypassUnpacker(wiring.Component):
             self.o.payload["values"].eq(intake.o.payload["values"]),
             self.o.payload["count"].eq(intake.o.payload.plan.count),
             self.o.payload["last"].eq(intake.o.payload.plan["last"]),
-            self.early_last.eq(intake.early_last | gap),
+            self.early_last.eq(intake.early_last),
             self.late_last.eq(intake.late_last),
         ]
         return m

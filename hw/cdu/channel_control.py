@@ -13,11 +13,14 @@ from cdu_spec.geometry import LANES, SHIFT_BITS
 from cdu_spec.registers import BANKS, JOB_QUEUE, MAX_JOBS, REGISTER_BITS, SCALE_QUEUE, Channel, channel_registers, register
 
 from cdu.counter import event_counter, wide_counter
-from cdu.job_check import JobCheck
+from cdu.job_check import LENGTH_BITS, JobCheck
+from cdu.modes import is_one_of
+from cdu.payload_length import ExpectedLength
 from cdu.register_file import BlockPort, RegisterFile, layout
+from cdu.scale_join import ScaleOrder
 from cdu.shift_quantizer import ShiftTable
 from cdu.stream_fifo import StreamFifo
-from cdu.words import Job, JobEvents, Scale
+from cdu.words import Job, JobEvents, PortEvents, Scale
 
 _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
@@ -31,6 +34,10 @@ class ChannelPorts(wiring.Signature):
         Both shift tables; a table changes only while no job uses it.
     ``scales``
         Stream of :class:`~cdu.words.Scale`, what was written to SCALE and SCALE_LAST.
+    ``scale_job``
+        Stream of :class:`~cdu.scale_join.ScaleOrder`: valid when a job with scales is started; none is while it is not ready.
+    ``payload_job``
+        Stream of :class:`~cdu.payload_length.ExpectedLength`, likewise of every job, only when decompressing.
     ``abort``
         High for a cycle: forget all jobs. ``job`` and ``scales`` lose their valid without a transfer.
     ``flush``
@@ -39,8 +46,10 @@ class ChannelPorts(wiring.Signature):
         That is going on.
     ``job_done``
         High for a cycle when the last word of the oldest job has left.
-    ``events``, ``keep_error``
-        What went wrong, high for a cycle; ``keep_error``: a bad TKEEP.
+    ``draining``
+        What an abort left at the output has not been taken.
+    ``events``, ``port_events``
+        What went wrong, high for a cycle.
     ``input_valid``, ``input_ready``, ``output_valid``, ``output_ready``
         Handshakes of the ports of the unit.
     ``values``, ``packed``
@@ -49,18 +58,22 @@ class ChannelPorts(wiring.Signature):
         Something else moves, or the channel waits for its turn: the watchdog does not count this cycle.
     """
 
-    def __init__(self, config: CduConfig) -> None:
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        expected = {"payload_job": Out(stream.Signature(ExpectedLength()))} if channel is Channel.DECOMPRESS else {}
         super().__init__(
             {
                 "job": Out(stream.Signature(Job())),
+                "scale_job": Out(stream.Signature(ScaleOrder())),
+                **expected,
                 "shifts": Out(data.ArrayLayout(ShiftTable, BANKS)),
                 "scales": Out(stream.Signature(Scale())),
                 "abort": Out(1),
                 "flush": Out(1),
                 "flushing": In(1),
+                "draining": In(1),
                 "job_done": In(1),
                 "events": In(JobEvents()),
-                "keep_error": In(1),
+                "port_events": In(PortEvents()),
                 "input_valid": In(1),
                 "input_ready": In(1),
                 "output_valid": In(1),
@@ -102,7 +115,7 @@ class ChannelControl(wiring.Component):
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
         super().__init__(
-            {"block": In(BlockPort), "hold": Out(1), "unit": Out(ChannelPorts(config)), "interrupt": Out(1)},
+            {"block": In(BlockPort), "hold": Out(1), "unit": Out(ChannelPorts(config, channel)), "interrupt": Out(1)},
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -118,14 +131,15 @@ class ChannelControl(wiring.Component):
         command = Signal.like(registers.control)
         m.d.comb += command.eq(Mux(registers.control_write, Value.cast(registers.control), 0))
         errors, status = registers.errors_set, registers.status
-        m.d.comb += [errors[name].eq(unit.events[name]) for name in JobEvents().members]
-        m.d.comb += [errors.keep.eq(unit.keep_error), status.flushing.eq(unit.flushing)]
+        for events in (unit.events, unit.port_events):
+            m.d.comb += [errors[name].eq(events[name]) for name, _ in events.shape()]
+        m.d.comb += [status.flushing.eq(unit.flushing), status.draining.eq(unit.draining)]
 
         start, job = self._checked_job(m, registers, command)
         timeout = Signal()
         m.d.sync += [unit.abort.eq(command.abort | timeout), unit.flush.eq(command.abort & command.flush)]
         busy, ended = self._jobs(m, registers, start, job)
-        m.d.comb += [errors.aborted.eq(command.abort & busy), errors.timeout.eq(timeout)]
+        m.d.comb += [errors.aborted.eq(command.abort & (busy | command.start)), errors.timeout.eq(timeout)]
         scale_taken = self._scales(m, registers)
         self._shifts(m, registers, start, job, ended)
         self._watchdog(m, registers, busy, timeout, scale_taken)
@@ -162,18 +176,32 @@ class ChannelControl(wiring.Component):
                 m.d.comb += job.seed.eq(registers.seed.value)
         m.submodules.check = check = JobCheck(self.config, self.channel)
         m.d.comb += [
-            check.begin.eq(command.start),
+            check.begin.eq(command.start & ~command.abort),
             check.mode.eq(job.mode),
             check.beats.eq(job.beats),
             check.row_beats.eq(job.row_beats),
             check.channel_rows.eq(job.channel_rows),
             check.quantizer.eq(job.quantizer),
+            check.scales.eq(registers.mode.scales),
             self.hold.eq(check.running),
         ]
-        if self.channel is Channel.DECOMPRESS:
-            halves = registers.payload_bytes_low.value, registers.payload_bytes_high.value
-            m.d.comb += check.payload_bytes.eq(Cat(*halves))
         start, full = Signal(), registers.status.queue_space == 0
+        modes = self.config.built_modes
+        order = self.unit.scale_job
+        m.d.comb += [
+            order.valid.eq(start & is_one_of(job.mode, [mode for mode in modes if mode.has_scales])),
+            Value.cast(order.payload.source).eq(registers.mode.scales),
+            order.payload.affine.eq(is_one_of(job.mode, [mode for mode in modes if mode.is_affine])),
+        ]
+        if self.channel is Channel.DECOMPRESS:
+            payload_bytes, expected = Signal(LENGTH_BITS), self.unit.payload_job
+            m.d.comb += [
+                payload_bytes.eq(Cat(registers.payload_bytes_low.value, registers.payload_bytes_high.value)),
+                check.payload_bytes.eq(payload_bytes),
+                expected.valid.eq(start),
+                expected.payload.length.eq(payload_bytes[:REGISTER_BITS]),
+                expected.payload.known.eq(payload_bytes.any()),
+            ]
         m.d.comb += [
             registers.errors_set.bad_job.eq(check.done & check.bad_job),
             registers.errors_set.bad_length.eq(check.done & ~check.bad_job & check.bad_length),
@@ -189,14 +217,16 @@ class ChannelControl(wiring.Component):
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
         connect(m, jobs.o, flipped(unit.job))
         waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
-        busy = Signal()
+        busy, room = Signal(), Signal()
         ended = Signal()
+        told = [unit.scale_job] + ([unit.payload_job] if self.channel is Channel.DECOMPRESS else [])
         m.d.comb += [
+            room.eq(Cat(under_way != MAX_JOBS, *(queue.ready for queue in told)).all()),
             busy.eq(under_way != 0),
             ended.eq(unit.job_done & busy & ~unit.abort),
             status.busy.eq(busy),
             status.jobs.eq(under_way),
-            status.queue_space.eq(Mux(under_way == MAX_JOBS, 0, JOB_QUEUE - waiting)),
+            status.queue_space.eq(Mux(room, JOB_QUEUE - waiting, 0)),
         ]
         with m.If(unit.abort):
             m.d.sync += [waiting.eq(0), under_way.eq(0)]

@@ -96,8 +96,8 @@ class Collector(wiring.Component):
                 for index in range(granules)
             )
         )
-        rest = _where(ring, [here[-1] & wraps[k] for k in range(ring_bytes)])
-        spilled = Signal(8 * ring_bytes)
+        rest = _where(ring, [here[-1] & wraps[k] for k in range(self.slice_bytes - 1)])
+        spilled = Signal(8 * (self.slice_bytes - 1))  # a slice of which at least a byte was in the word before
         spilled_count = Signal(range(size))
         bits = Signal(8 * size)
         word = self.o.payload

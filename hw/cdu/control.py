@@ -42,7 +42,7 @@ class Control(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.registers = list(entries(config))
-        channels: dict[str, wiring.Member] = {channel.value: Out(ChannelPorts(config)) for channel in Channel}
+        channels: dict[str, wiring.Member] = {channel.value: Out(ChannelPorts(config, channel)) for channel in Channel}
         super().__init__({**axi_lite.members(REGISTER_PORT), "irq": Out(1), **channels})
 
     def elaborate(self, platform: object) -> Module:

@@ -94,6 +94,7 @@ class DecompressionPath(wiring.Component):
             self.events.eq(unpacker.events),
             self.events.scale_missing.eq(back.scale_missing),
             self.events.scale_surplus.eq(back.scale_surplus),
+            self.events.bad_head.eq(back.bad_head),
         ]
         if config.has_tiles:
             connect(m, back.to_alignment, flipped(self.to_alignment))

@@ -13,6 +13,7 @@ from cdu_spec.register_documents import c_header
 
 from cdu import blocks
 from cdu.manifest import core_file, manifest
+from cdu.verilator import WAIVERS
 from cdu.verilog import convert
 
 
@@ -30,6 +31,8 @@ class Generated:
         Content of NAME.json.
     core
         Text of NAME.core.
+    waivers
+        Text of NAME.vlt, the warnings of Verilator that the Verilog is allowed.
     header
         Text of NAME.h, the registers in C; None for a block.
     """
@@ -38,11 +41,13 @@ class Generated:
     verilog: str
     manifest: dict[str, Any]
     core: str
+    waivers: str
     header: str | None = None
 
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
-        texts = {"v": self.verilog, "core": self.core, "json": json.dumps(self.manifest, indent=2) + "\n"}
+        description = json.dumps(self.manifest, indent=2) + "\n"
+        texts = {"v": self.verilog, "vlt": self.waivers, "core": self.core, "json": description}
         if self.header is not None:
             texts["h"] = self.header
         paths = []
@@ -72,4 +77,5 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files)
-    return Generated(name, text, description, core_file(name, description["versions"]["cdu"]), header)
+    core = core_file(name, description["versions"]["cdu"])
+    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)

@@ -11,7 +11,7 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS
 from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
-from cdu_spec.registers import Channel
+from cdu_spec.registers import Channel, ScaleSource
 
 from cdu.modes import RANGE_BYTES, is_one_of
 from cdu.streams import BEATS_BITS
@@ -43,6 +43,8 @@ class JobCheck(wiring.Component):
         High for a cycle: check.
     mode, beats, row_beats, channel_rows, quantizer
         The job, in the terms of :class:`cdu.words.Job`.
+    scales
+        MODE.scales.
     payload_bytes
         Length of the payload, 0 when it is not known; only when decompressing.
     running
@@ -52,7 +54,7 @@ class JobCheck(wiring.Component):
     bad_job
         The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8
         matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
-        or step_log2 is 0 in division with the channel's range.
+        or step_log2 is 0 in division with the channel's range. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
@@ -66,6 +68,7 @@ class JobCheck(wiring.Component):
     row_beats: Signal
     channel_rows: Signal
     quantizer: Any
+    scales: Signal
     payload_bytes: Signal
     running: Signal
     done: Signal
@@ -81,6 +84,7 @@ class JobCheck(wiring.Component):
             "row_beats": In(BEATS_BITS),
             "channel_rows": In(BEATS_BITS),
             "quantizer": In(Quantizer()),
+            "scales": In(max(ScaleSource).bit_length()),
             "running": Out(1),
             "done": Out(1),
             "bad_job": Out(1),
@@ -113,7 +117,8 @@ class JobCheck(wiring.Component):
         ]
         remainder = self._remainder(m, blocks)
         unfit = self._unfit(m) if self.config.has_affine else Const(0)
-        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit)
+        no_source = self.scales > max(ScaleSource)
+        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit | no_source)
 
         if self.channel is Channel.DECOMPRESS:
             self._check_length(m)
@@ -163,8 +168,10 @@ class JobCheck(wiring.Component):
         beyond, unfit = Signal(), Signal()
         with m.Switch(bits_log2):
             for number, bits in enumerate(CODE_BITS):
-                with m.Case(number):
-                    m.d.comb += beyond.eq(step > BASE_BITS - bits)
+                most = BASE_BITS - bits
+                if most < (1 << len(step)) - 1:
+                    with m.Case(number):
+                        m.d.comb += beyond.eq(step > most)
         affine = is_one_of(self.mode, _affine(self.config))
         statistics = self.quantizer["statistics"]
         halved = (self.mode == Mode.DIVISION) & ~self.quantizer["block_range"]

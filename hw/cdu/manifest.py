@@ -49,7 +49,10 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
 
 
 def core_file(name: str, version: str) -> str:
-    """FuseSoC description (CAPI2) of a generated file."""
+    """FuseSoC description (CAPI2) of a generated file.
+
+    Its only tool, also of the default target, is Verilator's lint: a core is there to be used in another one.
+    """
     return f"""\
 CAPI=2:
 name: "::{name}:{version}"
@@ -59,17 +62,20 @@ filesets:
     files:
       - {name}.v
     file_type: verilogSource-2005
+  waivers:
+    files:
+      - {name}.vlt
+    file_type: vlt
 targets:
-  default:
-    filesets: [rtl]
-    toplevel: {name}
-  lint:
+  default: &lint
     default_tool: verilator
-    filesets: [rtl]
+    filesets: [rtl, "tool_verilator? (waivers)"]
     tools:
       verilator:
         mode: lint-only
+        verilator_options: [-Wall]
     toplevel: {name}
+  lint: *lint
 """
 
 

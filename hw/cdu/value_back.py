@@ -12,6 +12,7 @@ from cdu_spec.geometry import TILE_BLOCKS
 
 from cdu.affine_dequantizer import AffineDequantizer
 from cdu.built_jobs import join_jobs
+from cdu.head_check import HeadCheck
 from cdu.inverse_sfpr import InverseSfpr
 from cdu.modes import has_ranges
 from cdu.range_store import RangeStore
@@ -46,7 +47,7 @@ class ValueBack(wiring.Component):
         Stream of :class:`~cdu.words.TileWord`, from the alignment buffer (only with modes in tiles).
     o
         Stream of :class:`~cdu.words.ValueWord`: all beats of the jobs, padding included. Values of brc are 1.0 and 0.0.
-    scale_missing, scale_surplus
+    scale_missing, scale_surplus, bad_head
         See :class:`~cdu.words.JobEvents`.
     idle
         No job is here.
@@ -64,6 +65,7 @@ class ValueBack(wiring.Component):
     o: stream.Interface
     scale_missing: Signal
     scale_surplus: Signal
+    bad_head: Signal
     idle: Signal
 
     def __init__(self, config: CduConfig) -> None:
@@ -80,6 +82,7 @@ class ValueBack(wiring.Component):
                 "o": Out(stream.Signature(ValueWord(config))),
                 "scale_missing": Out(1),
                 "scale_surplus": Out(1),
+                "bad_head": Out(1),
                 "idle": Out(1),
             }
         )
@@ -153,7 +156,15 @@ class ValueBack(wiring.Component):
         if not self.ranged:
             self._widths(m, feeder, self.to_alignment)
             return self.from_alignment
-        m.submodules.ranges = ranges = RangeStore(self.config)
+        m.submodules.range_store = ranges = RangeStore(self.config)
+        m.submodules.head_check = check = HeadCheck(self.config)
+        block = self.i.payload
+        m.d.comb += [
+            check.passes.eq(self.i.valid & self.i.ready & block["ends"]),
+            check.tag.eq(block["tag"]),
+            check.range.eq(block["range"]),
+            self.bad_head.eq(check.bad_head),
+        ]
         self._widths(m, feeder, ranges.i)
         connect(m, ranges.to_alignment, flipped(self.to_alignment))
         connect(m, flipped(self.from_alignment), ranges.from_alignment)

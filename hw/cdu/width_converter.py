@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +12,11 @@ class Bytes(data.StructLayout):
 
     def __init__(self, size: int) -> None:
         super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})
+
+
+def expand(mask: Value) -> Value:
+    """Every bit of a mask eight times: a byte enable as a bit mask."""
+    return Cat(*(bit.replicate(8) for bit in mask))
 
 
 class WidthConverter(wiring.Component):

@@ -190,8 +190,21 @@ class JobEvents(data.StructLayout):
 
     ``early_last``: the input ended too early, zeros took the place of what was missing. ``late_last``: the input was too long,
     the rest was thrown away. ``nonfinite``: a value was infinite or NaN. ``scale_missing``: the scales ended too early, 1.0
-    took their place. ``scale_surplus``: there were more scales than channels, the rest was thrown away.
+    took their place. ``scale_surplus``: there were more scales than channels, the rest was thrown away. ``bad_head``: a block
+    began with a range that is not allowed.
     """
 
     def __init__(self) -> None:
-        super().__init__({"early_last": 1, "late_last": 1, "nonfinite": 1, "scale_missing": 1, "scale_surplus": 1})
+        names = ("early_last", "late_last", "nonfinite", "scale_missing", "scale_surplus", "bad_head")
+        super().__init__(dict.fromkeys(names, 1))
+
+
+class PortEvents(data.StructLayout):
+    """What may go wrong at the ports of a direction, each high for one cycle when it does.
+
+    ``keep``: a bad TKEEP. ``bad_scale``, ``scale_source``: see :class:`~cdu.scale_join.ScaleJoin`. ``payload_length``: see
+    :class:`~cdu.payload_length.PayloadLength`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(("keep", "bad_scale", "scale_source", "payload_length"), 1))

@@ -43,7 +43,8 @@ class Device(ABC):
         """Forget what is under way at a port.
 
         Input: packets that have not begun never begin; one that has begun may go on to its end. Output: packets that came or
-        are expected are dropped, also the rest of one that has begun.
+        are expected are dropped, also the rest of one that has begun, and one that the port offers. The port goes on taking
+        what is dropped.
         """
 
     @abstractmethod

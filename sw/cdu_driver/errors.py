@@ -11,7 +11,7 @@ from cdu_spec.registers import ERROR_FLAGS
 REMEDIES = {
     "early_last": "give the port all values or bytes of the job before TLAST",
     "late_last": "end the packet of a job with TLAST where the job ends",
-    "keep": "send full transfers, and a last one whose TKEEP is ones, then zeros",
+    "keep": "send full transfers, and a last one whose TKEEP is ones, then zeros; scales whole",
     "bad_job": "use a mode that MODES shows and counts that fit it",
     "bad_length": "check where the payload was cut, and the shape of the tensor",
     "queue_full": "wait until a job has ended",
@@ -22,6 +22,10 @@ REMEDIES = {
     "scale_overflow": "wait for STATUS.scale_space, or use the scale port",
     "timeout": "look which port does not move, or allow more cycles in WATCHDOG",
     "aborted": "give the jobs to the queue again",
+    "bad_scale": "look for zeros, infinity and NaN among the scales",
+    "scale_source": "name the source of every job's scales in MODE.scales",
+    "bad_head": "check where the payload comes from: it is not what was compressed",
+    "payload_length": "look whether the payloads of two jobs have changed places, or were cut elsewhere",
 }
 _MEANINGS = dict(ERROR_FLAGS)
 

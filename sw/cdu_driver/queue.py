@@ -17,6 +17,7 @@ from cdu_spec.registers import (
     REGISTER_BITS,
     SHIFT_REGISTERS,
     Channel,
+    ScaleSource,
     address,
     pack_quantizer,
     pack_shift_registers,
@@ -93,7 +94,7 @@ class JobQueue:
     def __init__(self, device: Device, channel: Channel, *, scales_by_registers: bool = False) -> None:
         self.channel = channel
         self._device, self._ports = device, PORTS[channel]
-        self._scales_by_registers = scales_by_registers
+        self._scale_source = ScaleSource.REGISTERS if scales_by_registers else ScaleSource.PORT
         self._value_bytes = 0
         self._modes: frozenset[Mode] = frozenset()
         self._jobs: deque[_UnderWay] = deque()
@@ -161,22 +162,28 @@ class JobQueue:
     async def recover(self) -> None:
         """Forget all jobs, whatever state the channel is in, and clear its errors and interrupts.
 
-        Raises RecoveryError when the source of the input stops in the middle of a packet and does not end it.
+        Raises RecoveryError when the source of the input stops in the middle of a packet and does not end it, or the sink of
+        the output does not take what is left of one.
         """
         control = register("CONTROL")
         for port in (self._ports.input, self._ports.scales):
             await self._device.cancel(port)
         await self._write("CONTROL", control.pack(abort=1, flush=1))
+        await self._device.cancel(self._ports.output)
         for _ in range(_PATIENCE):
             status = register("STATUS").unpack(await self._read("STATUS"))
-            if not status["busy"] and not status["flushing"]:
+            if not status["busy"] and not status["flushing"] and not status["draining"]:
                 break
         else:
+            if status["draining"]:
+                raise RecoveryError(
+                    f"the sink at port {self._ports.output} does not take what is left of a packet: let it go on, or reset the "
+                    "unit"
+                )
             raise RecoveryError(
                 f"the {self.channel.value} channel waits for the rest of a packet: end it with TLAST at port "
                 f"{self._ports.input} or {self._ports.scales}, or reset the unit"
             )
-        await self._device.cancel(self._ports.output)
         self._jobs.clear()
         await self._write("INTERRUPT_STATUS", await self._read("INTERRUPT_STATUS"))
         await self._write("ERRORS", await self._read("ERRORS"))
@@ -201,7 +208,7 @@ class JobQueue:
     async def _start(self, job: Job, bank: int) -> None:
         """Write the registers of a job, those that change, and start it."""
         values = {
-            "MODE": register("MODE").pack(mode=job.mode, bank=bank),
+            "MODE": register("MODE").pack(mode=job.mode, bank=bank, scales=self._scale_source),
             "BEATS": job.beats,
             "ROW_BEATS": job.row_beats,
             "CHANNEL_ROWS": job.channel_rows,
@@ -233,7 +240,7 @@ class JobQueue:
     async def _give_scales(self, job: Job) -> None:
         if not job.mode.has_scales:
             return
-        if not self._scales_by_registers:
+        if self._scale_source is ScaleSource.PORT:
             await self._device.send(self._ports.scales, self._scale_packet(job))
             return
         scales = [scale for (scale,) in iter_unpack("<I", job.scales)]

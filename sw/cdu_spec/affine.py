@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cdu_spec.errors import UserError
+from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 
 #: Bits of the integers that are quantised (SFPR's result in these modes).
 BASE_BITS = 16
@@ -31,6 +32,12 @@ DECODED_BITS = 17
 #: The reciprocals of the affine modes' scales lie in [2**-120, 2**111], so that every product with a decoded integer is a
 #: finite float32 number.
 RECIPROCAL_EXPONENT_LIMIT = 111
+
+
+def scale_exponents(*, multiplier: bool, affine: bool) -> tuple[int, int]:
+    """Binary logarithms of the least and the greatest scale that a job may have: a multiplier k, or a reciprocal r."""
+    inner = RECIPROCAL_EXPONENT_LIMIT if affine else SCALE_EXPONENT_LIMIT
+    return (-inner, SCALE_EXPONENT_LIMIT) if multiplier else (-SCALE_EXPONENT_LIMIT, inner)
 
 
 class RangeKind(Enum):

@@ -34,6 +34,7 @@ Registers have 32 bits and are read and written whole, through the AXI4-Lite por
 {4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in
 one direction only, or in units with certain modes. An access to an address without a register, a write to a read-only
 register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access.
+The two lowest bits of an address are ignored: an access is one of the whole register in which its address lies.
 Bits outside the fields read 0; what is written to them is ignored.
 
 | access | meaning |
@@ -52,24 +53,31 @@ _PROGRAMMING = """\
    refused: it sets a bit of ERRORS, and nothing is queued.
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
    writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc and bypass have none.
-   In units with mode blpa every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before
-   SCALE; the other modes ignore it.
+   MODE.scales says which of the two it is; a job that says either takes the packet that comes first. In units with mode blpa
+   every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before SCALE; the other modes
+   ignore it.
 5. Send the data as one packet (TLAST ends it), receive one packet. INTERRUPT_STATUS.job_done is set, and JOBS_DONE counts,
    when the last word has left.
 
 Steps 2 to 4 of the next jobs may be done while jobs are under way: STATUS.queue_space says how many more fit. A job that is
-queued when the one before ends follows it without an idle cycle. Scales of consecutive jobs stand in one queue in the order
-of the jobs.
+queued when the one before ends follows it without an idle cycle. Each source gives its scales in the order of the jobs that
+name it; how the two sources stand to each other in time does not matter. Jobs that wait for scales together all name their
+source, or none does and all take theirs from the same one; anything else sets ERRORS.scale_source.
+
+Bits of CONTROL that are written together: abort comes first, and start is then not carried out (ERRORS.aborted); clear_counters
+goes with anything; flush without abort does nothing.
 
 ## Errors
 
 Every bit of ERRORS is sticky by itself and, when its bit in ERROR_ENABLE is set, sets INTERRUPT_STATUS.error. Clear
 INTERRUPT_STATUS first and ERRORS after it: what happens in between interrupts again. After an error in the data (early_last,
-late_last, keep, nonfinite, scale_missing, scale_surplus) the job ends as usual, with as many values as it should have, and
-the next one works. When a job waits for ever, because its input or its scales do not come or nobody takes its output, write
-CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no reset is needed. Sources must
+late_last, keep, nonfinite, scale_missing, scale_surplus, bad_scale, bad_head, payload_length) the job ends as usual, with as
+many values as it should have, and the next one works. When a job waits for ever, because its input or its scales do not come
+or nobody takes its output, write CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no reset is needed. Sources must
 first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to TLAST with CONTROL.flush,
-written together with CONTROL.abort (STATUS.flushing shows that it goes on).
+written together with CONTROL.abort (STATUS.flushing shows that it goes on). A word that waited at the output stays there until
+the sink takes it, as AXI demands (STATUS.draining); it ends no job. The next job may be started before that, and its packet
+comes behind it.
 
 Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
 high half that goes with it.

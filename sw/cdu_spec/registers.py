@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any
 
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
@@ -32,7 +32,7 @@ SCALE_QUEUE = 16
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -59,6 +59,14 @@ class Channel(Enum):
     def base(self) -> int:
         """Address of the first register."""
         return BLOCK_BYTES * (1 + list(Channel).index(self))
+
+
+class ScaleSource(IntEnum):
+    """Where a job's scales come from (MODE.scales)."""
+
+    EITHER = 0  #: whichever comes first; jobs that wait for scales together then all take theirs from the same source
+    PORT = 1
+    REGISTERS = 2
 
 
 @dataclass(frozen=True)
@@ -157,10 +165,11 @@ def _flags(*named: tuple[str, str], reset: int = 0) -> tuple[Field, ...]:
 ERROR_FLAGS = (
     ("early_last", "the input of a job ended too early; zeros took the place of what was missing"),
     ("late_last", "the input of a job was too long; the rest up to TLAST was thrown away"),
-    ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values"),
+    ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values or inside a scale"),
     (
         "bad_job",
-        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER impossible",
+        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER or "
+        "MODE.scales impossible",
     ),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
@@ -170,7 +179,18 @@ ERROR_FLAGS = (
     ("scale_surplus", "a job had more scales than channels; the rest was thrown away"),
     ("scale_overflow", "a write to SCALE or SCALE_LAST was ignored: STATUS.scale_space was 0"),
     ("timeout", "WATCHDOG cycles passed without a transfer while a job was under way; all jobs were aborted"),
-    ("aborted", "CONTROL.abort was written while jobs were under way; they were forgotten"),
+    ("aborted", "CONTROL.abort was written while jobs were under way, or together with start; they were forgotten"),
+    (
+        "bad_scale",
+        "a scale was not a positive number in the range that bitstream.md gives for the mode; 1.0 took its place",
+    ),
+    (
+        "scale_source",
+        "of jobs that wait for scales together some name their source in MODE and some do not, or none does and scales came "
+        "from both sources: they may have changed places",
+    ),
+    ("bad_head", "a block began with a range that no encoder writes; its values are wrong"),
+    ("payload_length", "the payload had another number of bytes than PAYLOAD_BYTES"),
 )
 
 _MODES = {mode.label: int(mode) for mode in Mode}
@@ -273,12 +293,13 @@ CHANNEL = (
             ("start", "append the job in MODE to PAYLOAD_BYTES to the queue; these registers may be changed afterwards"),
             (
                 "abort",
-                "forget all jobs and the scales in the queue; a packet in the middle of which the output stands is ended "
-                "with TLAST",
+                "forget all jobs and the scales in the queue, and a START in the same write; a packet in the middle of which "
+                "the output stands is ended with TLAST",
             ),
             (
                 "flush",
-                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input or scale port",
+                "with abort: also throw away, up to TLAST, a packet that has begun or stands at the input or scale port; "
+                "alone: nothing",
             ),
             ("clear_counters", "set all counters to 0"),
         ),
@@ -291,6 +312,12 @@ CHANNEL = (
         (
             Field("busy", 0, 1, "a job was started and has not ended"),
             Field("flushing", 1, 1, "the rest of a packet is being thrown away after a flush"),
+            Field(
+                "draining",
+                2,
+                1,
+                "what an abort left at the output has not been taken: a word of a forgotten job, or the end of its packet",
+            ),
             Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
             Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
             Field("queue_space", 16, JOB_QUEUE.bit_length(), "free places in the queue; at 0 START is refused", JOB_QUEUE),
@@ -334,6 +361,13 @@ CHANNEL = (
                 "shift table that a job of mode jpeg-act uses",
                 values={f"SHIFTS{bank}": bank for bank in range(BANKS)},
             ),
+            Field(
+                "scales",
+                12,
+                max(ScaleSource).bit_length(),
+                "where the job's scales come from",
+                values={source.name.lower(): int(source) for source in ScaleSource},
+            ),
         ),
     ),
     Register(
@@ -353,7 +387,7 @@ CHANNEL = (
         "PAYLOAD_BYTES_LOW",
         0x30,
         Access.RW,
-        "Next job: length of the payload, checked by START.",
+        "Next job: length of the payload, checked by START, and against what comes (modulo 2\\*\\*32).",
         _number(REGISTER_BITS, "low half; 0 in both halves: not known, not checked"),
         channels=(Channel.DECOMPRESS,),
     ),

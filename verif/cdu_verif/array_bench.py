@@ -13,7 +13,7 @@ from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
 from cdu_spec import registers
 from cdu_spec.ports import PORTS, REGISTER_PORT
-from cdu_spec.registers import Channel, Register
+from cdu_spec.registers import Channel, Register, ScaleSource
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
@@ -115,9 +115,11 @@ class ArrayBench(Bench):
             await self.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
         return found
 
-    async def program(self, channel: Channel, job: Job, bank: int = 0, payload_bytes: int = 0) -> None:
-        """Write the registers of a job, one by one, and start it; ``payload_bytes`` 0: not told."""
-        await self.write("MODE", channel, mode=job.mode, bank=bank)
+    async def program(
+        self, channel: Channel, job: Job, bank: int = 0, payload_bytes: int = 0, source: int = ScaleSource.EITHER
+    ) -> None:
+        """Write the registers of a job, one by one, and start it; ``payload_bytes`` 0: not told; ``source`` of its scales."""
+        await self.write("MODE", channel, mode=job.mode, bank=bank, scales=source)
         await self.write("BEATS", channel, value=job.beats)
         await self.write("ROW_BEATS", channel, value=job.row_beats)
         await self.write("CHANNEL_ROWS", channel, value=job.channel_rows)

@@ -150,6 +150,7 @@ class Registers:
         _quiet(dut, *(f"{prefix}_{channel}" for channel in ("aw", "w", "b", "ar", "r")), prefix)
         self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, prefix), dut.clk, dut.rst)
         write, read = self._master.write_if, self._master.read_if
+        self._write, self._read = write, read
         self._channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
 
     async def read(self, address: int) -> int:
@@ -165,6 +166,22 @@ class Registers:
         """Write some bytes of a register; the response code."""
         response = await self._master.write(address, data)
         return int(response.resp)
+
+    async def raw_write(self, address: int, value: int) -> int:
+        """Write all bytes of a register by any address, aligned or not; the response code."""
+        there, what = self._write.aw_channel._transaction_obj(), self._write.w_channel._transaction_obj()
+        there.awaddr, there.awprot, what.wdata, what.wstrb = address, 0, value, 0b1111
+        await self._write.aw_channel.send(there)
+        await self._write.w_channel.send(what)
+        return int((await self._write.b_channel.recv()).bresp)
+
+    async def raw_read(self, address: int) -> tuple[int, int]:
+        """All bytes that a read of any address gives, aligned or not, and the response code."""
+        there = self._read.ar_channel._transaction_obj()
+        there.araddr, there.arprot = address, 0
+        await self._read.ar_channel.send(there)
+        answer = await self._read.r_channel.recv()
+        return int(answer.rdata), int(answer.rresp)
 
     async def write_many(self, address: int, values: Sequence[int]) -> None:
         """Write consecutive registers, several writes under way at a time."""

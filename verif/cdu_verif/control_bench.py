@@ -14,7 +14,7 @@ from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from cdu_verif.bench import CLOCK_NS, Bench
-from cdu_verif.patterns import PATTERNS, Pattern
+from cdu_verif.patterns import PATTERNS, Pattern, always
 
 _PREFIX = "s_axil"
 #: Cycles after which something that should have happened has not.
@@ -30,6 +30,9 @@ class DataPath:
     def __init__(self, bench: Bench, channel: Channel) -> None:
         self._bench, self._name = bench, channel.value
         self.jobs, self.scales = bench.sinks[f"{self._name}__job"], bench.sinks[f"{self._name}__scales"]
+        #: What is told of a job when it is started, to what looks at its scales and at its payload
+        told = (f"{self._name}__{name}" for name in ("scale_job", "payload_job"))
+        self.told = {name.rpartition("__")[2]: bench.sinks[name] for name in told if name in bench.sinks}
         self._next: dict[str, Any] = {}
         self._driven: dict[str, Any] = {}
         self.traffic: Callable[[], dict[str, Any]] | None = None
@@ -50,6 +53,10 @@ class DataPath:
     def shown_scales(self) -> list[dict[str, int]]:
         """The scales that were taken since the last call."""
         return self._shown(self.scales)
+
+    def shown_told(self) -> dict[str, list[dict[str, int]]]:
+        """What was told since the last call."""
+        return {name: self._shown(sink) for name, sink in self.told.items()}
 
     def shifts(self, bank: int) -> list[int]:
         """A shift table as the data path sees it."""
@@ -107,6 +114,8 @@ class ControlBench(Bench):
         await self.reset()
         for path in self.paths.values():
             path.jobs.pattern = path.scales.pattern = iter(lambda: False, True)
+            for sink in path.told.values():
+                sink.pattern = always()
         cocotb.start_soon(self._cycles())
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from cdu.modes import has_ranges
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
@@ -16,6 +17,14 @@ Bins = Mapping[str, Iterable[str]]
 
 #: How the last word of a packed port may be filled.
 FILLINGS = ("1 byte", "partial", "full")
+#: What may wait at the output when jobs are aborted, and what aborts them.
+OUTPUTS = ("nothing", "a word inside a packet", "the last word of a packet")
+CAUSES = ("CONTROL", "WATCHDOG")
+#: Where transfers without bytes may stand in a packet; transfers that are not full.
+EMPTY = ("empty before", "empty inside", "empty behind")
+PARTIAL = "partial"
+#: What comes first, of two jobs started together that name their sources.
+SCALE_ORDERS = ("scales of the first job", "scales of the second job at the port", "scales of the second job in registers")
 
 
 def bins(config: CduConfig) -> dict[str, list[str]]:
@@ -29,11 +38,23 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
         "cp_error": [error(flag, channel) for channel in Channel for flag, _ in ERROR_FLAGS if _applies(flag, channel, config)],
         "cp_abort": [abort(channel, flushed) for channel in Channel for flushed in (False, True)],
         "cp_stall": list(PATTERNS),
+        "cp_abort_output": [waiting(channel, output, cause) for channel in Channel for output in OUTPUTS for cause in CAUSES],
+        "cp_transfer": [transfer(channel, kind) for channel in Channel for kind in _transfers(channel)],
     }
+    if any(mode.has_scales for mode in modes):
+        found["cp_transfer"] += [transfer(channel, f"{kind} scales") for channel in Channel for kind in EMPTY]
+        found["cp_scale_order"] = [scale_order(channel, order) for channel in Channel for order in SCALE_ORDERS]
+        found["cp_scale"] = [scale(channel, allowed) for channel in Channel for allowed in (False, True)]
+    if has_ranges(modes):
+        found["cp_head"] = [head(allowed) for allowed in (False, True)]
     if Mode.JPEG_ACT in modes:
         found["cp_width"] = [f"W mod {TILE_COLUMNS} = {rest}" for rest in range(TILE_COLUMNS)]
         found["cp_tile"] = [f"{blocks} blocks in the last tile" for blocks in range(1, TILE_BLOCKS + 1)]
     return found
+
+
+def _transfers(channel: Channel) -> tuple[str, ...]:
+    return EMPTY if channel is Channel.COMPRESS else (*EMPTY, PARTIAL)
 
 
 def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
@@ -44,14 +65,43 @@ def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
         return channel is Channel.COMPRESS
     if flag == "busy_write":
         return Mode.JPEG_ACT in config.built_modes
-    if flag in ("scale_missing", "scale_surplus"):
+    if flag in ("scale_missing", "scale_surplus", "bad_scale", "scale_source"):
         return any(mode.has_scales for mode in config.built_modes)
+    if flag == "bad_head":
+        return channel is Channel.DECOMPRESS and has_ranges(config.built_modes)
+    if flag == "payload_length":
+        return channel is Channel.DECOMPRESS and any(mode.has_zvc for mode in config.built_modes)
     return True
 
 
 def error(flag: str, channel: Channel) -> str:
     """Bin of ``cp_error``: a bit of the register ERRORS."""
     return f"{channel.value}: {flag}"
+
+
+def waiting(channel: Channel, output: str, cause: str) -> str:
+    """Bin of ``cp_abort_output``: one of OUTPUTS at an abort by one of CAUSES."""
+    return f"{channel.value}: {output}, {cause}"
+
+
+def transfer(channel: Channel, kind: str) -> str:
+    """Bin of ``cp_transfer``."""
+    return f"{channel.value}: {kind}"
+
+
+def scale_order(channel: Channel, order: str) -> str:
+    """Bin of ``cp_scale_order``: one of SCALE_ORDERS."""
+    return f"{channel.value}: {order}"
+
+
+def scale(channel: Channel, allowed: bool) -> str:
+    """Bin of ``cp_scale``: a bit pattern."""
+    return f"{channel.value}: {'a scale' if allowed else 'no scale'}"
+
+
+def head(allowed: bool) -> str:
+    """Bin of ``cp_head``: a bit pattern at the beginning of a block."""
+    return "a range" if allowed else "no range"
 
 
 def abort(channel: Channel, flushed: bool) -> str:

@@ -27,7 +27,7 @@ _MODULES = {
     "compressor": ["units"],
     "decompressor": ["units"],
     "control": ["control"],
-    ARRAY: ["array", "array_errors", "array_rate"],
+    ARRAY: ["array", "array_errors", "array_promises", "array_rate"],
     UNIT: ["training"],
 }
 

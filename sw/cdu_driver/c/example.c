@@ -21,6 +21,7 @@ enum cdu_result {
 struct cdu_job {
     uint32_t beats, row_beats, channel_rows; /* docs/bitstream.md, section 2 */
     uint32_t bank;                           /* shift table, 0 or 1 */
+    uint32_t scales;                         /* CDU_CHANNEL_MODE_SCALES_PORT, or _REGISTERS: then call cdu_give_scales() */
     uint8_t shifts[64];                      /* 0..7, in the order of the payload */
 };
 
@@ -65,7 +66,8 @@ enum cdu_result cdu_start(const struct cdu_job *job)
         channel_write(job->bank ? CDU_CHANNEL_SHIFTS1(entry / 8) : CDU_CHANNEL_SHIFTS0(entry / 8), word);
     }
     channel_write(CDU_CHANNEL_MODE,
-                  CDU_CHANNEL_MODE_MODE(CDU_CHANNEL_MODE_MODE_JPEG_ACT) | CDU_CHANNEL_MODE_BANK(job->bank));
+                  CDU_CHANNEL_MODE_MODE(CDU_CHANNEL_MODE_MODE_JPEG_ACT) | CDU_CHANNEL_MODE_BANK(job->bank)
+                      | CDU_CHANNEL_MODE_SCALES(job->scales));
     channel_write(CDU_CHANNEL_BEATS, job->beats);
     channel_write(CDU_CHANNEL_ROW_BEATS, job->row_beats);
     channel_write(CDU_CHANNEL_CHANNEL_ROWS, job->channel_rows);
@@ -75,7 +77,10 @@ enum cdu_result cdu_start(const struct cdu_job *job)
     return errors ? CDU_REFUSED : CDU_OK;
 }
 
-/* Hands over the scales (float32 patterns) of the last job that was started; not needed when a DMA engine feeds s_axis_scale. */
+/*
+ * Hands over the scales (float32 patterns) of a job that takes them from registers; call it for such jobs in the order of their
+ * starts. Not needed for jobs whose scales a DMA engine gives to s_axis_scale.
+ */
 void cdu_give_scales(const uint32_t *scales, uint32_t count)
 {
     uint32_t space = 0, i;
@@ -105,9 +110,10 @@ enum cdu_result cdu_finish(uint32_t *jobs_done, uint32_t *errors)
     } while (!*errors && !(reasons & CDU_CHANNEL_INTERRUPT_STATUS_JOB_DONE));
     if (!*errors)
         return CDU_OK;
-    /* Stop the DMA engines here. */
+    /* Stop the DMA engines here, but let the one at m_axis take, and throw away, what is left of a packet up to TLAST. */
     channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
-    while (channel_read(CDU_CHANNEL_STATUS) & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING))
+    while (channel_read(CDU_CHANNEL_STATUS)
+           & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING))
         ;
     channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
     channel_write(CDU_CHANNEL_ERRORS, channel_read(CDU_CHANNEL_ERRORS));

@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from cdu import generator, manifest, verilog
+from cdu import generator, manifest, verilator, verilog
 from cdu.blocks import BLOCKS
 from cdu_spec import CduConfig
 from cdu_spec.config import ConfigError
@@ -98,15 +98,17 @@ def test_values_that_do_not_fit_are_refused(small, value, message):
 def test_files_carry_versions_checksum_and_description(tmp_path):
     made = generator.generate(CduConfig(), "shift_quantizer")
     paths = made.write(tmp_path)
-    assert [path.name for path in paths] == ["shift_quantizer.v", "shift_quantizer.core", "shift_quantizer.json"]
-    content = json.loads(paths[2].read_text())
-    assert content["sha256"] == {"shift_quantizer.v": hashlib.sha256(paths[0].read_bytes()).hexdigest()}
+    names = {path.name: path for path in paths}
+    assert sorted(names) == [f"shift_quantizer.{ending}" for ending in ("core", "json", "v", "vlt")]
+    content = json.loads(names["shift_quantizer.json"].read_text())
+    assert content["sha256"] == {"shift_quantizer.v": hashlib.sha256(names["shift_quantizer.v"].read_bytes()).hexdigest()}
     assert content["config"] == CduConfig().to_dict()
     assert content["versions"] == verilog.versions()
     assert content["registers"] == []
-    core = paths[1].read_text()
+    core = names["shift_quantizer.core"].read_text()
     assert core.startswith("CAPI=2:\n")
     assert "shift_quantizer.v" in core
+    assert names["shift_quantizer.vlt"].read_text() == verilator.WAIVERS.read_text()
 
 
 def test_unknown_block_is_refused():

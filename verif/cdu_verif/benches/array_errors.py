@@ -16,9 +16,9 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
-from torch import Tensor
 
 from cdu_verif import cover_points
+from cdu_verif.armed import armed, expect, golden, good, prepare, raised, small_item
 from cdu_verif.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.axi_ports import SLVERR, words_of
 from cdu_verif.bench import simulated_config
@@ -33,56 +33,16 @@ _CHANNELS = [channel.value for channel in Channel]
 _WATCHDOG_CYCLES = 300
 
 
-def _item(bench: ArrayBench, mode: Mode | None = None, width: int = 24) -> Exchange:
-    """A small job."""
-    chosen = mode or bench.rng.choice(_MODES)
-    return exchange(bench.config, bench.rng, (2, 2, 8, width), chosen, bench.rng.choice(("normal", "relu")), TABLES[:1])
-
-
-async def _armed(dut: Any, test: str) -> ArrayBench:
-    """A bench whose errors, and nothing else, drive the interrupt line."""
-    bench = await ArrayBench(dut, test).start()
-    for channel in Channel:
-        await bench.write("INTERRUPT_ENABLE", channel, error=1)
-    return bench
-
-
-async def _expect(bench: ArrayBench, channel: Channel, *flags: str, also: tuple[str, ...] = ()) -> None:
-    """Exactly these errors have come, apart from ``also``, and the line is up; afterwards it is down, and a job passes."""
-    await bench.idle(4)
-    assert bench.get("irq"), f"{channel.value}: no interrupt for {flags}"
-    causes = await bench.read("INTERRUPTS")
-    assert causes[channel.value], f"{channel.value}: INTERRUPTS is {causes}"
-    found = await bench.errors(channel)
-    await bench.idle(4)
-    assert found - set(also) == set(flags), f"{channel.value}: {sorted(found)} instead of {flags}"
-    assert not bench.get("irq"), f"{channel.value}: the interrupt stays after its reasons are cleared"
-    for flag in found & set(flags):
-        bench.cover("cp_error", cover_points.error(flag, channel))
-    bench.cases += 1
-
-
-async def _good(bench: ArrayBench, channel: Channel) -> None:
-    """A job of any mode comes out right and raises nothing."""
-    await bench.run_job(channel, _item(bench))
-    found = await bench.errors(channel)
-    assert not found, f"{channel.value}: a good job raised {sorted(found)}"
-
-
-def _golden(job: Job, beats: Tensor) -> bytes:
-    return bytes(TorchBackend().compress(job, beats).tolist())
-
-
 @cocotb.test
 @cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
 async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
     """TLAST too early or too late; what came in time gives the right result when compressing, as many values when not."""
-    bench = await _armed(dut, f"wrong_lengths/direction={direction}/mode={mode}")
+    bench = await armed(dut, f"wrong_lengths/direction={direction}/mode={mode}")
     channel = Channel(direction)
     for _ in range(6 if bench.full else 2):
-        item = _item(bench, Mode[mode.upper()], bench.rng.randint(8, 50))
+        item = small_item(bench, Mode[mode.upper()], bench.rng.randint(8, 50))
         job = job_of(channel, item)
-        await _prepare(bench, channel, job)
+        await prepare(bench, channel, job)
         unit = bench.config.beat_bits // 8 if channel is Channel.COMPRESS else 1
         whole = input_of(channel, item)
         short = whole[: unit * bench.rng.randint(1, len(whole) // unit - 1)]
@@ -90,38 +50,32 @@ async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
         result = await bench.result(channel, job)
         if channel is Channel.COMPRESS:
             padded = float_beats(short + bytes(len(whole) - len(short)), job)
-            assert result == _golden(job, padded), f"{item.name}: not the payload of the values that came and zeros"
+            assert result == golden(job, padded), f"{item.name}: not the payload of the values that came and zeros"
         else:
             assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
-        await _expect(bench, channel, "early_last")
-        await _good(bench, channel)
+        await expect(bench, channel, "early_last")
+        await good(bench, channel)
 
         surplus = bench.rng.randbytes(unit * bench.rng.choice((1, 2, 9, 100)))
-        await _prepare(bench, channel, job)
+        await prepare(bench, channel, job)
         bench.feed(channel, item, whole + surplus)
         bench.check(channel, item, await bench.result(channel, job))
         await bench.idle(120)
-        await _expect(bench, channel, "late_last", also=("nonfinite",))
-        await _good(bench, channel)
+        await expect(bench, channel, "late_last", also=("nonfinite",))
+        await good(bench, channel)
     bench.report()
-
-
-async def _prepare(bench: ArrayBench, channel: Channel, job: Job) -> None:
-    if job.shifts:
-        await bench.write_table(channel, 0, job.shifts)
-    await bench.program(channel, job)
 
 
 @cocotb.test
 @cocotb.parametrize(direction=_CHANNELS)
 async def bad_keep(dut: Any, direction: str) -> None:
     """TKEEP with holes, in every mode; the job ends all the same."""
-    bench = await _armed(dut, f"bad_keep/direction={direction}")
+    bench = await armed(dut, f"bad_keep/direction={direction}")
     channel = Channel(direction)
     for mode in _MODES:
-        item = _item(bench, mode)
+        item = small_item(bench, mode)
         job = job_of(channel, item)
-        await _prepare(bench, channel, job)
+        await prepare(bench, channel, job)
         if mode.has_scales:
             bench.scales[channel].send(bench.scale_packet(job))
         words = words_of(input_of(channel, item), bench.i[channel].size)
@@ -133,8 +87,8 @@ async def bad_keep(dut: Any, direction: str) -> None:
         if channel is Channel.DECOMPRESS:
             assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
         await bench.idle(60)
-        await _expect(bench, channel, "keep", also=("early_last", "late_last"))
-        await _good(bench, channel)
+        await expect(bench, channel, "keep", also=("early_last", "late_last"))
+        await good(bench, channel)
     bench.report()
 
 
@@ -142,18 +96,18 @@ async def bad_keep(dut: Any, direction: str) -> None:
 @cocotb.parametrize(direction=_CHANNELS)
 async def wrong_scales(dut: Any, direction: str) -> None:
     """Too few scales are filled up with 1.0, too many are thrown away."""
-    bench = await _armed(dut, f"wrong_scales/direction={direction}")
+    bench = await armed(dut, f"wrong_scales/direction={direction}")
     channel = Channel(direction)
     for mode in _SCALED:
         item = exchange(bench.config, bench.rng, (2, 3, 8, 24), mode, "normal", TABLES[:1])
         job = job_of(channel, item)
         count, packet, size = len(job.scales), bench.scale_packet(job), scale_port_bytes(bench.config.has_offsets)
         kept = bench.rng.randint(1, max(count - 1, 1))
-        spoiled = {"scale_surplus": packet + bytes(3 * size)}
+        spoiled = {"scale_surplus": packet + 3 * packet[-size:]}
         if count > 1:
             spoiled["scale_missing"] = packet[: size * kept]
         for flag, scales in spoiled.items():
-            await _prepare(bench, channel, job)
+            await prepare(bench, channel, job)
             bench.scales[channel].send(scales)
             bench.i[channel].send(input_of(channel, item))
             result = await bench.result(channel, job)
@@ -166,15 +120,15 @@ async def wrong_scales(dut: Any, direction: str) -> None:
                 filled = replace(job, scales=torch.cat((job.scales[:kept], torch.ones(count - kept))), offsets=offsets)
                 _check_rescaled(channel, item, filled, result)
             await bench.idle(60)
-            await _expect(bench, channel, flag)
-            await _good(bench, channel)
+            await expect(bench, channel, flag)
+            await good(bench, channel)
     bench.report()
 
 
 def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
     """The result is that of the job with its new scales."""
     if channel is Channel.COMPRESS:
-        assert result == _golden(job, item.beats), f"{item.name}: not the payload for the scales that came and 1.0"
+        assert result == golden(job, item.beats), f"{item.name}: not the payload for the scales that came and 1.0"
     else:
         payload = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8)
         expected = float_bytes(TorchBackend().decompress(job, payload))
@@ -185,22 +139,22 @@ def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -
 @cocotb.parametrize(value=["inf", "minus_inf", "nan"])
 async def nonfinite(dut: Any, value: str) -> None:
     """Infinity saturates, NaN becomes zero, in one value of a job; bypass lets it pass."""
-    bench = await _armed(dut, f"nonfinite/value={value}")
+    bench = await armed(dut, f"nonfinite/value={value}")
     number = float(value.replace("minus_", "-"))
     for mode in _MODES:
-        item = _item(bench, mode)
+        item = small_item(bench, mode)
         beats = item.beats.clone()
         beats[bench.rng.randrange(len(beats)), bench.rng.randrange(8)] = number
-        await _prepare(bench, Channel.COMPRESS, item.compression)
+        await prepare(bench, Channel.COMPRESS, item.compression)
         bench.feed(Channel.COMPRESS, item, float_bytes(beats))
         result = await bench.result(Channel.COMPRESS, item.compression)
-        golden = float_bytes(beats) if mode is Mode.BYPASS else _golden(item.compression, beats)
-        assert result == golden, f"{item.name} with {value}: not the golden payload"
+        expected = float_bytes(beats) if mode is Mode.BYPASS else golden(item.compression, beats)
+        assert result == expected, f"{item.name} with {value}: not the golden payload"
         if mode is Mode.BYPASS:
             assert not await bench.errors(Channel.COMPRESS), "bypass looked at its values"
         else:
-            await _expect(bench, Channel.COMPRESS, "nonfinite")
-        await _good(bench, Channel.COMPRESS)
+            await expect(bench, Channel.COMPRESS, "nonfinite")
+        await good(bench, Channel.COMPRESS)
     bench.report()
 
 
@@ -208,9 +162,9 @@ async def nonfinite(dut: Any, value: str) -> None:
 @cocotb.parametrize(direction=_CHANNELS)
 async def impossible_jobs(dut: Any, direction: str) -> None:
     """START refuses what cannot be a job, and nothing else happens."""
-    bench = await _armed(dut, f"impossible_jobs/direction={direction}")
+    bench = await armed(dut, f"impossible_jobs/direction={direction}")
     channel = Channel(direction)
-    good = job_of(channel, _item(bench, _MODES[0]))
+    good = job_of(channel, small_item(bench, _MODES[0]))
     for mode, beats, row_beats, channel_rows in _impossible(good.beats):
         await bench.write("MODE", channel, mode=mode)
         await bench.write("BEATS", channel, value=beats)
@@ -220,17 +174,17 @@ async def impossible_jobs(dut: Any, direction: str) -> None:
         await bench.idle(10)
         status = await bench.read("STATUS", channel)
         assert (status["busy"], status["jobs"]) == (0, 0), f"job {(mode, beats, row_beats, channel_rows)} was started"
-        await _expect(bench, channel, "bad_job")
+        await expect(bench, channel, "bad_job")
     if channel is Channel.DECOMPRESS:
         for mode in _MODES:
-            item = _item(bench, mode)
+            item = small_item(bench, mode)
             least, most = _payload_bounds(item, bench)
             for payload_bytes in (least - 1, most + 1, 1 << 31):
                 await bench.program(channel, item.decompression, payload_bytes=payload_bytes)
                 await bench.idle(10)
                 assert not (await bench.read("STATUS", channel))["jobs"], f"{mode.label} took {payload_bytes} bytes"
-                await _expect(bench, channel, "bad_length")
-    await _good(bench, channel)
+                await expect(bench, channel, "bad_length")
+    await good(bench, channel)
     bench.report()
 
 
@@ -265,9 +219,9 @@ def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
 @cocotb.parametrize(direction=_CHANNELS)
 async def full_queues(dut: Any, direction: str) -> None:
     """Jobs beyond the queue are refused, and those in it come out right; so with scales."""
-    bench = await _armed(dut, f"full_queues/direction={direction}")
+    bench = await armed(dut, f"full_queues/direction={direction}")
     channel = Channel(direction)
-    item = _item(bench, _MODES[0])
+    item = small_item(bench, _MODES[0])
     job = job_of(channel, item)
     if job.shifts:
         await bench.write_table(channel, 0, job.shifts)
@@ -280,7 +234,7 @@ async def full_queues(dut: Any, direction: str) -> None:
     assert not await bench.errors(channel), "an error before the queue was full"
     await bench.program(channel, job)
     await bench.idle(10)
-    await _expect(bench, channel, "queue_full")
+    await expect(bench, channel, "queue_full")
     assert (await bench.read("STATUS", channel))["jobs"] == accepted
     for _ in range(accepted):
         bench.feed(channel, item)
@@ -290,9 +244,9 @@ async def full_queues(dut: Any, direction: str) -> None:
     while (await bench.read("STATUS", channel))["scale_space"]:
         await bench.write("SCALE", channel, value=0x3F800000)
     await bench.write("SCALE", channel, value=0x3F800000)
-    await _expect(bench, channel, "scale_overflow")
+    await expect(bench, channel, "scale_overflow")
     await bench.write("CONTROL", channel, abort=1)
-    await _good(bench, channel)
+    await good(bench, channel)
     bench.report()
 
 
@@ -300,11 +254,11 @@ async def full_queues(dut: Any, direction: str) -> None:
 @cocotb.parametrize(direction=_CHANNELS)
 async def write_to_a_used_table(dut: Any, direction: str) -> None:
     """The shift table of a job under way cannot be written, the other one can; the job registers may change."""
-    bench = await _armed(dut, f"write_to_a_used_table/direction={direction}")
+    bench = await armed(dut, f"write_to_a_used_table/direction={direction}")
     channel = Channel(direction)
-    item = _item(bench, Mode.JPEG_ACT)
+    item = small_item(bench, Mode.JPEG_ACT)
     job = job_of(channel, item)
-    await _prepare(bench, channel, job)
+    await prepare(bench, channel, job)
     await bench.write_table(channel, 1, (5,) * 64)
     assert not await bench.errors(channel), "writing the unused table was an error"
     for index in range(registers.SHIFT_REGISTERS):
@@ -313,10 +267,10 @@ async def write_to_a_used_table(dut: Any, direction: str) -> None:
     await bench.write("MODE", channel, mode=0)
     bench.feed(channel, item)
     bench.check(channel, item, await bench.result(channel, job))
-    await _expect(bench, channel, "busy_write")
+    await expect(bench, channel, "busy_write")
     read = [(await bench.read("SHIFTS0", channel, index)).values() for index in range(registers.SHIFT_REGISTERS)]
     assert [shift for row in read for shift in row] == list(job.shifts), "the table of a job under way was changed"
-    await _good(bench, channel)
+    await good(bench, channel)
     bench.report()
 
 
@@ -336,7 +290,7 @@ async def bad_accesses(dut: Any) -> None:
         assert not bench.get("irq"), f"the interrupt for {address:#x} stays"
         bench.cases += 1
     for channel in Channel:
-        await _good(bench, channel)
+        await good(bench, channel)
     bench.report()
 
 
@@ -344,15 +298,15 @@ async def bad_accesses(dut: Any) -> None:
 @cocotb.parametrize(direction=_CHANNELS)
 async def watchdog(dut: Any, direction: str) -> None:
     """A job without input, without scales, or whose output nobody takes, is aborted after WATCHDOG cycles."""
-    bench = await _armed(dut, f"watchdog/direction={direction}")
+    bench = await armed(dut, f"watchdog/direction={direction}")
     channel = Channel(direction)
     await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
     for missing in ("input", "rest", "scales", "sink"):
-        item = _item(bench, bench.rng.choice(_SCALED or _MODES))
+        item = small_item(bench, bench.rng.choice(_SCALED or _MODES))
         job = job_of(channel, item)
         if missing == "scales" and not job.mode.has_scales:
             continue
-        await _prepare(bench, channel, job)
+        await prepare(bench, channel, job)
         begin = bench.watches.cycle
         if missing == "sink":
             bench.o[channel].stall(repeat(False))
@@ -365,32 +319,27 @@ async def watchdog(dut: Any, direction: str) -> None:
             last = (len(content) - 1) // bench.i[channel].size
             bench.i[channel].stall(chain(repeat(True, min(3, last)), repeat(False)))
             bench.i[channel].send(content)
-        await bench.within(20 * _WATCHDOG_CYCLES, _raised(bench), f"watchdog, no {missing}")
+        await bench.within(20 * _WATCHDOG_CYCLES, raised(bench), f"watchdog, no {missing}")
         assert bench.watches.cycle - begin >= _WATCHDOG_CYCLES, f"no {missing}: aborted too early"
         assert not (await bench.read("STATUS", channel))["jobs"], f"no {missing}: the job is still there"
         bench.o[channel].free()
         bench.i[channel].free()
         await _recover(bench, channel)
-        await _expect(bench, channel, "timeout", also=("aborted",))
-        await _good(bench, channel)
+        await expect(bench, channel, "timeout", also=("aborted",))
+        await good(bench, channel)
     bench.report()
-
-
-async def _raised(bench: ArrayBench) -> None:
-    while not bench.get("irq"):
-        await bench.idle(1)
 
 
 @cocotb.test
 @cocotb.parametrize(direction=_CHANNELS, flush=[False, True])
 async def abort(dut: Any, direction: str, flush: bool) -> None:
     """Jobs are forgotten at any moment; with flush also the packets that have begun to come."""
-    bench = await _armed(dut, f"abort/direction={direction}/flush={flush}")
+    bench = await armed(dut, f"abort/direction={direction}/flush={flush}")
     channel = Channel(direction)
     for _ in range(24 if bench.full else 8):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
-        item = _item(bench)
-        await _prepare(bench, channel, job_of(channel, item))
+        item = small_item(bench)
+        await prepare(bench, channel, job_of(channel, item))
         bench.feed(channel, item)
         if flush:
             await bench.idle(bench.rng.randint(0, 150))
@@ -408,7 +357,7 @@ async def abort(dut: Any, direction: str, flush: bool) -> None:
         if "aborted" in found:
             bench.cover("cp_error", cover_points.error("aborted", channel))
             bench.cover("cp_abort", cover_points.abort(channel, flush))
-        await _good(bench, channel)
+        await good(bench, channel)
     bench.report()
 
 
@@ -453,7 +402,7 @@ async def garbage(dut: Any) -> None:
                 await _random_program(bench, channel)
         bench.stall("full_rate")
         driver = await bench.within(20_000, bench.open(), "recovery by the driver")
-        await bench.play(driver, {channel: [_item(bench) for _ in range(3)] for channel in Channel})
+        await bench.play(driver, {channel: [small_item(bench) for _ in range(3)] for channel in Channel})
     bench.report()
 
 
@@ -503,7 +452,7 @@ async def driver_recovery(dut: Any, direction: str) -> None:
     for port, lost, flag in faults:
         device = _LosingDevice(bench.device, port, lost)
         driver = await bench.open(device, watchdog=_WATCHDOG_CYCLES)
-        item = _item(bench, (_SCALED or _MODES)[0])
+        item = small_item(bench, (_SCALED or _MODES)[0])
         job = driver_job(job_of(channel, item), input_of(channel, item))
         flags: tuple[str, ...] = ()
         try:
@@ -511,7 +460,7 @@ async def driver_recovery(dut: Any, direction: str) -> None:
         except JobLostError as error:
             flags = error.flags
         assert flag in flags, f"{lost} bytes of {port} were lost: {flags} instead of {flag}"
-        await bench.play(driver, {channel: [item, _item(bench)]})
+        await bench.play(driver, {channel: [item, small_item(bench)]})
     bench.report()
 
 
@@ -545,11 +494,11 @@ async def reset_in_the_middle(dut: Any) -> None:
     for _ in range(12 if bench.full else 4):
         bench.stall("coins")
         for channel in Channel:
-            item = _item(bench)
-            await _prepare(bench, channel, job_of(channel, item))
+            item = small_item(bench)
+            await prepare(bench, channel, job_of(channel, item))
             bench.feed(channel, item)
         await bench.idle(bench.rng.randint(1, 200))
         await bench.reset(bench.rng.randint(1, 3))
         for channel in Channel:
-            await _good(bench, channel)
+            await good(bench, channel)
     bench.report()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import cocotb
+from cdu.words import JobEvents, PortEvents
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
@@ -24,8 +26,10 @@ from cdu_spec.registers import (
     SHIFT_REGISTERS,
     Access,
     Channel,
+    ScaleSource,
     address,
     channel_registers,
+    register,
 )
 
 from cdu_verif.bench import simulated_config
@@ -39,7 +43,9 @@ _OKAY, _SLVERR = 0, 2
 _ALL_ONES = (1 << REGISTER_BITS) - 1
 _HAS_TABLES = Mode.JPEG_ACT in simulated_config().built_modes
 #: Errors that a data path reports as events.
-_EVENTS = ("early_last", "late_last", "nonfinite", "scale_missing", "scale_surplus")
+_EVENTS = tuple(JobEvents().members)
+#: Errors that are seen at the ports.
+_PORT_EVENTS = tuple(PortEvents().members)
 
 
 def _configured(config: CduConfig) -> dict[str, int]:
@@ -188,6 +194,7 @@ def _job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
         "row_beats": view.row_beats,
         "channel_rows": view.channel_rows,
         "payload": rng.choice([0, least, most, rng.randint(least, most)]),
+        "scales": int(rng.choice(list(ScaleSource))),
         "least": least,
         "most": most,
     }
@@ -207,7 +214,14 @@ def _aborted(path: DataPath) -> Callable[[], bool]:
 
 async def _start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
     """Program and start a job; the errors that this set."""
-    await bench.write("MODE", channel, mode=job["mode"], bank=job["bank"])
+    await _program(bench, channel, job)
+    await bench.command(channel, "start")
+    return await bench.take_errors(channel)
+
+
+async def _program(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> None:
+    """Write the registers of a job."""
+    await bench.write("MODE", channel, mode=job["mode"], bank=job["bank"], scales=job.get("scales", 0))
     for name in ("beats", "row_beats", "channel_rows"):
         await bench.write(name.upper(), channel, value=job[name])
     if bench.config.has_affine:
@@ -220,18 +234,25 @@ async def _start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> 
     if channel is Channel.DECOMPRESS:
         await bench.write("PAYLOAD_BYTES_LOW", channel, value=job["payload"] & _ALL_ONES)
         await bench.write("PAYLOAD_BYTES_HIGH", channel, value=job["payload"] >> REGISTER_BITS)
-    await bench.command(channel, "start")
-    return await bench.take_errors(channel)
 
 
 def _descriptor(job: dict[str, Any]) -> dict[str, Any]:
     return {name: job[name] for name in ("mode", "bank", "beats", "row_beats", "channel_rows", "quantizer", "seed")}
 
 
+def _told(channel: Channel, job: dict[str, Any]) -> dict[str, list[dict[str, int]]]:
+    """What of a job goes to what looks at its scales, and at its payload."""
+    mode, payload = Mode(job["mode"]), job["payload"]
+    told = {"scale_job": [{"source": job["scales"], "affine": int(mode.is_affine)}] if mode.has_scales else []}
+    if channel is Channel.DECOMPRESS:
+        told["payload_job"] = [{"length": payload & _ALL_ONES, "known": int(payload > 0)}]
+    return told
+
+
 def _spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
     """Make a job impossible in one way; the errors that say so."""
     rng, mode = bench.rng, Mode(job["mode"])
-    ways = ["mode", "zero"]
+    ways = ["mode", "zero", "source"]
     if mode.has_zvc:
         ways.append("part")
     if mode.in_tiles:
@@ -245,6 +266,8 @@ def _spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[st
         job["mode"] = rng.choice([number for number in range(16) if number not in [int(m) for m in bench.config.built_modes]])
     elif way == "zero":
         job[rng.choice(["beats", "row_beats", "channel_rows"])] = 0
+    elif way == "source":
+        job["scales"] = len(ScaleSource)
     elif way == "step":
         job["quantizer"] |= {"bits_log2": 3, "step_log2": rng.randint(9, 15)}
     elif way == "statistics":  # of a mode that has none, or to be decompressed
@@ -276,7 +299,11 @@ async def jobs(dut: Any, pattern: str) -> None:
             expected = _spoil(bench, channel, job) if bench.rng.random() < 0.5 else set()
             found = await _start(bench, channel, job)
             assert found == expected, f"{job}: {found} instead of {expected}"
-            if not expected:
+            told = path.shown_told()
+            if expected:
+                assert not any(told.values()), f"{job} was refused, and yet {told}"
+            else:
+                assert told == _told(channel, job)
                 await bench.until(_taken(path), "a job reaches the data path")
                 assert path.shown_jobs() == [_descriptor(job)]
                 accepted += 1
@@ -476,8 +503,8 @@ async def scales(dut: Any) -> None:
 
 def _event(path: DataPath, flags: set[str]) -> None:
     """Let these errors happen in the next cycle."""
-    events = {name: int(name in flags) for name in _EVENTS}
-    path.pulse(events=events, keep_error=int("keep" in flags))
+    groups = {"events": _EVENTS, "port_events": _PORT_EVENTS}
+    path.pulse(**{group: {name: int(name in flags) for name in names} for group, names in groups.items()})
 
 
 @cocotb.test
@@ -485,7 +512,7 @@ async def errors_and_interrupts(dut: Any) -> None:
     """Every error sets its own sticky bit, and interrupts when enabled at both places; writing 1 clears just that bit."""
     bench = await ControlBench(dut, "errors_and_interrupts").start()
     names = [name for name, _ in ERROR_FLAGS]
-    reported = [name for name in names if name in (*_EVENTS, "keep")]
+    reported = [name for name in names if name in (*_EVENTS, *_PORT_EVENTS)]
     for channel in Channel:
         path = bench.paths[channel]
 
@@ -624,7 +651,7 @@ async def abort(dut: Any) -> None:
                 assert await bench.take_errors(channel) == ({"aborted"} if started else set())
                 status = await bench.read("STATUS", channel)
                 expected = {"busy": 0, "jobs": 0, "queue_space": JOB_QUEUE, "scale_space": SCALE_QUEUE, "bank_busy": 0}
-                assert status == expected | {"flushing": 0}
+                assert status == expected | {"flushing": 0, "draining": 0}
                 path.jobs.pattern = path.scales.pattern = always()
                 await bench.idle(5)
                 assert not path.shown_jobs(), "an aborted job came"
@@ -644,19 +671,77 @@ async def abort(dut: Any) -> None:
         await bench.idle(5)
         assert not path.abort_cycles
         assert not path.flush_cycles
-        path.traffic = lambda: {"flushing": 1}
-        await bench.idle(2)
-        assert (await bench.read("STATUS", channel))["flushing"] == 1
-        path.traffic = None
-        # START with abort: the job comes after it
-        job = _job(bench)
-        assert not await _start(bench, channel, job)
-        path.shown_jobs()
-        await bench.command(channel, "abort", "start")
-        await bench.idle(40)
-        assert path.shown_jobs() == [_descriptor(job)]
-        assert (await bench.read("STATUS", channel))["jobs"] == 1
-        path.pulse(job_done=1)
+        for state in ("flushing", "draining"):
+            path.traffic = partial(dict, {state: 1})
+            await bench.idle(2)
+            assert (await bench.read("STATUS", channel))[state] == 1
+            path.traffic = None
+    bench.report()
+
+
+@cocotb.test
+async def commands_together(dut: Any) -> None:
+    """Every combination of the bits of CONTROL, with a job under way and without: abort wins over start, flush needs abort."""
+    bench = await ControlBench(dut, "commands_together").start()
+    names = [part.name for part in register("CONTROL").fields]
+    for channel in Channel:
+        path = bench.paths[channel]
+        for bits, busy in product(range(1 << len(names)), (False, True)):
+            given = {name for place, name in enumerate(names) if bits >> place & 1}
+            path.jobs.pattern = always()
+            if busy:
+                assert not await _start(bench, channel, _job(bench))
+            job = _job(bench)
+            await _program(bench, channel, job)
+            await bench.idle(40)
+            path.shown_jobs()
+            path.abort_cycles.clear()
+            path.flush_cycles.clear()
+            counted = await bench.value("CYCLES_LOW", channel)
+            await bench.command(channel, *given)
+            await bench.idle(40)
+            aborts, starts = "abort" in given, "start" in given and "abort" not in given
+            what = f"CONTROL = {sorted(given)}, {'a job' if busy else 'no job'} under way"
+            assert path.shown_jobs() == ([_descriptor(job)] if starts else []), what
+            assert len(path.abort_cycles) == aborts, what
+            assert path.flush_cycles == (path.abort_cycles if "flush" in given else []), what
+            assert (await bench.read("STATUS", channel))["jobs"] == (busy and not aborts) + starts, what
+            assert await bench.take_errors(channel) == ({"aborted"} if aborts and (busy or "start" in given) else set()), what
+            if "clear_counters" in given and not starts and not (busy and not aborts):
+                assert await bench.value("CYCLES_LOW", channel) <= 2, what  # cycles in which a job is still being aborted
+            elif "clear_counters" not in given:
+                assert await bench.value("CYCLES_LOW", channel) >= counted, what
+            await bench.command(channel, "abort")
+            await bench.take_errors(channel)
+            path.shown_told()
+            bench.cases += 1
+    bench.report()
+
+
+@cocotb.test
+async def queues_of_what_is_told(dut: Any) -> None:
+    """A START is refused, and queue_space is 0, while what looks at scales or payloads has no room for one more job."""
+    bench = await ControlBench(dut, "queues_of_what_is_told").start()
+    for channel in Channel:
+        path = bench.paths[channel]
+        path.jobs.pattern = always()
+        for sink in path.told.values():
+            sink.pattern = iter(lambda: False, True)
+            await bench.idle(2)
+            assert (await bench.read("STATUS", channel))["queue_space"] == 0
+            assert await _start(bench, channel, _job(bench)) == {"queue_full"}
+            assert not path.shown_jobs()
+            assert (await bench.read("STATUS", channel))["jobs"] == 0
+            sink.pattern = always()
+            await bench.idle(2)
+            job = _job(bench)
+            assert not await _start(bench, channel, job)
+            assert path.shown_told() == _told(channel, job)
+            await bench.idle(3)
+            assert path.shown_jobs() == [_descriptor(job)]
+            path.pulse(job_done=1)
+            await bench.idle(3)
+            bench.cases += 1
     bench.report()
 
 

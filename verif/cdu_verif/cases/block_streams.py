@@ -50,13 +50,16 @@ class Block:
 
     @property
     def range(self) -> dict[str, int]:
-        """Fields of :class:`cdu.words.Range` with which the block begins; where it has none, what stands there instead."""
+        """Fields of :class:`cdu.words.Range` with which the block begins; where it has none, what stands there instead.
+
+        An exponent that has no room in its field is the greatest one that has.
+        """
         head = self.packed.ljust(LOW_BYTES + STEP_BYTES, b"\0")
         mantissa, exponent = head[LOW_BYTES : LOW_BYTES + STEP_BYTES]
         return {
             "low": int.from_bytes(head[:LOW_BYTES], "little", signed=True),
             "mantissa": mantissa,
-            "exponent": exponent % (1 << MAX_EXPONENT.bit_length()),
+            "exponent": min(exponent, (1 << MAX_EXPONENT.bit_length()) - 1),
         }
 
 

@@ -187,10 +187,10 @@ class Sink {
         return true;
     }
 
-    // Drop all packets, and the rest of one that has begun.
-    void cancel() {
+    // Drop all packets, and the rest of one that has begun or is offered.
+    void cancel(CData valid) {
         packets.clear();
-        discards_ = inside_;
+        discards_ = inside_ || valid;
     }
 
     void reset() {
@@ -284,6 +284,9 @@ class Unit {
 #define F(name, bytes) \
     if (number++ == port) return name##_.cancel(), true;
         CDU_SOURCES(F)
+#undef F
+#define F(name, bytes) \
+    if (number++ == port) return name##_.cancel(top_->name##_tvalid), true;
         CDU_SINKS(F)
 #undef F
         return false;

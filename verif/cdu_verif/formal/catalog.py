@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+from cdu.axi_stream import AxiReceiver, AxiSender
 from cdu.block_statistics import BlockStatistics
 from cdu.blocks import BLOCKS, affine, ranged
+from cdu.byte_packer import BytePacker
 from cdu.channel_control import ChannelControl
 from cdu.range_join import RangeJoin
+from cdu.scale_join import ScaleJoin
 from cdu.transposer import Transposer
 from cdu.width_converter import WidthConverter
 from cdu_spec.bitstream import Dtype, Mode
@@ -22,6 +25,7 @@ from cdu_verif.formal import (
     device,
     invariants,
     order,
+    ports,
     progress,
     quantizers,
     ranges,
@@ -37,7 +41,20 @@ from cdu_verif.formal.solver import BOUNDED, COVER, INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.transforms import TransformWidths
 
 #: Parts of blocks that have properties of their own.
-PARTS = ("transposer", "width_converter", "channel_control", "block_statistics", "range_join", "code_packing")
+PARTS = (
+    "transposer",
+    "width_converter",
+    "byte_packer",
+    "axi_receiver",
+    "axi_sender",
+    "scale_join",
+    "channel_control",
+    "block_statistics",
+    "range_join",
+    "code_packing",
+)
+#: Bytes of the words of ports that are proven.
+_PORT_BYTES = 4
 #: Those of them of which the stream rules are proven as of a block.
 _STREAM_PARTS: Mapping[str, Callable[[CduConfig], Any]] = {"block_statistics": BlockStatistics, "range_join": RangeJoin}
 #: Cycles from reset in which every output of a block can offer something; units that need more are left to the benches.
@@ -215,6 +232,40 @@ def _width_conversion(i_bytes: int, o_bytes: int, config: CduConfig) -> list[Pro
     ]
 
 
+def _at_ports(part: str, config: CduConfig) -> Property:
+    """What is proven of a part that stands at a port."""
+    parts: Mapping[str, tuple[Callable[[], Any], str, str, Callable[[Device], str]]] = {
+        "byte_packer": (
+            partial(BytePacker, _PORT_BYTES),
+            "order",
+            "Bytes of words of any count leave once, in order; words are full, a job's last word ends with its last byte.",
+            partial(order.width_harness, i_bytes=_PORT_BYTES, o_bytes=_PORT_BYTES, partial=True),
+        ),
+        "axi_receiver": (
+            partial(AxiReceiver, _PORT_BYTES),
+            "order",
+            "Bytes leave once, in order; words have bytes, but for that of a packet without any; a packet ends with its last"
+            " byte, also where TLAST comes behind it.",
+            partial(ports.receiver_harness, size=_PORT_BYTES),
+        ),
+        "axi_sender": (
+            partial(AxiSender, _PORT_BYTES),
+            "ends",
+            "After an abort no job ends before a word of a new one was accepted; each ends once, when its last word leaves;"
+            " draining shows that the sink has still to get the end of a packet from before the abort.",
+            ports.sender_harness,
+        ),
+        "scale_join": (
+            partial(ScaleJoin, Channel.COMPRESS),
+            "order",
+            "The n-th packet of scales comes whole from the source that the n-th job names, whenever scales come.",
+            ports.scale_join_harness,
+        ),
+    }
+    make, name, statement, text = parts[part]
+    return Property(part, name, statement, lambda: device.of_component(make(), part, config), Sby(REACHABILITY, 0, text))
+
+
 def _watchdog(config: CduConfig, channel: Channel) -> Property:
     def probed() -> Device:
         control = device.of_component(ChannelControl(config, channel), "channel_control", config)
@@ -309,6 +360,8 @@ def _own(block: str, config: CduConfig) -> list[Property]:
             return [_splitter_order(config.override(**chosen), depth) for chosen, depth in _SPLITTER_BOUNDS]
         case "width_converter":
             return [one for i, o in ((2, 8), (8, 2)) for one in _width_conversion(i, o, config)]
+        case "byte_packer" | "axi_receiver" | "axi_sender" | "scale_join":
+            return [_at_ports(block, config)]
         case "channel_control":
             return [_watchdog(config, channel) for channel in Channel]
         case "sfpr":

@@ -119,7 +119,11 @@ def collector_probes(lanes: int, slice_bytes: int, word_bytes: int) -> dict[str,
     """What is seen of a collector."""
     ring, bits = _ring_bytes(slice_bytes), (word_bytes - 1).bit_length()
     probes = {"level": bits, "place": bits, "end": bits + 1, "valid": 1, "last": 1, "flush": 1, "ring": 8 * ring}
-    return probes | {"spilled": 8 * ring, "spilled_count": bits} | ({"turn": (lanes - 1).bit_length()} if lanes > 1 else {})
+    return (
+        probes
+        | {"spilled": 8 * (slice_bytes - 1), "spilled_count": bits}
+        | ({"turn": (lanes - 1).bit_length()} if lanes > 1 else {})
+    )
 
 
 def collector(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> str:
@@ -138,7 +142,7 @@ def collector(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> 
   wire [{word_bytes.bit_length() - 1}:0] out_count = {device.field("o__payload", "count")};
   wire out_last = {device.field("o__payload", "last")};
   wire [{ring - 1}:0] ring_bits = {bits_of("inner_ring", ring)};
-  wire [{ring - 1}:0] spilled_bits = {bits_of("inner_spilled", ring)};
+  wire [{ring - 1}:0] spilled_bits = {bits_of("inner_spilled", slice_bytes - 1)};
   wire [SIZE-1:0] shown = o__valid ? out_count : 0;
   wire [SIZE-1:0] base = inner_valid ? inner_place : inner_level;
   wire [SIZE-1:0] middle = inner_flush ? inner_spilled_count : base;

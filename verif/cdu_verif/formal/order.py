@@ -16,7 +16,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 #: Expects wires ``chosen`` (an item is chosen in this cycle), ``ahead_of_new`` (items before it), ``new_item`` (what is
 #: followed of it), ``leaving`` (items that leave in this cycle), and gives ``active``, ``ahead`` and ``item``.
-_FOLLOW = """\
+FOLLOW = """\
   reg followed = 0;
   reg [SIZE-1:0] ahead_later;
   reg [ITEM-1:0] item_later;
@@ -50,7 +50,7 @@ def transposer_harness(device: Device, width: int) -> str:
   wire chosen = entering != 0 & choose & ~followed & step == row;
   wire [SIZE-1:0] ahead_of_new = inside + column - row;
   wire [ITEM-1:0] new_item = i__payload[column * ITEM +: ITEM];
-{_FOLLOW}
+{FOLLOW}
   always @* if (started & ~rst & active & o__valid & ahead == 0) in_order: assert (o__payload[row * ITEM +: ITEM] == item);
 """
     return with_assumptions(device, body)
@@ -83,7 +83,7 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
   wire [{beats - 1}:0] rows = {{{offsets}}};
   wire new_ends = {ends} & place + 1 == {count};
   wire [2:0] new_item = {{new_ends, {device.field("i__payload", "tag", "last")}, rows[place]}};
-{rows}{_FOLLOW}
+{rows}{FOLLOW}
   always @* if (started & ~rst & active & ovalid[lane] & ahead == 0) in_order: assert (row_out == item);
 {invariants.distributor(device, lanes, beats) if device.probes else ""}"""
     return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", ROW_BITS)})
@@ -120,7 +120,7 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
   wire [SIZE-1:0] ahead_of_new = inside;
 {rows}
   wire [2:0] new_item = row_in;
-{_FOLLOW}
+{FOLLOW}
   wire [{beats - 1}:0] rows = {{{offsets}}};
   wire [2:0] row_out = {{{ends} & ahead + 1 == {count}, {device.field("o__payload", "tag", "last")}, rows[ahead]}};
   always @* if (started & ~rst & here) begin
@@ -170,7 +170,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
   wire chosen = enters & choose & ~followed & place < count;
   wire [SIZE-1:0] ahead_of_new = inside + place;
   wire [1:0] new_item = {{ends & finishes & place + 1 == count, bytes_in[place]}};
-{_FOLLOW}
+{FOLLOW}
   wire [{word_bytes - 1}:0] bytes_out = {data_bits("o__payload", word_bytes)};
   always @* if (started & ~rst) begin
     in_turn: assert ((ivalid & iready & ~(1 << turn)) == 0);
@@ -187,9 +187,10 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
     return with_assumptions(device, body, {port: one_bit_each(device, port, 8, "data") for port in ports})
 
 
-def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
+def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = False) -> str:
     """Bytes of words leave once, in order; words are full, a job's last word ends with its last byte.
 
+    ``partial`` words enter with as many bytes as they have, else they count as full, but for the last one of a job.
     A word enters when it is offered: without a register a part of it may leave before it is accepted.
     """
     count, last = device.field("i__payload", "count"), device.field("i__payload", "last")
@@ -198,6 +199,7 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
     def data_bits(port: str, size: int) -> str:
         return f"{{{', '.join(f'{port}[{8 * place}]' for place in reversed(range(size)))}}}"
 
+    amount = count if partial else f"({last} ? {count} : {i_bytes})"
     body = f"""\
   localparam ITEM = 2, CAPACITY = {max(i_bytes, o_bytes) + i_bytes}, SIZE = 6;
   (* anyconst *) wire [3:0] place;
@@ -209,11 +211,11 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int) -> str:
   always @(posedge clk) offered_before <= i__valid & ~i__ready & ~rst;
   wire enters = i__valid & ~offered_before & ~rst;
   reg [SIZE-1:0] inside;
-  wire [SIZE-1:0] entering = ~enters ? 0 : {last} ? {count} : {i_bytes}, leaving = o__valid & o__ready ? {out_count} : 0;
+  wire [SIZE-1:0] entering = ~enters ? 0 : {amount}, leaving = o__valid & o__ready ? {out_count} : 0;
   wire chosen = enters & choose & ~followed & place < entering;
   wire [SIZE-1:0] ahead_of_new = inside + place;
   wire [1:0] new_item = {{{last} & place + 1 == entering, bytes_in[place]}};
-{_FOLLOW}
+{FOLLOW}
   always @* if (started & ~rst & o__valid) begin
     full: assert ({out_count} >= 1 && {out_count} <= {o_bytes} && ({out_last} || {out_count} == {o_bytes}));
     clean: assert ((bytes_out >> {out_count}) == 0);
@@ -270,7 +272,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | 
   wire [SIZE-1:0] ahead_of_new = inside - beat + {there};
   wire [{beats - 1}:0] rows_in = {{{offsets["i__payload"]}}}, rows_out = {{{offsets["o__payload"]}}};
   wire new_item = rows_in[here - beat];
-{_FOLLOW}
+{FOLLOW}
   always @* if (started & ~rst & o__valid) begin
     if (active & ahead < {out_count}) in_order: assert (rows_out[ahead] == item);
   end

@@ -1,0 +1,448 @@
+"""What the documents promise at the ports and registers of a unit, done by a source, a sink and a program that know no more.
+
+A sink that takes nothing before an abort, scales from both sources in any order, transfers with any number of bytes, scales and
+heads of any bit pattern, lengths that are not what comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, product, repeat
+from random import Random
+from struct import pack, unpack
+from typing import Any
+
+import cocotb
+import torch
+from actcodec.codecs.job import Job
+from actcodec.codecs.torch_backend import TorchBackend
+from cdu.modes import RANGED_MODES
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.ports import PORTS
+from cdu_spec.registers import Channel, ScaleSource
+
+from cdu_verif import cover_points
+from cdu_verif.armed import armed, expect, golden, good, prepare, raised, small_item
+from cdu_verif.array_bench import ArrayBench, input_of, job_of
+from cdu_verif.axi_ports import Word
+from cdu_verif.bench import simulated_config
+from cdu_verif.cases.sfpr import bit_patterns
+from cdu_verif.tensors import TABLES, Exchange, exchange
+from cdu_verif.unit import float_bytes
+
+_CONFIG = simulated_config()
+_MODES = _CONFIG.built_modes
+_SCALED = [mode for mode in _MODES if mode.has_scales]
+_RANGED = [mode for mode in _MODES if mode in RANGED_MODES]
+_LENGTHS = [mode for mode in _MODES if mode.has_zvc]
+_CHANNELS = [channel.value for channel in Channel]
+_WATCHDOG_CYCLES = 300
+_NEVER = False
+#: Patterns of float32 around every limit: zeros, subnormals, 2**-120, 2**-111, 1, 2**111, 2**120, the largest, infinity, NaN.
+_SPECIAL = [0x00000000, 0x00000001, 0x007FFFFF, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FFFFFFF]
+_SPECIAL += [((exponent + 127) << 23) + step for exponent, step in product((-120, -111, 111, 120), (-1, 0, 1))]
+_SPECIAL += [pattern | 1 << 31 for pattern in _SPECIAL]
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, cause=list(cover_points.CAUSES))
+async def abort_before_a_stalled_sink(dut: Any, direction: str, cause: str) -> None:
+    """What waits at the output when jobs are aborted ends no other job, whenever it is taken."""
+    bench = await armed(dut, f"abort_before_a_stalled_sink/direction={direction}/cause={cause}")
+    channel = Channel(direction)
+    for output in cover_points.OUTPUTS:
+        for drains_first in (False, True):
+            await _abort_with(bench, channel, output, cause)
+            status = await bench.read("STATUS", channel)
+            waits = output != cover_points.OUTPUTS[0]
+            assert (status["busy"], status["jobs"], status["draining"]) == (0, 0, int(waits)), f"{output}: STATUS is {status}"
+            assert await bench.errors(channel) == {"timeout" if cause == "WATCHDOG" else "aborted"}
+            await bench.write("WATCHDOG", channel, value=0)
+            if drains_first:
+                await _drain(bench, channel, waits)
+
+            done = await bench.number("JOBS_DONE", channel)
+            item = small_item(bench, Mode.JPEG_ACT if Mode.JPEG_ACT in _MODES else None)
+            job = job_of(channel, item)
+            await prepare(bench, channel, job)
+            if not drains_first:
+                await _drain(bench, channel, waits)
+            await bench.idle(50)
+            status = await bench.read("STATUS", channel)
+            assert (status["jobs"], status["busy"]) == (1, 1), f"{output}: a job without input ended, STATUS is {status}"
+            assert status["bank_busy"] == int(job.mode.has_dct), f"{output}: its table can be written"
+            assert await bench.number("JOBS_DONE", channel) == done
+            assert not (await bench.read("INTERRUPT_STATUS", channel))["job_done"]
+            bench.feed(channel, item)
+            bench.check(channel, item, await bench.result(channel, job))
+            await bench.idle(4)
+            assert await bench.number("JOBS_DONE", channel) == done + 1, f"{output}: the end of a job was not counted"
+            assert not await bench.errors(channel)
+            bench.cover("cp_abort_output", cover_points.waiting(channel, output, cause))
+    bench.report()
+
+
+async def _abort_with(bench: ArrayBench, channel: Channel, output: str, cause: str) -> None:
+    """Start a job, let its output come to rest in a state of OUTPUTS before a sink that has stopped, and abort it."""
+    inside = output == cover_points.OUTPUTS[1]
+    if inside:
+        item = small_item(bench, width=50)
+    else:
+        small = [mode for mode in (Mode.SFPR, Mode.BRC, Mode.BYPASS) if mode in _MODES] or [_MODES[0]]
+        item = exchange(bench.config, bench.rng, (1, 1, 1, 8), bench.rng.choice(small), "normal", TABLES[:1])
+    if cause == "WATCHDOG":
+        await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
+    await bench.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
+    bench.o[channel].stall(chain(repeat(True, bench.rng.randint(0, 1)) if inside else (), repeat(_NEVER)))
+    await prepare(bench, channel, job_of(channel, item))
+    if output == cover_points.OUTPUTS[0]:
+        if item.compression.mode.has_scales:
+            bench.scales[channel].send(bench.scale_packet(job_of(channel, item)))
+    else:
+        bench.feed(channel, item)
+        await bench.within(5000, _offers(bench, channel), "a word at the output")
+        if inside:
+            assert not int(getattr(bench.dut, f"{PORTS[channel].output}_tlast").value), f"{item.name} has one word only"
+    if cause == "WATCHDOG":
+        await bench.within(20 * _WATCHDOG_CYCLES, raised(bench), "watchdog")
+    await bench.idle(bench.rng.randint(0, 20))
+    if inside or cause == "CONTROL":
+        # Of a longer job, the rest of its input is thrown away
+        await bench.write("CONTROL", channel, abort=1, flush=1)
+        while (await bench.read("STATUS", channel))["flushing"] or not bench.i[channel].idle():
+            if not (await bench.read("STATUS", channel))["flushing"] and not bench.i[channel].idle():
+                await bench.write("CONTROL", channel, abort=1, flush=1)
+            await bench.idle(10)
+
+
+async def _offers(bench: ArrayBench, channel: Channel) -> None:
+    """Wait for a word that the sink does not take."""
+    valid, ready = (getattr(bench.dut, f"{PORTS[channel].output}_t{name}") for name in ("valid", "ready"))
+    still = 0
+    while still < 20:
+        await bench.idle(1)
+        still = still + 1 if int(valid.value) and not int(ready.value) else 0
+
+
+async def _drain(bench: ArrayBench, channel: Channel, waits: bool) -> None:
+    """Let the sink go on: it gets one packet, or nothing."""
+    bench.o[channel].free()
+    await bench.idle(20)
+    assert bench.o[channel].waiting() == int(waits), f"{bench.o[channel].waiting()} packets of forgotten jobs"
+    bench.o[channel].forget()
+    assert not (await bench.read("STATUS", channel))["draining"]
+
+
+@cocotb.test(skip=not _SCALED)
+@cocotb.parametrize(direction=_CHANNELS)
+async def scales_from_both_sources(dut: Any, direction: str) -> None:
+    """Jobs that name their sources get the right scales, whenever these come; jobs that do not, get a sign."""
+    bench = await armed(dut, f"scales_from_both_sources/direction={direction}")
+    channel = Channel(direction)
+    for _ in range(20 if bench.full else 6):
+        bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
+        items = [small_item(bench, bench.rng.choice(_SCALED), 8) for _ in range(3)]
+        sources = [bench.rng.choice((ScaleSource.PORT, ScaleSource.REGISTERS)) for _ in items]
+        await _table(bench, channel)
+        for item, source in zip(items, sources, strict=True):
+            await bench.program(channel, job_of(channel, item), source=source)
+            bench.i[channel].send(input_of(channel, item))
+        queues = {
+            source: [item for item, chosen in zip(items, sources, strict=True) if chosen is source] for source in set(sources)
+        }
+        order = bench.rng.sample(sorted(queues), len(queues))
+        givers = [
+            cocotb.start_soon(_give(bench, channel, queues[source], source, wait=place)) for place, source in enumerate(order)
+        ]
+        for item in items:
+            bench.check(channel, item, await bench.result(channel, job_of(channel, item)))
+        for giver in givers:
+            await giver
+        await bench.idle(20)
+        assert not await bench.errors(channel), f"errors with scales from {[source.name for source in sources]}"
+        first = order[0] is sources[0]
+        later = {ScaleSource.PORT: cover_points.SCALE_ORDERS[1], ScaleSource.REGISTERS: cover_points.SCALE_ORDERS[2]}
+        name = cover_points.SCALE_ORDERS[0] if first else later[order[0]]
+        bench.cover("cp_scale_order", cover_points.scale_order(channel, name))
+    bench.stall("full_rate")
+    for names in (
+        (ScaleSource.EITHER,) * 2,
+        (ScaleSource.EITHER, ScaleSource.REGISTERS),
+        (ScaleSource.PORT, ScaleSource.EITHER),
+    ):
+        await _mixed(bench, channel, names)
+    # One source for all, then the other one when no job is under way: nobody has to be named
+    for source in (ScaleSource.REGISTERS, ScaleSource.PORT, ScaleSource.REGISTERS):
+        items = [small_item(bench, bench.rng.choice(_SCALED), 8) for _ in range(2)]
+        await _table(bench, channel)
+        for item in items:
+            await bench.program(channel, job_of(channel, item))
+            bench.i[channel].send(input_of(channel, item))
+        await _give(bench, channel, items, source)
+        for item in items:
+            bench.check(channel, item, await bench.result(channel, job_of(channel, item)))
+        assert not await bench.errors(channel)
+    bench.report()
+
+
+async def _mixed(bench: ArrayBench, channel: Channel, sources: Sequence[ScaleSource]) -> None:
+    """Two jobs of which not both name their source, the second one's scales by registers before the first one's at the port."""
+    items = [small_item(bench, _SCALED[0], 8) for _ in range(2)]
+    await _table(bench, channel)
+    for item, source in zip(items, sources, strict=True):
+        await bench.program(channel, job_of(channel, item), source=source)
+    if len(set(sources)) > 1:
+        await expect(bench, channel, "scale_source")
+        await bench.write("CONTROL", channel, abort=1)
+        assert await bench.errors(channel) == {"aborted"}
+    else:
+        for item in items:
+            bench.i[channel].send(input_of(channel, item))
+        await _give(bench, channel, items[1:], ScaleSource.REGISTERS)
+        await bench.idle(60)
+        bench.scales[channel].send(bench.scale_packet(job_of(channel, items[0])))
+        for item in items:
+            await bench.result(channel, job_of(channel, item))
+        await expect(bench, channel, "scale_source", also=("scale_missing", "scale_surplus"))
+    await good(bench, channel)
+
+
+async def _table(bench: ArrayBench, channel: Channel) -> None:
+    """The shift table that all small jobs use, in bank 0."""
+    if Mode.JPEG_ACT in _MODES:
+        await bench.write_table(channel, 0, job_of(channel, small_item(bench, Mode.JPEG_ACT)).shifts)
+
+
+async def _give(bench: ArrayBench, channel: Channel, items: Sequence[Exchange], source: ScaleSource, wait: int = 0) -> None:
+    """Give the scales of jobs by one source."""
+    await bench.idle(wait * bench.rng.randint(100, 300))
+    for item in items:
+        job = job_of(channel, item)
+        if source is ScaleSource.PORT:
+            bench.scales[channel].send(bench.scale_packet(job))
+        else:
+            await _write_scales(bench, channel, bit_patterns(job.scales).tolist(), job.offsets.tolist())
+
+
+async def _write_scales(bench: ArrayBench, channel: Channel, patterns: Sequence[int], offsets: Sequence[int] = ()) -> None:
+    """Give scales by registers."""
+    for place, pattern in enumerate(patterns):
+        while not (await bench.read("STATUS", channel))["scale_space"]:
+            await bench.idle(10)
+        if bench.config.has_offsets:
+            await bench.write("SCALE_OFFSET", channel, offset=(offsets[place] if len(offsets) else 0) & 0xFFFF)
+        await bench.write("SCALE_LAST" if place + 1 == len(patterns) else "SCALE", channel, value=pattern)
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def any_transfers(dut: Any, direction: str, mode: str) -> None:
+    """Transfers without bytes anywhere, also with TLAST behind the last byte; payload in transfers of any number of bytes."""
+    bench = await armed(dut, f"any_transfers/direction={direction}/mode={mode}")
+    channel, chosen = Channel(direction), Mode[mode.upper()]
+    for _ in range(16 if bench.full else 4):
+        bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
+        items = [small_item(bench, chosen, bench.rng.choice((8, 9, 24, 40))) for _ in range(2)]
+        await _table(bench, channel)
+        for item in items:
+            job = job_of(channel, item)
+            await bench.program(channel, job, payload_bytes=len(item.payload) if channel is Channel.DECOMPRESS else 0)
+            words, kinds = _scattered(bench.rng, input_of(channel, item), bench.i[channel].size, channel is Channel.DECOMPRESS)
+            bench.i[channel].send_words(words)
+            if job.mode.has_scales:
+                port = bench.scales[channel]
+                words, others = _scattered(bench.rng, bench.scale_packet(job), port.size, partial=False)
+                port.send_words(words)
+                kinds |= {f"{kind} scales" for kind in others}
+            for kind in kinds:
+                bench.cover("cp_transfer", cover_points.transfer(channel, kind))
+        for item in items:
+            bench.check(channel, item, await bench.result(channel, job_of(channel, item)))
+        await bench.idle(60)
+        assert not await bench.errors(channel), f"errors with {words}"
+    bench.report()
+
+
+def _scattered(rng: Random, raw: bytes, size: int, partial: bool) -> tuple[list[Word], set[str]]:
+    """A packet in other transfers than full ones, and which kinds of them it has."""
+    words, kinds, place = [], set(), 0
+
+    def empty() -> Word:
+        return rng.getrandbits(8 * size), 0  # what is not kept may be anything
+
+    before, inside, behind = (rng.random() < 0.5 for _ in cover_points.EMPTY)
+    if before:
+        words.append(empty())
+    style = rng.choice(("full", "any", "ones")) if partial else "full"
+    while place < len(raw):
+        count = {"full": size, "any": rng.randint(1, size), "ones": 1 if rng.random() < 0.5 else size}[style]
+        part = raw[place : place + count]
+        place += len(part)
+        if len(part) < size and place < len(raw):
+            kinds.add(cover_points.PARTIAL)
+        noise = rng.getrandbits(8 * size) >> (8 * len(part)) << (8 * len(part))
+        words.append((int.from_bytes(part, "little") | noise, (1 << len(part)) - 1))
+        if inside and place < len(raw) and rng.random() < 0.4:
+            words.append(empty())
+            kinds.add(cover_points.EMPTY[1])
+    if behind:
+        words += [empty() for _ in range(rng.randint(1, 2))]
+    return words, kinds | {kind for kind, there in zip(cover_points.EMPTY, (before, False, behind), strict=True) if there}
+
+
+@cocotb.test(skip=not _SCALED)
+@cocotb.parametrize(direction=_CHANNELS, source=[source.name.lower() for source in (ScaleSource.PORT, ScaleSource.REGISTERS)])
+async def scales_of_any_bits(dut: Any, direction: str, source: str) -> None:
+    """Every bit pattern: a positive number within the range of the mode is taken as it is, anything else as 1.0 with a sign."""
+    bench = await armed(dut, f"scales_of_any_bits/direction={direction}/source={source}")
+    channel, chosen = Channel(direction), ScaleSource[source.upper()]
+    special = iter(bench.rng.sample(_SPECIAL, len(_SPECIAL)))
+    for number in range(3 * len(_SPECIAL) if bench.full else len(_SPECIAL) // 2):
+        item = small_item(bench, _SCALED[number % len(_SCALED)], 8)
+        job = job_of(channel, item)
+        patterns = bit_patterns(job.scales).tolist()
+        for place in range(len(patterns)):
+            if bench.rng.random() < 0.6:
+                patterns[place] = next(special, None) or bench.rng.getrandbits(32)
+        if channel is Channel.COMPRESS:  # no more significant bits than the unit uses
+            patterns = [pattern >> (24 - _CONFIG.scale_bits) << (24 - _CONFIG.scale_bits) for pattern in patterns]
+        await prepare(bench, channel, job, source=chosen)
+        bench.i[channel].send(input_of(channel, item))
+        if chosen is ScaleSource.PORT:
+            packet = bytearray(bench.scale_packet(job))
+            for place, pattern in enumerate(patterns):
+                begin = bench.scales[channel].size * place
+                packet[begin : begin + 4] = pack("<I", pattern)
+            bench.scales[channel].send(bytes(packet))
+        else:
+            await _write_scales(bench, channel, patterns, job.offsets.tolist())
+        allowed = [_is_scale(pattern, channel, job.mode) for pattern in patterns]
+        used = [pattern if good else 0x3F800000 for pattern, good in zip(patterns, allowed, strict=True)]
+        scales = torch.tensor([unpack("<f", pack("<I", pattern))[0] for pattern in used], dtype=torch.float32)
+        _check_rescaled(channel, item, replace(job, scales=scales), await bench.result(channel, job))
+        await bench.idle(20)
+        for was_allowed in set(allowed):
+            bench.cover("cp_scale", cover_points.scale(channel, was_allowed))
+        if all(allowed):
+            assert not await bench.errors(channel), f"{[hex(pattern) for pattern in patterns]} are scales of {job.mode.label}"
+            bench.cases += 1
+        else:
+            await expect(bench, channel, "bad_scale")
+        await good(bench, channel)
+    bench.report()
+
+
+def _is_scale(pattern: int, channel: Channel, mode: Mode) -> bool:
+    """By docs/bitstream.md, "Reciprocals" and "Affine modes"."""
+    (value,) = unpack("<f", pack("<I", pattern))
+    least = 2.0**-111 if mode.is_affine and channel is Channel.COMPRESS else 2.0**-120
+    most = 2.0**111 if mode.is_affine and channel is Channel.DECOMPRESS else 2.0**120
+    return bool(least <= value <= most)
+
+
+def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
+    """The result is that of the job with its new scales."""
+    if channel is Channel.COMPRESS:
+        assert result == golden(job, item.beats), f"{item.name}: not the payload for these scales"
+    else:
+        payload = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8)
+        expected = float_bytes(TorchBackend().decompress(job, payload))
+        assert result == expected, f"{item.name}: not the values for these scales"
+
+
+@cocotb.test(skip=not _RANGED)
+async def heads_of_any_bits(dut: Any) -> None:
+    """Blocks that begin with any bits: a range is decoded, and what no encoder writes is a sign; the next job is right."""
+    bench = await armed(dut, "heads_of_any_bits")
+    channel = Channel.DECOMPRESS
+    for _ in range(80 if bench.full else 16):
+        item = small_item(bench, bench.rng.choice(_RANGED), bench.rng.choice((8, 24, 40)))
+        job = job_of(channel, item)
+        assert job.settings
+        if job.mode is Mode.DIVISION and not job.settings.block_range:
+            continue
+        payload, size = bytearray(item.payload), 4 + 8 * job.settings.bits * (4 if job.mode is Mode.ACTNN else 1)
+        allowed = []
+        for begin in range(0, len(payload), size):
+            if bench.rng.random() < 0.4:
+                payload[begin : begin + 4] = pack("<hBB", *_head(bench.rng, job.settings.levels))
+            low, mantissa, exponent = unpack("<hBB", payload[begin : begin + 4])
+            allowed.append(mantissa > 0 and exponent <= 9 and low + job.settings.levels * (mantissa << exponent) <= 65535)
+        await prepare(bench, channel, job, payload_bytes=len(payload))
+        bench.feed(channel, item, bytes(payload))
+        result = await bench.result(channel, job)
+        await bench.idle(20)
+        for was_allowed in set(allowed):
+            bench.cover("cp_head", cover_points.head(was_allowed))
+        if all(allowed):
+            assert not await bench.errors(channel), f"the heads of {bytes(payload).hex()} are ranges"
+            expected = float_bytes(TorchBackend().decompress(job, torch.frombuffer(payload, dtype=torch.uint8)))
+            assert result == expected, f"{item.name}: not the values of these heads"
+            bench.cases += 1
+        else:
+            assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
+            await expect(bench, channel, "bad_head")
+        await good(bench, channel)
+    bench.report()
+
+
+def _head(rng: Random, levels: int) -> tuple[int, int, int]:
+    """Z, m and e: any bits, or at the very limit of what is allowed, or beyond it by one."""
+    mantissa, exponent = (
+        rng.choice((0, 1, 128, 255, rng.randint(0, 255))),
+        rng.choice((0, 9, 10, 15, 16, 25, 255, rng.randint(0, 9))),
+    )
+    at_limit = 65535 - levels * (mantissa << min(exponent, 9)) + rng.choice((0, 1))
+    low = at_limit if -32768 <= at_limit <= 32767 and rng.random() < 0.7 else rng.randint(-32768, 32767)
+    return low, mantissa, exponent
+
+
+@cocotb.test(skip=not _LENGTHS)
+async def lengths_that_are_told(dut: Any) -> None:
+    """A payload that has not as many bytes as was told gives a sign, though its blocks are whole."""
+    bench = await armed(dut, "lengths_that_are_told")
+    channel = Channel.DECOMPRESS
+    for _ in range(24 if bench.full else 8):
+        items = [small_item(bench, bench.rng.choice(_LENGTHS), bench.rng.choice((8, 24))) for _ in range(3)]
+        wrong = bench.rng.choice((None, 0, 1, 2))
+        await _table(bench, channel)
+        for place, item in enumerate(items):
+            told = len(item.payload)
+            if place == wrong:
+                told = _another_length(bench.rng, item)
+            await bench.program(channel, item.decompression, payload_bytes=told)
+            bench.feed(channel, item)
+        for item in items:
+            bench.check(channel, item, await bench.result(channel, item.decompression))
+        await bench.idle(20)
+        if wrong is None:
+            assert not await bench.errors(channel), "right lengths were errors"
+        else:
+            await expect(bench, channel, "payload_length")
+        await good(bench, channel)
+    bench.report()
+
+
+def _another_length(rng: Random, item: Exchange) -> int:
+    """A length that a payload of this job could have, but this one has not."""
+    job = item.decompression
+    bits = job.settings.bits if job.settings else VALUE_BITS
+    least, most = job.beats, (1 + bits) * job.beats  # docs/bitstream.md, section 2
+    near = [len(item.payload) + step for step in (-1, 1)]
+    return rng.choice([length for length in (*near, least, most) if least <= length <= most and length != len(item.payload)])
+
+
+@cocotb.test
+async def any_address(dut: Any) -> None:
+    """The two lowest bits of an address count for nothing, in reads and writes."""
+    bench = await ArrayBench(dut, "any_address").start()
+    for channel in Channel:
+        place = channel.base + 0x24  # BEATS
+        for low in range(4):
+            value = bench.rng.getrandbits(32)
+            assert await bench.bus.raw_write(place + low, value) == 0
+            assert await bench.bus.raw_read(place + (low ^ 3)) == (value, 0)
+            bench.cases += 1
+    bench.report()
