@@ -73,11 +73,11 @@ Every bit of ERRORS is sticky by itself and, when its bit in ERROR_ENABLE is set
 INTERRUPT_STATUS first and ERRORS after it: what happens in between interrupts again. After an error in the data (early_last,
 late_last, keep, nonfinite, scale_missing, scale_surplus, bad_scale, bad_head, payload_length) the job ends as usual, with as
 many values as it should have, and the next one works. When a job waits for ever, because its input or its scales do not come
-or nobody takes its output, write CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no reset is needed. Sources must
-first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to TLAST with CONTROL.flush,
-written together with CONTROL.abort (STATUS.flushing shows that it goes on). A word that waited at the output stays there until
-the sink takes it, as AXI demands (STATUS.draining); it ends no job. The next job may be started before that, and its packet
-comes behind it.
+or nobody takes its output, write CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no
+reset is needed. Sources must first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to
+TLAST with CONTROL.flush, written together with CONTROL.abort (STATUS.flushing shows that it goes on). A word that waited at the
+output stays there until the sink takes it, as AXI demands (STATUS.draining); it ends no job. The next job may be started before
+that, and its packet comes behind it.
 
 Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
 high half that goes with it.

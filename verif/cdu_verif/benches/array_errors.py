@@ -164,8 +164,8 @@ async def impossible_jobs(dut: Any, direction: str) -> None:
     """START refuses what cannot be a job, and nothing else happens."""
     bench = await armed(dut, f"impossible_jobs/direction={direction}")
     channel = Channel(direction)
-    good = job_of(channel, small_item(bench, _MODES[0]))
-    for mode, beats, row_beats, channel_rows in _impossible(good.beats):
+    possible = job_of(channel, small_item(bench, _MODES[0]))
+    for mode, beats, row_beats, channel_rows in _impossible(possible.beats):
         await bench.write("MODE", channel, mode=mode)
         await bench.write("BEATS", channel, value=beats)
         await bench.write("ROW_BEATS", channel, value=row_beats)

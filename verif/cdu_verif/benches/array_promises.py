@@ -319,7 +319,7 @@ async def scales_of_any_bits(dut: Any, direction: str, source: str) -> None:
         else:
             await _write_scales(bench, channel, patterns, job.offsets.tolist())
         allowed = [_is_scale(pattern, channel, job.mode) for pattern in patterns]
-        used = [pattern if good else 0x3F800000 for pattern, good in zip(patterns, allowed, strict=True)]
+        used = [pattern if right else 0x3F800000 for pattern, right in zip(patterns, allowed, strict=True)]
         scales = torch.tensor([unpack("<f", pack("<I", pattern))[0] for pattern in used], dtype=torch.float32)
         _check_rescaled(channel, item, replace(job, scales=scales), await bench.result(channel, job))
         await bench.idle(20)
