@@ -85,7 +85,11 @@ class CduArray(wiring.Component):
             axi_stream.join(m, self, names.input, receiver)
             axi_stream.join(m, self, names.scales, scale_receiver)
             axi_stream.join(m, self, names.output, sender)
-            connect(m, channel.scale_job, join_scales.job)
+            m.d.comb += [
+                join_scales.job.valid.eq(channel.starts & channel.scaled),
+                join_scales.job.payload.eq(channel.scale_order),
+                channel.room.eq(join_scales.job.ready),
+            ]
             connect(m, channel.scales, join_scales.written)
             partial_scale = _scales_of_bytes(m, scale_receiver.o, join_scales.streamed)
             connect(m, join_scales.o, scales.i)
@@ -112,7 +116,11 @@ class CduArray(wiring.Component):
                 self._bytes_of_values(m, half.o.payload, sender.i.payload)
                 length = PayloadLength(self.config)
                 m.submodules[f"{name}_length"] = ResetInserter(channel.abort)(length)
-                connect(m, channel.payload_job, length.job)
+                m.d.comb += [
+                    length.job.valid.eq(channel.starts),
+                    length.job.payload.eq(channel.expected_length),
+                    channel.room.eq(join_scales.job.ready & length.job.ready),
+                ]
                 connect(m, receiver.o, length.i)
                 connect(m, length.o, half.i)
                 m.d.comb += [
@@ -171,4 +179,5 @@ def _scales_of_bytes(m: Module, words: stream.Interface, scales: stream.Interfac
         scales.payload["offset"].eq(word["data"][SCALE_BITS:][:BASE_BITS]),
         scales.payload["last"].eq(word["last"]),
     ]
-    return words.valid & words.ready & (word["count"] != len(word["data"]) // 8)
+    whole: Value = word["count"] == len(word["data"]) // 8
+    return words.valid & words.ready & ~whole

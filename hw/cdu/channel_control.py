@@ -34,10 +34,12 @@ class ChannelPorts(wiring.Signature):
         Both shift tables; a table changes only while no job uses it.
     ``scales``
         Stream of :class:`~cdu.words.Scale`, what was written to SCALE and SCALE_LAST.
-    ``scale_job``
-        Stream of :class:`~cdu.scale_join.ScaleOrder`: valid when a job with scales is started; none is while it is not ready.
-    ``payload_job``
-        Stream of :class:`~cdu.payload_length.ExpectedLength`, likewise of every job, only when decompressing.
+    ``starts``
+        High for a cycle when a job is started. In it ``scaled`` tells whether the job has scales, ``scale_order``
+        (:class:`~cdu.scale_join.ScaleOrder`) what is known of them, and ``expected_length``
+        (:class:`~cdu.payload_length.ExpectedLength`, only when decompressing) of its payload.
+    ``room``
+        Who is told that has room for one more job; no job is started otherwise.
     ``abort``
         High for a cycle: forget all jobs. ``job`` and ``scales`` lose their valid without a transfer.
     ``flush``
@@ -59,12 +61,15 @@ class ChannelPorts(wiring.Signature):
     """
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
-        expected = {"payload_job": Out(stream.Signature(ExpectedLength()))} if channel is Channel.DECOMPRESS else {}
+        expected = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
         super().__init__(
             {
                 "job": Out(stream.Signature(Job())),
-                "scale_job": Out(stream.Signature(ScaleOrder())),
+                "starts": Out(1),
+                "scaled": Out(1),
+                "scale_order": Out(ScaleOrder()),
                 **expected,
+                "room": In(1),
                 "shifts": Out(data.ArrayLayout(ShiftTable, BANKS)),
                 "scales": Out(stream.Signature(Scale())),
                 "abort": Out(1),
@@ -187,20 +192,20 @@ class ChannelControl(wiring.Component):
         ]
         start, full = Signal(), registers.status.queue_space == 0
         modes = self.config.built_modes
-        order = self.unit.scale_job
+        order = self.unit.scale_order
         m.d.comb += [
-            order.valid.eq(start & is_one_of(job.mode, [mode for mode in modes if mode.has_scales])),
-            Value.cast(order.payload.source).eq(registers.mode.scales),
-            order.payload.affine.eq(is_one_of(job.mode, [mode for mode in modes if mode.is_affine])),
+            self.unit.starts.eq(start),
+            self.unit.scaled.eq(is_one_of(job.mode, [mode for mode in modes if mode.has_scales])),
+            Value.cast(order.source).eq(registers.mode.scales),
+            order.affine.eq(is_one_of(job.mode, [mode for mode in modes if mode.is_affine])),
         ]
         if self.channel is Channel.DECOMPRESS:
-            payload_bytes, expected = Signal(LENGTH_BITS), self.unit.payload_job
+            payload_bytes, expected = Signal(LENGTH_BITS), self.unit.expected_length
             m.d.comb += [
                 payload_bytes.eq(Cat(registers.payload_bytes_low.value, registers.payload_bytes_high.value)),
                 check.payload_bytes.eq(payload_bytes),
-                expected.valid.eq(start),
-                expected.payload.length.eq(payload_bytes[:REGISTER_BITS]),
-                expected.payload.known.eq(payload_bytes.any()),
+                expected.length.eq(payload_bytes[:REGISTER_BITS]),
+                expected.known.eq(payload_bytes.any()),
             ]
         m.d.comb += [
             registers.errors_set.bad_job.eq(check.done & check.bad_job),
@@ -217,16 +222,14 @@ class ChannelControl(wiring.Component):
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
         connect(m, jobs.o, flipped(unit.job))
         waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
-        busy, room = Signal(), Signal()
+        busy = Signal()
         ended = Signal()
-        told = [unit.scale_job] + ([unit.payload_job] if self.channel is Channel.DECOMPRESS else [])
         m.d.comb += [
-            room.eq(Cat(under_way != MAX_JOBS, *(queue.ready for queue in told)).all()),
             busy.eq(under_way != 0),
             ended.eq(unit.job_done & busy & ~unit.abort),
             status.busy.eq(busy),
             status.jobs.eq(under_way),
-            status.queue_space.eq(Mux(room, JOB_QUEUE - waiting, 0)),
+            status.queue_space.eq(Mux(unit.room & (under_way != MAX_JOBS), JOB_QUEUE - waiting, 0)),
         ]
         with m.If(unit.abort):
             m.d.sync += [waiting.eq(0), under_way.eq(0)]

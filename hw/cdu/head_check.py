@@ -49,7 +49,8 @@ class HeadCheck(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         channel = self._channel_range()
-        checked1, range1, bits_log2 = Signal(), Signal(Range()), Signal.like(self.tag["quantizer"]["bits_log2"])
+        checked1, bits_log2 = Signal(), Signal.like(self.tag["quantizer"]["bits_log2"])
+        range1: Any = Signal(Range())
         m.d.sync += [
             checked1.eq(self.passes & self.tag["heads"] & ~channel),
             range1.eq(self.range),

@@ -61,7 +61,7 @@ def _cut(count):
 
 
 def _prolong(count):
-    return lambda raw: [Packet(np.frombuffer(raw + bytes(count), np.uint8))]
+    return lambda raw: [Packet(np.frombuffer(raw + raw[-count:], np.uint8))]
 
 
 def _stop(count):

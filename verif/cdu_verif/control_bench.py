@@ -14,11 +14,15 @@ from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from cdu_verif.bench import CLOCK_NS, Bench
-from cdu_verif.patterns import PATTERNS, Pattern, always
+from cdu_verif.patterns import PATTERNS, Pattern
 
 _PREFIX = "s_axil"
 #: Cycles after which something that should have happened has not.
 _PATIENCE = 3000
+
+
+#: What is told of a job when it is started, as far as a channel has it.
+_TOLD = ("scaled", "scale_order", "expected_length")
 
 
 class DataPath:
@@ -30,9 +34,9 @@ class DataPath:
     def __init__(self, bench: Bench, channel: Channel) -> None:
         self._bench, self._name = bench, channel.value
         self.jobs, self.scales = bench.sinks[f"{self._name}__job"], bench.sinks[f"{self._name}__scales"]
-        #: What is told of a job when it is started, to what looks at its scales and at its payload
-        told = (f"{self._name}__{name}" for name in ("scale_job", "payload_job"))
-        self.told = {name.rpartition("__")[2]: bench.sinks[name] for name in told if name in bench.sinks}
+        self._told = [name for name in _TOLD if f"{self._name}__{name}" in bench.ports]
+        self._starts: list[dict[str, Any]] = []
+        self.room = True  #: for what is told of one more job
         self._next: dict[str, Any] = {}
         self._driven: dict[str, Any] = {}
         self.traffic: Callable[[], dict[str, Any]] | None = None
@@ -54,9 +58,10 @@ class DataPath:
         """The scales that were taken since the last call."""
         return self._shown(self.scales)
 
-    def shown_told(self) -> dict[str, list[dict[str, int]]]:
-        """What was told since the last call."""
-        return {name: self._shown(sink) for name, sink in self.told.items()}
+    def shown_starts(self) -> list[dict[str, Any]]:
+        """What was told, since the last call, of jobs that were started."""
+        shown, self._starts = self._starts, []
+        return shown
 
     def shifts(self, bank: int) -> list[int]:
         """A shift table as the data path sees it."""
@@ -67,7 +72,7 @@ class DataPath:
 
     def drive(self) -> None:
         """Inputs of this cycle."""
-        wanted = (self.traffic() if self.traffic else {}) | self._next
+        wanted = {"room": int(self.room)} | (self.traffic() if self.traffic else {}) | self._next
         self._next = {}
         for name in {*self._driven, *wanted}:
             value = wanted.get(name, 0)
@@ -85,6 +90,9 @@ class DataPath:
         for name, cycles in (("abort", self.abort_cycles), ("flush", self.flush_cycles)):
             if self._bench.get(f"{self._name}__{name}"):
                 cycles.append(cycle)
+        if self._bench.get(f"{self._name}__starts"):
+            ports = {name: self._bench.ports[f"{self._name}__{name}"] for name in self._told}
+            self._starts.append({name: unpack(port, self._bench.get(port["name"])) for name, port in ports.items()})
         if self.abort_cycles and self.abort_cycles[-1] == cycle:
             # What waited is forgotten without a transfer
             self.jobs.monitor.forget()
@@ -114,8 +122,6 @@ class ControlBench(Bench):
         await self.reset()
         for path in self.paths.values():
             path.jobs.pattern = path.scales.pattern = iter(lambda: False, True)
-            for sink in path.told.values():
-                sink.pattern = always()
         cocotb.start_soon(self._cycles())
         return self
 

@@ -53,7 +53,7 @@ async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
             assert result == golden(job, padded), f"{item.name}: not the payload of the values that came and zeros"
         else:
             assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
-        await expect(bench, channel, "early_last")
+        await expect(bench, channel, "early_last", also=("bad_head",))
         await good(bench, channel)
 
         surplus = bench.rng.randbytes(unit * bench.rng.choice((1, 2, 9, 100)))
@@ -87,7 +87,7 @@ async def bad_keep(dut: Any, direction: str) -> None:
         if channel is Channel.DECOMPRESS:
             assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
         await bench.idle(60)
-        await expect(bench, channel, "keep", also=("early_last", "late_last"))
+        await expect(bench, channel, "keep", also=("early_last", "late_last", "bad_head", "bad_scale"))
         await good(bench, channel)
     bench.report()
 

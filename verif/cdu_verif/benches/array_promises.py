@@ -35,6 +35,8 @@ from cdu_verif.unit import float_bytes
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
 _SCALED = [mode for mode in _MODES if mode.has_scales]
+#: Modes in which 8 values are a job of one word.
+_SHORT = [mode for mode in _MODES if not mode.in_tiles and not mode.has_zvc]
 _RANGED = [mode for mode in _MODES if mode in RANGED_MODES]
 _LENGTHS = [mode for mode in _MODES if mode.has_zvc]
 _CHANNELS = [channel.value for channel in Channel]
@@ -90,8 +92,7 @@ async def _abort_with(bench: ArrayBench, channel: Channel, output: str, cause: s
     if inside:
         item = small_item(bench, width=50)
     else:
-        small = [mode for mode in (Mode.SFPR, Mode.BRC, Mode.BYPASS) if mode in _MODES] or [_MODES[0]]
-        item = exchange(bench.config, bench.rng, (1, 1, 1, 8), bench.rng.choice(small), "normal", TABLES[:1])
+        item = exchange(bench.config, bench.rng, (1, 1, 1, 8), bench.rng.choice(_SHORT or _MODES), "normal", TABLES[:1])
     if cause == "WATCHDOG":
         await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
     await bench.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
