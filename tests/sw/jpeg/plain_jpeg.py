@@ -78,12 +78,15 @@ def read_segment(segment, count, dc_codes, ac_codes):
         if not -1024 <= dc <= 1023:
             raise RefusedError("DC")
         block[0] = dc
-        place = 1
+        place, owed = 1, False
         while place < 64:
             symbol = bits.symbol(ac_codes)
             run, size = symbol >> 4, symbol & 15
             if symbol == 0:
+                if owed:
+                    raise RefusedError("F0 without a coefficient after it")
                 break
+            owed = size == 0
             place += run
             # A coefficient must be there, also after a ZRL, which is itself the last of its zeros.
             if place > (62 if size == 0 else 63):
