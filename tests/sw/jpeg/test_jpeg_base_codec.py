@@ -5,7 +5,6 @@ import struct
 import zlib
 
 import actcodec
-import numpy as np
 import pytest
 import torch
 from actcodec.codecs import TorchBackend
@@ -15,11 +14,9 @@ from actcodec.training import SavedTensor, policy
 from cdu_spec import BitstreamError, UserError, dqt
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_jpeg import codes_of, libjpeg_file, noise, read_file, read_segment
+from plain_jpeg import STANDARD, decode
 
 FORMATS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
-#: Counts and symbols of the standard tables as libjpeg writes them.
-STANDARD = (read_file(libjpeg_file(noise())).dc, read_file(libjpeg_file(noise())).ac)
 
 
 def tensor(shape, seed=0, smooth=False):
@@ -30,49 +27,6 @@ def tensor(shape, seed=0, smooth=False):
 
 def with_crc(body):
     return bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "little")
-
-
-def half_up(value, shift):
-    return (value + (1 << (shift - 1))) >> shift
-
-
-def decode(stream):
-    """Number format and float32 values of a stream, by docs/bitstream.md, section 8."""
-    fields = struct.unpack_from("<4s8BQ4I", stream)
-    magic, version, form, const_bits, pass1_bits, kind, *reserved, size, n, c, h, w = fields
-    assert (magic, version, reserved) == (b"CDJ\x1a", 1, [0, 0, 0])
-    assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
-    divisors, place = stream[36:100], 100
-    tables = list(STANDARD)
-    if kind == 1:
-        for number in range(2):
-            counts = stream[place : place + 16]
-            tables[number] = (counts, stream[place + 16 : place + 16 + sum(counts)])
-            place += 16 + sum(counts)
-    reciprocals = struct.unpack_from(f"<{c}f", stream, place)
-    place += 4 * c
-    segment = stream[place:-4]
-    assert len(segment) == size
-    across, strips = -(-w // 8), -(-n * c * h // 8)
-    blocks = read_segment(segment, across * strips, *(codes_of(*table) for table in tables))
-    basis = np.array(
-        [[1 << const_bits] * 8]
-        + [
-            [round(math.sqrt(2) * math.cos((2 * x + 1) * k * math.pi / 16) * 2**const_bits) for x in range(8)]
-            for k in range(1, 8)
-        ]
-    )
-    samples = np.zeros((8 * strips, 8 * across), dtype=np.int64)
-    for number, block in enumerate(blocks):
-        natural = np.zeros(64, dtype=np.int64)
-        for place, value in enumerate(block):
-            natural[ZIGZAG[place]] = min(max(value * divisors[place], -2048), 2047)
-        columns = half_up(basis.T @ natural.reshape(8, 8), const_bits - pass1_bits)
-        rows = half_up(columns @ basis, const_bits + pass1_bits + 3)
-        y, x = divmod(number, across)
-        samples[8 * y : 8 * y + 8, 8 * x : 8 * x + 8] = rows.clip(-128, 127)
-    matrix = samples[: n * c * h, :w].reshape(n, c, h, w).astype(np.float32)
-    return form, matrix * np.array(reciprocals, dtype=np.float32)[:, None, None]
 
 
 OPTIONS = [
