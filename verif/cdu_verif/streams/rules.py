@@ -147,7 +147,15 @@ def _header() -> Iterator[Rule]:
     modes = {f"mode {mode}": bytes(example(mode)) for mode in MODES}
     yield Rule("mode", 1, "1 sfpr, 2 sfpr+zvc, 3 jpeg-act, 4 brc, 5 bypass, 6 division", Refuses.READER, modes, bad)
 
-    formats = {f"mode {mode}, format {form}": bytes(example(mode, form=form)) for mode in MODES for form in FORMATS}
+    formats = {}
+    for mode in MODES:
+        for form in FORMATS:
+            stream = example(mode, form=form)
+            formats[f"mode {mode}, format {form}"] = bytes(stream)
+            # Values that float16 has no numbers for, and some that are subnormal in it.
+            for number in (2.0**12, 2.0**-24) if stream.reciprocals else ():
+                scaled = stream.but(reciprocals=(number,) * len(stream.reciprocals))
+                formats[f"mode {mode}, format {form}, reciprocals of {number}"] = bytes(scaled)
     bad = {f"mode {mode}, format {f}": bytes(example(mode).but(form=f)) for mode in MODES for f in (3, 4, 128, 255)}
     yield Rule("number format", 1, "0 float32, 1 bfloat16, 2 float16", Refuses.READER, formats, bad)
 
