@@ -90,6 +90,12 @@ def test_what_breaks_a_rule_is_refused(name):
         assert len(said) == 1, label
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_reciprocals_at_their_ends_give_finite_numbers(backend):
+    for label, stream in RULES["reciprocals"].good.items():
+        assert actcodec.from_bytes(stream).decompress(backend).isfinite().all(), label
+
+
 def test_good_and_bad_streams_are_different():
     for rule in RULES.values():
         assert not set(rule.good.values()) & set(rule.bad.values()), rule.name
