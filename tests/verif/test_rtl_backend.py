@@ -94,7 +94,7 @@ def universal():
 
 
 @pytest.mark.parametrize(("name", "options"), AFFINE, ids=[f"{name} {options}" for name, options in AFFINE])
-@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
+@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16), (2, 3, 2, 3)])
 def test_affine_modes(universal, name, options, shape):
     x = _tensor(shape, seed=len(shape))
     on_unit, golden = actcodec.codec(name, backend=universal, **options), actcodec.codec(name, **options)

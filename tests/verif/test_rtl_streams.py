@@ -8,7 +8,7 @@ from cdu_spec import CONFIGS, BitstreamError
 from cdu_spec.errors import MissingToolError
 from cdu_verif.compiled.backend import RtlBackend
 from cdu_verif.streams import on_units
-from cdu_verif.streams.rules import Refuses
+from cdu_verif.streams.rule import Refuses
 
 
 def _here():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cdu_verif.streams.rules import BEYOND, LEAST, MOST, Refuses, Rule, float32, sealed
+from cdu_verif.streams.rule import BEYOND, LEAST, MOST, Refuses, Rule, float32, sealed
 
 #: Codes of the standard tables (T.81, K.3 and K.5): DC categories 0, 1, 10 and 11, end of block, sixteen zeros, AC coefficients
 #: of one bit behind 0, 14 and 15 zeros, and one of ten bits.

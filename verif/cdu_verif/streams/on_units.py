@@ -10,7 +10,8 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.streams import jpeg_base
 from cdu_verif.streams.ignored import ignored
-from cdu_verif.streams.rules import Refuses, rules
+from cdu_verif.streams.rule import Refuses
+from cdu_verif.streams.rules import rules
 
 #: Offsets of the header's fields.
 _MODE, _FORM, _CONST_BITS, _PASS1_BITS, _BITS, _STEP = 5, 6, 8, 9, 10, 11
