@@ -161,4 +161,4 @@ def load_array(path: Path) -> npt.NDArray[np.generic]:
     native = array.dtype.newbyteorder("=")
     if native not in (np.float32, np.float16):
         raise UserError(f"{path} holds {native}: use float32 or float16")
-    return np.ascontiguousarray(array, dtype=native)
+    return array.astype(native, order="C", copy=False)

@@ -28,7 +28,7 @@ _MODULES = {
     "decompressor": ["units"],
     "control": ["control"],
     ARRAY: ["array", "array_errors", "array_promises", "array_rate"],
-    UNIT: ["training"],
+    UNIT: ["training", "streams"],
 }
 
 

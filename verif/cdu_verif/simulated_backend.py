@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 
 import torch
-from actcodec.codecs.backend import Backend
 from actcodec.codecs.job import Job, beats_in, tensor_from_beats
 from actcodec.codecs.torch_backend import TorchBackend
 from cdu_spec.bitstream import MatrixView
 from torch import Tensor
 
 from cdu_verif.unit import same_bits
+from cdu_verif.unit_backend import UnitBackend
 
 
-class SimulatedBackend(Backend):
+class SimulatedBackend(UnitBackend):
     """Computes jobs with a simulated unit.
 
     Parameters
@@ -30,7 +30,7 @@ class SimulatedBackend(Backend):
     """
 
     def __init__(self, compress_job: Callable[[Job, Tensor], bytes], decompress_job: Callable[[Job, bytes], Tensor]) -> None:
-        self._compress, self._decompress = compress_job, decompress_job
+        self._compress_job, self._decompress_job = compress_job, decompress_job
         self._golden = TorchBackend()
         self.compressed, self.decompressed = 0, 0  #: jobs
         self.payload_bytes, self.values = 0, 0
@@ -39,17 +39,16 @@ class SimulatedBackend(Backend):
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """See :class:`Backend`."""
         begin = time.monotonic()
-        payload = self._compress(job, beats)
+        payload = self._compress_job(job, beats)
         self.seconds += time.monotonic() - begin
         self.compressed += 1
         self.payload_bytes += len(payload)
         self.values += beats.numel()
         return torch.frombuffer(bytearray(payload), dtype=torch.uint8)
 
-    def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+    def _decompress(self, job: Job, payload: Tensor) -> Tensor:
         begin = time.monotonic()
-        beats = self._decompress(job, bytes(payload.numpy().data))
+        beats = self._decompress_job(job, bytes(payload.numpy().data))
         self.seconds += time.monotonic() - begin
         self.decompressed += 1
         return beats

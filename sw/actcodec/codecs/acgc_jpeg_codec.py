@@ -80,7 +80,7 @@ class AcgcJpegCodec(ErrorBoundedCodec):
             return JpegActCodec(S=self._map.S, dqt=table, backend=self.backend)
         return JpegBaseCodec(S=self._map.S, dqt=table, huffman=self.huffman, backend=self.backend)
 
-    def fits(self, shape: Sequence[int]) -> bool:
+    def takes(self, shape: Sequence[int]) -> bool:
         """Whether ``shape`` is (N, C, H, W) with H and W of 8 and more."""
         return takes(shape)
 

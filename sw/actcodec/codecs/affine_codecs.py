@@ -26,7 +26,7 @@ from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, recip
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
-#: Least width of maps, and least number of rows, that codec ``division`` takes: the smallest maps of the paper.
+#: Least width of maps, and least number of rows, that policies give codec ``division``: the smallest maps of the paper.
 _LEAST_SIDE = 7
 
 
@@ -72,7 +72,7 @@ class AffineCodec(Codec):
     def _compressed(self, x: Tensor, plan_of: Callable[[Tensor, MatrixView, Tensor], Plan]) -> Compressed:
         """``x`` in the scales and settings that a function such as :meth:`_plan` gives it."""
         form = check_input(x)
-        if not self.fits(x.shape):
+        if not self.takes(x.shape):
             raise UserError(self._misfit(x.shape))
         if self.nonfinite == "raise":
             check_finite(x, self._backend.channel_maxima)
@@ -117,7 +117,9 @@ def _none(x: Tensor) -> Tensor:
 
 @dataclass
 class DivisionCodec(AffineCodec):
-    """``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). (N, C, H, W), W >= 7, N*C*H >= 7.
+    """``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). Takes (N, C, H, W).
+
+    Policies give it maps with W >= 7 and N * C * H >= 7, the smallest ones of the paper.
 
     Parameters
     ----------
@@ -160,13 +162,16 @@ class DivisionCodec(AffineCodec):
         check_s(self.S)
         super().__post_init__()
 
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W)."""
+        return len(shape) == 4 and prod(shape) > 0
+
     def fits(self, shape: Sequence[int]) -> bool:
         """Whether ``shape`` is (N, C, H, W) with W >= 7 and N * C * H >= 7."""
-        return len(shape) == 4 and prod(shape) > 0 and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
+        return self.takes(shape) and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
 
     def _misfit(self, shape: Sequence[int]) -> str:
-        needs = f"(N, C, H, W) with W >= {_LEAST_SIDE} and N*C*H >= {_LEAST_SIDE}"
-        return f"division does not take a tensor of shape {tuple(shape)}: use actnn, or {needs}"
+        return f"division does not take a tensor of shape {tuple(shape)}: use actnn, or shape (N, C, H, W)"
 
     def _settings(self) -> AffineSettings:
         if self.range == RangeKind.BLOCK.value:

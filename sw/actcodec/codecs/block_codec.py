@@ -1,15 +1,16 @@
-"""What the codecs of 8x8 DCT blocks have in common: the table in use, and the shapes that they take."""
+"""What the codecs of 8x8 DCT blocks have in common: the table in use, and shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 from cdu_spec import dqt as tables
 from cdu_spec.dqt_file import SUFFIX, read_table
 from cdu_spec.errors import UserError
 
-from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
+from actcodec.golden.block_shapes import has_blocks
 
 #: Name of the piece-wise schedule: optL in the first epochs, optH after them.
 OPT_LH = "optLH"
@@ -51,10 +52,14 @@ class BlockCodec:
             return self._given
         return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
 
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W)."""
+        return len(shape) == 4 and prod(shape) > 0
+
     def fits(self, shape: Sequence[int]) -> bool:
         """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
         return has_blocks(shape)
 
     def _check_shape(self, shape: Sequence[int]) -> None:
-        if not has_blocks(shape):
-            raise UserError(f"{self.name} does not take a tensor of shape {tuple(shape)}: use sfpr, or {BLOCK_SHAPES}")
+        if not self.takes(shape):
+            raise UserError(f"{self.name} does not take a tensor of shape {tuple(shape)}: use sfpr, or shape (N, C, H, W)")

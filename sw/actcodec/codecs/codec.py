@@ -41,9 +41,13 @@ class Codec(ABC):
     def decompress(self, compressed: Packed) -> Tensor:
         """The reconstructed tensor: original shape, dtype and device."""
 
-    def fits(self, shape: Sequence[int]) -> bool:
-        """Whether the codec takes tensors of this shape."""
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether :meth:`compress` takes tensors of this shape."""
         return 1 <= len(shape) <= MAX_RANK and prod(shape) > 0
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether policies give the codec tensors of this shape: what it takes, but for maps that its paper finds too small."""
+        return self.takes(shape)
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the codec how many epochs of training are over; only schedules care."""
@@ -201,7 +205,9 @@ class SfprZvcCodec(SfprCodec):
 
 @dataclass
 class JpegActCodec(BlockCodec, SfprCodec):
-    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC. Takes (N, C, H, W) with W >= 8 and N * C * H >= 8.
+    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC. Takes (N, C, H, W).
+
+    Policies give it maps with W >= 8 and N * C * H >= 8; smaller ones are mostly padding.
 
     Parameters beyond those of :class:`SfprCodec`:
 
@@ -260,7 +266,7 @@ def check_input(x: Tensor) -> Dtype:
     if x.numel() == 0:
         raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:
-        raise UserError(f"cannot compress a tensor of rank {x.ndim}: ranks 1 to {MAX_RANK} are possible")
+        raise UserError(f"cannot compress a tensor of rank {x.ndim}: reshape it to a rank from 1 to {MAX_RANK}")
     return FORMATS[x.dtype]
 
 

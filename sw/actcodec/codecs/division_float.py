@@ -87,7 +87,7 @@ class DivisionFloatCodec(FloatCodec):
             raise UserError(f"parts = {self.parts!r} is not allowed: use {', '.join(PARTS)}")
         super().__post_init__()
 
-    def fits(self, shape: Sequence[int]) -> bool:
+    def takes(self, shape: Sequence[int]) -> bool:
         """Whether ``shape`` is (N, F), (N, S, F) or (N, C, H, W)."""
         return len(shape) in MAP_RANKS and prod(shape) > 0
 

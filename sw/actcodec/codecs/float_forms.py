@@ -96,7 +96,7 @@ class FloatCodec(Codec):
     def _checked(self, x: Tensor) -> Tensor:
         """The values of a tensor that the codec takes, float32 (values,); UserError for any other."""
         check_input(x)
-        if not self.fits(x.shape):
+        if not self.takes(x.shape):
             raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
         check_finite(x)
         return x.detach().to(torch.float32).flatten()

@@ -15,6 +15,7 @@ from math import prod
 import torch
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import COEFFICIENT_ORDER, Dtype, Header, MatrixView, Mode, check_settings
+from cdu_spec.geometry import LANES
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
@@ -124,6 +125,12 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
         settings=header.settings,
         offsets=group_offsets(offsets, view),
     )
+
+
+def padded_view(job: Job) -> MatrixView:
+    """The padded matrix of a job as a matrix of its own; a beat is a row in modes without tiles."""
+    row_beats = job.row_beats if job.mode.in_tiles else 1
+    return MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
 
 
 def beats_in(x: Tensor, view: MatrixView) -> Tensor:

@@ -20,7 +20,7 @@ from actcodec.codecs.block_codec import BlockCodec
 from actcodec.codecs.codec import Codec, check_input, check_s
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.job import compression_job
-from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
+from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed, sfpr_maps, sfpr_view
 from actcodec.golden import blocks, jpeg_base
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
@@ -32,7 +32,7 @@ from actcodec.golden.zigzag import ZIGZAG
 class JpegBaseCodec(BlockCodec, Codec):
     """``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
 
-    Takes (N, C, H, W) with W >= 8 and N * C * H >= 8. No hardware does it beyond SFPR.
+    Takes (N, C, H, W); policies give it what they give jpeg-act. No hardware does it beyond SFPR.
 
     Parameters
     ----------
@@ -77,12 +77,11 @@ class JpegBaseCodec(BlockCodec, Codec):
         """See :class:`Codec`."""
         form = check_input(x)
         self._check_shape(x.shape)
-        x = x.detach().contiguous()
-        view = MatrixView.of(x.shape, Mode.SFPR)
-        largest = self._backend.channel_maxima(blocks.by_channel(x, view), self.nonfinite)
+        maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
+        largest = self._backend.channel_maxima(blocks.by_channel(maps, view), self.nonfinite)
         k, r = scales_of(largest, self.S, self.scale_bits)
-        quantized = self._backend.compress_tensor(x, view, compression_job(view, form, k))
-        samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : view.columns]
+        quantized = self._backend.compress_tensor(maps, view, compression_job(view, form, k))
+        samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : x.shape[2] * x.shape[3]]
         matrix = blocks.padded(samples, MatrixView.of(x.shape, Mode.JPEG_ACT))
         named = tables.divisors(self.table)
         divisors = tuple(named[index] for index in ZIGZAG)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from cdu_spec.bitstream import JPEG_BASE, Header, MatrixView, Mode
+from cdu_spec.geometry import LANES
 from torch import Tensor
+from torch.nn.functional import pad
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.backend import backend as backend_of
@@ -52,8 +55,22 @@ class JpegBaseCompressed:
 
         Raises BitstreamError when the payload is corrupted.
         """
-        view = MatrixView.of(self.header.shape, Mode.SFPR)
-        values = blocks.padded(self.samples(backend), view).reshape(-1).view(torch.uint8)
-        header = Header(Mode.SFPR, self.header.dtype, self.header.shape, values.numel())
+        shape = self.header.shape
+        view = sfpr_view(shape)
+        values = blocks.padded(sfpr_maps(self.samples(backend).view(shape)), view).reshape(-1).view(torch.uint8)
+        header = Header(Mode.SFPR, self.header.dtype, (*shape[:2], view.columns), values.numel())
         job = decompression_job(header, (), self.reciprocals)
-        return backend_of(backend).decompress_tensor(values, view, job, header.shape)
+        maps = backend_of(backend).decompress_tensor(values, view, job, header.shape)
+        return maps[..., : shape[2] * shape[3]].reshape(shape)
+
+
+def sfpr_view(shape: Sequence[int]) -> MatrixView:
+    """The view in which SFPR sees :func:`sfpr_maps` of a tensor (N, C, H, W): one scale per channel."""
+    n, c, h, w = shape
+    return MatrixView.of((n, c, max(h * w, LANES)), Mode.SFPR)
+
+
+def sfpr_maps(x: Tensor) -> Tensor:
+    """A tensor (N, C, H, W) as (N, C, values), its maps filled with zeros to 8 values, or they would share a scale."""
+    maps = x.flatten(2)
+    return pad(maps, (0, max(LANES - maps.shape[2], 0)))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from actcodec.codecs.backend import Backend
 from actcodec.codecs.group_quantizer import GroupQuantizer
-from actcodec.codecs.job import DTYPES, Job
+from actcodec.codecs.job import DTYPES, Job, padded_view
 from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
 from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr, sfpr16
 
@@ -31,7 +31,7 @@ class TorchBackend(Backend):
             return brc.encode(beats)
         if job.mode is Mode.BYPASS:
             return bypass.encode(beats)
-        view, groups = _padded_view(job), _groups_of_rows(job)
+        view, groups = padded_view(job), _groups_of_rows(job)
         matrix, k = blocks.from_beats(beats, view), job.scales[groups, None].to(beats.device)
         if not job.mode.is_affine:
             return self._payload(sfpr(matrix, k), job)
@@ -45,7 +45,7 @@ class TorchBackend(Backend):
             return brc.decode(payload, job.beats * LANES).to(dtype).view(job.beats, LANES)
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, job.beats * LANES, dtype).view(job.beats, LANES)
-        view, groups = _padded_view(job), _groups_of_rows(job)
+        view, groups = padded_view(job), _groups_of_rows(job)
         if job.mode.is_affine:
             integers = _affine_integers(payload, view, job)
             if job.mode.has_offsets:
@@ -167,12 +167,6 @@ def _pieces(matrix: Tensor) -> list[tuple[slice, slice]]:
 def _by_scale(values: Tensor, view: MatrixView) -> Tensor:
     """A tensor with one row per scale that it uses, in order."""
     return values.reshape(1, -1) if view.mode is Mode.ACTNN else values.reshape(-1, view.channel_rows * view.columns)
-
-
-def _padded_view(job: Job) -> MatrixView:
-    """The padded matrix of a job as a matrix of its own; a beat is a row in modes without tiles."""
-    row_beats = job.row_beats if job.mode.in_tiles else 1
-    return MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
 
 
 def _groups_of_rows(job: Job) -> Tensor:

@@ -16,7 +16,7 @@ from actcodec.golden.affine import Ranges, dequantize, quantize
 from actcodec.golden.block_statistics import least_and_greatest
 from actcodec.golden.checks import require
 from actcodec.golden.codes import pack_codes, unpack_codes
-from actcodec.golden.heads import pack_ranges, unpack_ranges
+from actcodec.golden.heads import headed_bytes, pack_ranges, unpack_ranges
 
 _ROWS = TILE_BLOCKS * BLOCK_SIDE
 
@@ -37,8 +37,7 @@ def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
     Raises BitstreamError for a payload of another length and for impossible steps.
     """
     require("payload", payload, (torch.uint8,))
-    head = head_bytes(Mode.ACTNN, settings)
-    size = head + _ROWS * settings.bits
+    head, size = head_bytes(Mode.ACTNN, settings), headed_bytes(Mode.ACTNN, settings)
     if payload.numel() != count * size:
         raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {count} groups of {size}")
     table = payload.view(count, size)

@@ -1,4 +1,4 @@
-"""Which tensors the codecs of 8x8 blocks of samples take (JPEG-ACT: "shapes that do not fit")."""
+"""Which tensors policies give the codecs of 8x8 blocks of samples (JPEG-ACT: "shapes that do not fit")."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from actcodec.golden.affine import Ranges, dequantize, quantize
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from actcodec.golden.checks import require
 from actcodec.golden.codes import pack_codes, unpack_codes
-from actcodec.golden.heads import pack_low, pack_ranges, unpack_low, unpack_ranges
+from actcodec.golden.heads import headed_bytes, pack_low, pack_ranges, unpack_low, unpack_ranges
 
 
 def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
@@ -55,8 +55,7 @@ def decode(payload: Tensor, count: int, settings: AffineSettings) -> Tensor:
     Raises BitstreamError for a payload of another length and for impossible steps.
     """
     require("payload", payload, (torch.uint8,))
-    head = head_bytes(Mode.DIVISION, settings)
-    size = head + BLOCK_SIDE * settings.bits
+    head, size = head_bytes(Mode.DIVISION, settings), headed_bytes(Mode.DIVISION, settings)
     if payload.numel() != count * size:
         raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {count} blocks of {size}")
     table = payload.view(count, size)

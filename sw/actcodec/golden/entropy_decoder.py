@@ -58,10 +58,13 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     advances = np.where(~is_dc & (found == EOB), 0, runs + 1)
     reached = advances.cumsum()
     block = is_dc.cumsum() - 1
-    # Place after each symbol; after a ZRL a coefficient must follow.
+    # Place after each symbol; after a ZRL there must be one for a coefficient, and the coefficient.
     place = reached - (reached[first] - advances[first])[block]
-    if bool((place + (~is_dc & (found == ZRL)) > BLOCK_VALUES).any()):
+    zeros = ~is_dc & (found == ZRL)
+    if bool((place + zeros > BLOCK_VALUES).any()):
         raise BitstreamError("corrupted stream: a run leaves its block")
+    if bool((zeros[:-1] & (found[1:] == EOB)).any()):
+        raise BitstreamError("corrupted stream: a run of sixteen zeros is not followed by a coefficient of its block")
     values = _windows(data, at + lengths, sizes)
     values = np.where(values >> np.maximum(sizes - 1, 0) == 0, values - (1 << sizes) + 1, values)
     values[is_dc] = values[is_dc].cumsum()

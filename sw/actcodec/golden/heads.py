@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import torch
-from cdu_spec.bitstream import LOW_BYTES, STEP_BYTES
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import LOW_BYTES, STEP_BYTES, Mode, head_bytes
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 from torch import Tensor
 
 from actcodec.golden.affine import Ranges
@@ -31,3 +33,15 @@ def unpack_ranges(heads: Tensor, bits: int) -> Ranges:
     ranges = Ranges(unpack_low(heads), step[:, 0], step[:, 1])
     ranges.check(bits)
     return ranges
+
+
+def headed_bytes(mode: Mode, settings: AffineSettings) -> int:
+    """Bytes of a head and the codes that belong to it: of a block of mode division, of a group of mode actnn."""
+    rows = BLOCK_SIDE * (TILE_BLOCKS if mode is Mode.ACTNN else 1)
+    return head_bytes(mode, settings) + rows * settings.bits
+
+
+def check_heads(payload: Tensor, mode: Mode, settings: AffineSettings) -> None:
+    """Raise BitstreamError for a payload, uint8 (n,) of a length that the mode allows, with a head that cannot be a range."""
+    if mode is Mode.ACTNN or settings.block_range:
+        unpack_ranges(payload.view(-1, headed_bytes(mode, settings)), settings.bits)

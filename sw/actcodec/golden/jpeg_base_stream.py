@@ -16,7 +16,6 @@ from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
 
 from actcodec.golden.bitstream import check_reciprocals, numbers
-from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
 from actcodec.golden.checks import require
 from actcodec.golden.huffman import MAX_AC_SIZE, MAX_CODE_BITS, MAX_DC_SIZE, STANDARD, HuffmanTable, HuffmanTables
 
@@ -45,8 +44,8 @@ class JpegBaseHeader:
     tables: HuffmanTables = STANDARD
 
     def __post_init__(self) -> None:
-        if not (has_blocks(self.shape) and all(extent < 1 << 32 for extent in self.shape)):
-            raise BitstreamError(f"shape {self.shape} does not fit the format: {BLOCK_SHAPES}, extents below 2**32, does")
+        if len(self.shape) != 4 or not all(1 <= extent < 1 << 32 for extent in self.shape):
+            raise BitstreamError(f"shape {self.shape} does not fit the format: (N, C, H, W), extents 1 to 2**32 - 1, does")
         if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
             raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         if len(self.divisors) != BLOCK_VALUES or not all(1 <= divisor <= 255 for divisor in self.divisors):

@@ -120,11 +120,13 @@ int extended(BitReader& bits, int size) {
 
 // AC coefficients of a block of zeros; whether it is one.
 bool read_ac(BitReader& bits, const Lookup& ac, int16_t* block) {
+    int before = EOB;
     for (int place = 1; place < BLOCK_VALUES;) {
         int symbol = ac.read(bits);
-        if (symbol == EOB) return true;
-        int run = symbol >> 4, size = symbol & 15;
         // A coefficient must follow the zeros of a ZRL.
+        if (symbol == EOB) return before != ZRL;
+        before = symbol;
+        int run = symbol >> 4, size = symbol & 15;
         if (symbol < 0 || place + run + (symbol == ZRL) >= BLOCK_VALUES) return false;
         place += run;
         block[place++] = int16_t(extended(bits, size));

@@ -153,6 +153,26 @@ def test_bad_input_leaves_no_output(run, tmp_path, name, message):
     assert not list(tmp_path.glob("out*"))
 
 
+@pytest.mark.parametrize("rank", range(10))
+def test_every_rank_comes_back_or_is_refused(run, tmp_path, rank):
+    """Rows first, columns first and big endian: the same array; ranks that the header does not have: one sentence, no file."""
+    array = np.arange(2 ** min(rank, 3), dtype=np.float32).reshape((2,) * min(rank, 3) + (1,) * max(rank - 3, 0)) + 1
+    for number, form in enumerate((array, np.array(array, order="F"), array.astype(">f4"))):
+        source, packed, target = (tmp_path / f"{number}{suffix}" for suffix in (".npy", ".cdu", "-back.npy"))
+        np.save(source, form)
+        if rank in (0, 9):
+            with pytest.raises(UserError, match=rf"a tensor of rank {rank}: reshape it to a rank from 1 to 8") as caught:
+                run("compress", source, packed, "--codec", "bypass")
+            assert "\n" not in str(caught.value)
+            assert not packed.exists()
+            continue
+        run("compress", source, packed, "--codec", "bypass")
+        run("decompress", packed, target)
+        back = np.load(target)
+        assert back.shape == array.shape
+        assert np.array_equal(back, array)
+
+
 def test_bad_choices(run, array, tmp_path):
     path, _ = array
     for words, message in (

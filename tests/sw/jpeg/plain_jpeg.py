@@ -1,10 +1,15 @@
 """Reader of baseline grayscale JPEG files, written from ITU-T T.81 one bit after the other, and what the tests share."""
 
 import io
+import math
+import struct
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
+from actcodec.golden.zigzag import ZIGZAG
 from PIL import Image
+from plain_stream import half_up
 from sklearn.datasets import load_digits, load_sample_image
 
 
@@ -78,12 +83,15 @@ def read_segment(segment, count, dc_codes, ac_codes):
         if not -1024 <= dc <= 1023:
             raise RefusedError("DC")
         block[0] = dc
-        place = 1
+        place, owed = 1, False
         while place < 64:
             symbol = bits.symbol(ac_codes)
             run, size = symbol >> 4, symbol & 15
             if symbol == 0:
+                if owed:
+                    raise RefusedError("F0 without a coefficient after it")
                 break
+            owed = size == 0
             place += run
             # A coefficient must be there, also after a ZRL, which is itself the last of its zeros.
             if place > (62 if size == 0 else 63):
@@ -185,3 +193,46 @@ def extremes():
 
 
 IMAGES = {"digits": digits, "photograph": photograph, "noise": noise, "extremes": extremes}
+
+
+#: Counts and symbols of the standard tables as libjpeg writes them.
+STANDARD = (read_file(libjpeg_file(noise())).dc, read_file(libjpeg_file(noise())).ac)
+
+
+def decode(stream):
+    """Number format and float32 values of a stream, by docs/bitstream.md, section 8."""
+    fields = struct.unpack_from("<4s8BQ4I", stream)
+    magic, version, form, const_bits, pass1_bits, kind, *reserved, size, n, c, h, w = fields
+    assert (magic, version, reserved) == (b"CDJ\x1a", 1, [0, 0, 0])
+    assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
+    divisors, place = stream[36:100], 100
+    tables = list(STANDARD)
+    if kind == 1:
+        for number in range(2):
+            counts = stream[place : place + 16]
+            tables[number] = (counts, stream[place + 16 : place + 16 + sum(counts)])
+            place += 16 + sum(counts)
+    reciprocals = struct.unpack_from(f"<{c}f", stream, place)
+    place += 4 * c
+    segment = stream[place:-4]
+    assert len(segment) == size
+    across, strips = -(-w // 8), -(-n * c * h // 8)
+    blocks = read_segment(segment, across * strips, *(codes_of(*table) for table in tables))
+    basis = np.array(
+        [[1 << const_bits] * 8]
+        + [
+            [round(math.sqrt(2) * math.cos((2 * x + 1) * k * math.pi / 16) * 2**const_bits) for x in range(8)]
+            for k in range(1, 8)
+        ]
+    )
+    samples = np.zeros((8 * strips, 8 * across), dtype=np.int64)
+    for number, block in enumerate(blocks):
+        natural = np.zeros(64, dtype=np.int64)
+        for place, value in enumerate(block):
+            natural[ZIGZAG[place]] = min(max(value * divisors[place], -2048), 2047)
+        columns = half_up(basis.T @ natural.reshape(8, 8), const_bits - pass1_bits)
+        rows = half_up(columns @ basis, const_bits + pass1_bits + 3)
+        y, x = divmod(number, across)
+        samples[8 * y : 8 * y + 8, 8 * x : 8 * x + 8] = rows.clip(-128, 127)
+    matrix = samples[: n * c * h, :w].reshape(n, c, h, w).astype(np.float32)
+    return form, matrix * np.array(reciprocals, dtype=np.float32)[:, None, None]

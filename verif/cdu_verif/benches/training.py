@@ -13,21 +13,18 @@ from typing import Any
 import cocotb
 import torch
 from actcodec.codecs.backend import Backend
-from actcodec.codecs.job import Job
 from actcodec.codecs.torch_backend import TorchBackend
 from actcodec.models import ResNet
 from actcodec.training import Statistics, compress_activations
 from cdu_spec.registers import Channel
-from cocotb.task import bridge, resume
+from cocotb.task import bridge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cdu_verif.array_bench import ArrayBench, queue_of
 from cdu_verif.bench import simulated_config
-from cdu_verif.driver_jobs import driver_job
+from cdu_verif.driven_backend import driven_backend
 from cdu_verif.plan import training_policies
-from cdu_verif.simulated_backend import SimulatedBackend
-from cdu_verif.unit import float_beats, float_bytes
 
 _BATCH = 8
 #: The digits have 8 x 8 pixels; enlarged, both stages of the network give maps that jpeg-act takes.
@@ -83,24 +80,7 @@ async def training(dut: Any, policy: str) -> None:
     bench = await ArrayBench(dut, f"training/policy={policy}").start()
     steps = int(os.environ["CDU_VERIFY_STEPS"])
     driver = await bench.open(scales_by_registers=True)
-    used = {"compress": 0, "decompress": 0}
-
-    async def result(channel: Channel, job: Job, data: bytes) -> bytes:
-        begin = bench.watches.cycle
-        (done,) = await queue_of(driver, channel).run([driver_job(job, data)])
-        used[channel.value] += bench.watches.cycle - begin
-        assert not done.nonfinite, f"{job.mode.label}: an infinite value or NaN"
-        return bytes(done.data)
-
-    @resume
-    async def compress(job: Job, beats: Tensor) -> bytes:
-        return await result(Channel.COMPRESS, job, float_bytes(beats))
-
-    @resume
-    async def decompress(job: Job, payload: bytes) -> Tensor:
-        return float_beats(await result(Channel.DECOMPRESS, job, payload), job)
-
-    backend = SimulatedBackend(compress, decompress)
+    backend, used = driven_backend(bench, driver)
     config = bench.config
     options: dict[str, Any] = {"scale_bits": config.scale_bits}
     if policy == "jpeg_act":
@@ -133,7 +113,7 @@ async def training(dut: Any, policy: str) -> None:
     assert backend.compressed >= 8 * steps, f"only {backend.compressed} tensors went through the unit"
     assert backend.decompressed >= backend.compressed // 2, "the backward pass did not use the unit"
     bench.cases = steps
-    cycles = used["compress"] + used["decompress"]
+    cycles = sum(used.values())
     counters = {channel: await queue_of(driver, channel).counters() for channel in Channel}
     assert counters[Channel.COMPRESS].values == backend.values, "the counter of values is wrong"
     assert counters[Channel.COMPRESS].bytes == backend.payload_bytes, "the counter of bytes is wrong"

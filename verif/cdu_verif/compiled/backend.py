@@ -10,17 +10,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from actcodec.codecs.backend import Backend
 from actcodec.codecs.job import DTYPES, Job
-from cdu_driver import JobLostError, JobRefusedError
-from cdu_spec.bitstream import MASK_BYTES, MAX_BLOCK_BYTES, BitstreamError, Dtype, MatrixView
+from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig, named_config
 from cdu_spec.errors import UserError
-from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.geometry import LANES
 from torch import Tensor
 
 from cdu_verif.compiled import pieces
 from cdu_verif.compiled.worker import Worker
+from cdu_verif.unit_backend import UnitBackend
 
 #: Configuration of the backend ``rtl``.
 DEFAULT_CONFIG = CduConfig.name
@@ -38,7 +37,7 @@ def rtl(name: str | None) -> RtlBackend:
     return RtlBackend(named_config(name or DEFAULT_CONFIG), every_format=True)
 
 
-class RtlBackend(Backend):
+class RtlBackend(UnitBackend):
     """Computes jobs with compiled units.
 
     A unit is compiled when the first job needs it (a minute or a few), and kept in the user's cache. Several threads may use
@@ -77,20 +76,15 @@ class RtlBackend(Backend):
 
         return _joined(self._all(config, one, pieces.spans(edges)))
 
-    def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+    def _decompress(self, job: Job, payload: Tensor) -> Tensor:
         config = self._config(job)
-        _check_length(job, payload.numel())
         edges = pieces.cuts(job, self._threads)
         borders = pieces.payload_cuts(job, payload, edges)
         data = payload.detach().cpu().contiguous().numpy()
 
         def one(worker: Worker, part: tuple[slice, slice]) -> Tensor:
             span, place = part
-            try:
-                result = worker.decompress(pieces.piece(job, span.start, span.stop), data[place])
-            except (JobLostError, JobRefusedError) as error:
-                raise BitstreamError(f"corrupted stream: {error}") from None
+            result = worker.decompress(pieces.piece(job, span.start, span.stop), data[place])
             return torch.frombuffer(result.data, dtype=DTYPES[job.dtype])
 
         parts = list(zip(pieces.spans(edges), pieces.spans(borders), strict=True))
@@ -148,22 +142,6 @@ def _check_scales(config: CduConfig, scales: Tensor) -> None:
         raise UnsuitedUnitError(
             f"unit {config.name} was built with scale_bits = {config.scale_bits}, the scales have more: {_REMEDY}"
         )
-
-
-def _check_length(job: Job, size: int) -> None:
-    """BitstreamError for a payload that cannot be one of this job."""
-    if job.mode.is_affine:
-        row_beats = job.row_beats if job.mode.in_tiles else 1
-        view = MatrixView(job.beats // row_beats, row_beats * LANES, 1, 1, job.mode)
-        least, most = view.payload_bounds(job.dtype, job.settings)
-        if not least <= size <= most:
-            raise BitstreamError(f"corrupted stream: {size} payload bytes are not {job.beats} beats of mode {job.mode.label}")
-    elif job.mode.has_zvc:
-        blocks = job.beats // BLOCK_SIDE
-        if not MASK_BYTES * blocks <= size <= MAX_BLOCK_BYTES * blocks:
-            raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {blocks} ZVC blocks")
-    elif size != job.beats * pieces.beat_payload_bytes(job):
-        raise BitstreamError(f"corrupted stream: {size} payload bytes are not {job.beats} beats")
 
 
 def _memory(beats: Tensor) -> npt.NDArray[np.generic]:

@@ -1,0 +1,78 @@
+"""Every promise of docs/bitstream.md has a test: docs/promises_bitstream.csv quotes the sentences and names the tests."""
+
+import ast
+import csv
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from cdu_verif.streams import jpeg_base, rules
+from cdu_verif.streams.ignored import ignored
+
+ROOT = Path(__file__).parents[3]
+ROWS = list(csv.DictReader((ROOT / "docs/promises_bitstream.csv").open(encoding="utf-8")))
+#: What tests of rules are parametrised with.
+NAMES = {
+    "tests/sw/streams/test_rules.py": {one.name for one in (*rules.rules(), *ignored())},
+    "tests/sw/jpeg/test_jpeg_base_rules.py": {rule.name.removeprefix("jpeg-base, ") for rule in jpeg_base.rules()},
+}
+
+
+def plain(text):
+    return " ".join(text.split())
+
+
+@cache
+def sections(page):
+    """The text of each section by its number, comments left out; 0 stands before the first."""
+    text = re.sub(r"<!--.*?-->", "", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    parts = re.split(r"^## (\d+)\. .*$", text, flags=re.MULTILINE)
+    return {0: parts[0], **{int(number): part for number, part in zip(parts[1::2], parts[2::2], strict=True)}}
+
+
+def blocks(text):
+    """Paragraphs, items of lists and rows of tables, without headings and without the first two rows of a table."""
+    found, lines, before = [], [], ""
+    for line in [*text.splitlines(), ""]:
+        is_row = line.startswith("|")
+        is_head = is_row and (not before.startswith("|") or set(line) <= set("|-: "))
+        if not line.strip() or is_row or re.match(r"([-*]|\d+\.) |#", line):
+            found.append(" ".join(lines))
+            lines = []
+        if line.strip() and not line.startswith("#") and not is_head:
+            lines.append(line)
+        if is_row:
+            found.append(" ".join(lines))
+            lines = []
+        before = line
+    return [plain(block) for block in found if block.strip()]
+
+
+@cache
+def functions(path):
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["sentence"][:40])
+def test_a_sentence_stands_in_its_section_and_its_tests_exist(row):
+    assert plain(row["sentence"]) in plain(sections(row["page"])[int(row["section"])])
+    for test in row["test"].split("; "):
+        path, name, parameter = re.fullmatch(r"([\w/]+\.py)::(\w+)(?:\[(.+)\])?", test).groups()
+        assert name in functions(path), test
+        assert parameter is None or parameter in NAMES[path], test
+
+
+def test_nothing_on_the_page_is_without_a_test():
+    """But what only leads to what follows it."""
+    quoted = [plain(row["sentence"]) for row in ROWS]
+    for section, text in sections("bitstream.md").items():
+        for block in blocks(text):
+            if not block.endswith((":", "when")):
+                assert any(sentence in block for sentence in quoted), f"section {section}: {block}"
+
+
+def test_every_rule_has_a_sentence():
+    named = {match for row in ROWS for match in re.findall(r"(?:refused|decoded|nothing)\[([^]]+)\]", row["test"])}
+    assert set().union(*NAMES.values()) <= named
