@@ -13,7 +13,6 @@ from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
-from rich.console import Console
 
 from cdu_cli.options import (
     BackendOption,
@@ -23,6 +22,7 @@ from cdu_cli.options import (
     JsonOption,
     RangeOption,
     codec_backend,
+    waiting,
     whole,
     write_json,
 )
@@ -85,7 +85,7 @@ def compress(
     }
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
     array = load_array(source)
-    with Console(stderr=True).status(f"compressing {source}"):
+    with waiting(f"compressing {source}"):
         packed = chosen.compress(torch.from_numpy(array))
         write_whole(target, packed.to_bytes())
     ratio = array.nbytes / packed.nbytes
@@ -118,7 +118,7 @@ def decompress(
     chosen = codec_backend(backend, check)
     stream = read_stream(source)
     try:
-        with Console(stderr=True).status(f"decompressing {source}"):
+        with waiting(f"decompressing {source}"):
             packed = actcodec.from_bytes(stream)
             values = packed.decompress(chosen)
     except UserError as error:

@@ -11,10 +11,9 @@ import typer
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
-from rich.console import Console
 
 from cdu_cli.compress import load_array, read_stream
-from cdu_cli.options import HuffmanOption, JsonOption, write_json
+from cdu_cli.options import HuffmanOption, JsonOption, waiting, write_json
 
 if TYPE_CHECKING:
     from actcodec.codecs import Compressed, JpegBaseCompressed
@@ -54,7 +53,7 @@ def export_jpeg(
     given = {"dqt": dqt, "S": scale_s, "rounding": rounding, "huffman": huffman, "nonfinite": nonfinite}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     content = read_stream(source)
-    with Console(stderr=True).status(f"exporting {source}"):
+    with waiting(f"exporting {source}"):
         if content.startswith(_NPY_MAGIC):
             packed: Compressed | JpegBaseCompressed = JpegBaseCodec(**options).compress(torch.from_numpy(load_array(source)))
         elif options:

@@ -10,6 +10,9 @@ import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
 
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
@@ -86,6 +89,11 @@ def codec_backend(name: str, check: bool) -> Backend:
 
         return CheckedBackend(chosen)
     return chosen
+
+
+def waiting(sentence: str) -> Status:
+    """What is shown on a terminal while something takes its time; names of files in it may have any characters."""
+    return Console(stderr=True).status(escape(sentence))
 
 
 def output_directory(path: Path) -> Path:
