@@ -229,47 +229,6 @@ def test_what_matters_is_in_the_name(monkeypatch):
         library.library(design)
 
 
-_ENTER = """
-import time
-from cdu_spec import cache
-
-def fill(folder):
-    (folder / "started").write_text("")
-    time.sleep(0.5)
-    print("filled")
-
-cache.entry("test", ["same"], fill)
-"""
-
-
-def test_processes_that_need_the_same_entry_at_once(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
-    command = [sys.executable, "-c", _ENTER]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    printed = [process.communicate(timeout=120)[0] for process in processes]
-    assert all(process.returncode == 0 for process in processes)
-    assert sorted(printed) == ["", "", "filled\n"]
-    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    assert entry == cache.entry("test", ["same"], lambda folder: pytest.fail("made again"))
-
-
-def test_what_an_ended_process_left_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
-    entry = cache.entry("test", ["left"], lambda folder: None)
-    left = tmp_path / f".{entry.name}.abc.partial"
-    left.mkdir()
-    entry.rmdir()
-    assert cache.entry("test", ["left"], lambda folder: None) == entry
-    assert not left.exists()
-
-
-def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "file" / "cache"))
-    with pytest.raises(UserError, match=cache.FOLDER_VARIABLE):
-        cache.entry("test", [], lambda folder: None)
-
-
 def test_no_compiler(monkeypatch):
     monkeypatch.setattr(library.shutil, "which", lambda name: None)
     with pytest.raises(MissingToolError, match="apt-get install"):

@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from contextlib import contextmanager
 from itertools import pairwise
@@ -27,22 +26,6 @@ def umask(mask):
         yield
     finally:
         os.umask(before)
-
-
-@contextmanager
-def ordinary_user():
-    """For root: another user, and a folder of theirs."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if os.geteuid():
-            yield folder
-            return
-        os.chown(folder, NOBODY, NOBODY)
-        os.seteuid(NOBODY)
-        try:
-            yield folder
-        finally:
-            os.seteuid(0)
 
 
 def mode(path):
@@ -75,8 +58,8 @@ def test_root_keeps_the_owner(tmp_path):
     assert (target.stat().st_uid, target.stat().st_gid, mode(target)) == (NOBODY, 3, 0o640)
 
 
-def test_read_only_files_are_not_replaced():
-    with ordinary_user() as folder:
+def test_read_only_files_are_not_replaced(ordinary_user):
+    with ordinary_user as folder:
         (folder / "file").write_bytes(OLD)
         (folder / "file").chmod(0o444)
         with pytest.raises(UserError, match="cannot write .*file: it is read-only"):
