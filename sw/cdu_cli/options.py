@@ -58,6 +58,10 @@ HuffmanOption = Annotated[
 DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option("--max-bytes", min=1, help="Largest array, in bytes, that is read or made. Default: a quarter of the memory."),
+]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 
 

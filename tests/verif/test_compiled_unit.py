@@ -1,7 +1,5 @@
 """The harness of compiled units on a small design whose behaviour is known: registers, packets, partial words, stalls."""
 
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from cdu import axi_lite, axi_stream, verilator
 from cdu.yosys import YosysError
 from cdu_driver import BusError
 from cdu_spec import cache
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.errors import MissingToolError
 from cdu_verif.compiled import library
 from cdu_verif.compiled.unit import CompiledUnit, Packet
 

@@ -41,9 +41,13 @@ def lend(depends: Sequence[str], build: Path) -> list[str]:
 
 def keep(depends: Sequence[str], build: Path) -> None:
     """Keep the objects of a finished build, where the cache can be used."""
+
+    def fill(folder: Path) -> None:
+        _copied(build, folder)
+
     if any((build / name).is_file() for name in _NAMES):
         with suppress(UserError):
-            cache.entry(_KIND, depends, lambda folder: _copied(build, folder))
+            cache.entry(_KIND, depends, fill)
 
 
 def _copied(source: Path, target: Path) -> list[str]:

@@ -223,10 +223,10 @@ def test_a_read_only_cache_is_used_as_far_as_it_goes(ordinary_user, monkeypatch)
         entry = cache.entry("test", [1], Maker())
         place.chmod(0o555)
         assert cache.entry("test", [1], Maker()) == entry
-        with pytest.raises(UserError, match="cannot use the cache .*Permission denied"):
+        with pytest.raises(UserError, match=r"cannot use the cache .*Permission denied"):
             cache.entry("test", [2], Maker())
         _truncate(entry)
-        with pytest.raises(UserError, match="cannot use the cache .*Permission denied"):
+        with pytest.raises(UserError, match=r"cannot use the cache .*Permission denied"):
             cache.entry("test", [1], Maker())
         place.chmod(0o700)
 

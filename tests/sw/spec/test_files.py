@@ -62,11 +62,11 @@ def test_read_only_files_are_not_replaced(ordinary_user):
     with ordinary_user as folder:
         (folder / "file").write_bytes(OLD)
         (folder / "file").chmod(0o444)
-        with pytest.raises(UserError, match="cannot write .*file: it is read-only"):
+        with pytest.raises(UserError, match=r"cannot write .*file: it is read-only"):
             write_whole(folder / "file", NEW)
         assert (folder / "file").read_bytes() == OLD
         folder.chmod(0o555)
-        with pytest.raises(UserError, match="cannot write .*new: Permission denied"):
+        with pytest.raises(UserError, match=r"cannot write .*new: Permission denied"):
             write_whole(folder / "new", NEW)
         folder.chmod(0o755)
         assert [path.name for path in folder.iterdir()] == ["file"]
