@@ -11,7 +11,7 @@ import typer
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_spec.files import check_target, write_whole
 
 from cdu_cli.inputs import read_array, read_packed
 from cdu_cli.options import (
@@ -68,6 +68,7 @@ def compress(
     import torch
     from actcodec.codecs import CODEC_NAMES
 
+    check_target(target)
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     given = {
@@ -113,6 +114,7 @@ def decompress(
     """
     import numpy as np
 
+    check_target(target)
     chosen = codec_backend(backend, check)
     with waiting(f"decompressing {source}"):
         packed = read_packed(source, max_bytes)

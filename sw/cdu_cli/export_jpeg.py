@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_spec.files import check_target, write_whole
 
 from cdu_cli.inputs import read_either
 from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, waiting, write_json
@@ -48,6 +48,7 @@ def export_jpeg(
     from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
     from actcodec.codecs.jpeg_image import jpeg_image
 
+    check_target(target)
     chosen = _rows(rows)
     given = {"dqt": dqt, "S": scale_s, "rounding": rounding, "huffman": huffman, "nonfinite": nonfinite}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

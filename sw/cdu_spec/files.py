@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import stat
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cdu_spec.errors import UserError
@@ -39,11 +40,8 @@ def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
     Raises UserError when the file cannot be written: with a directory at the name, in a folder that does not exist, without
     permission (a read-only file is not replaced), without room.
     """
-    try:
-        try:
-            there = path.stat()
-        except FileNotFoundError:
-            there = None
+    with _refusals(path):
+        there = _there(path)
         if (descriptor := _own_descriptor(path)) is not None:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -52,15 +50,49 @@ def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
             _replace(Path(os.path.realpath(path)), there, content)
         else:
             _write(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), content)
+
+
+def check_target(path: Path) -> None:
+    """UserError where :func:`write_whole` cannot succeed as far as that can be known without writing."""
+    with _refusals(path):
+        there = _there(path)
+        if there is None or stat.S_ISREG(there.st_mode):
+            folder = Path(os.path.realpath(path)).parent
+            if not stat.S_ISDIR(folder.stat().st_mode):
+                raise NotADirectoryError(None, os.strerror(errno.ENOTDIR))
+            if not _may_write(folder):
+                raise PermissionError(None, os.strerror(errno.EACCES))
+
+
+def _there(path: Path) -> os.stat_result | None:
+    """What stands at a name, or None; OSError for what is never written to."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(None, os.strerror(errno.EISDIR))
+    if stat.S_ISREG(there.st_mode) and not _may_write(path):
+        raise PermissionError(None, "it is read-only")
+    return there
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """What the system says against writing a file as a UserError."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise UserError(f"cannot write {path}: {reason or error}") from None
 
 
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 def _replace(path: Path, there: os.stat_result | None, content: Parts) -> None:
     """Write beside a file (or where none is), under a name that nobody knows, and rename."""
-    if there is not None and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(None, "it is read-only")
     # Short: a name may have 255 bytes. Its own, so it may be removed whatever happens.
     partial = path.with_name(f".cdu-{secrets.token_hex(8)}")
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_spec.files import check_target, write_whole
 
 NOBODY = 65534
 OLD, NEW = b"what was there", b"what is new"
@@ -62,12 +62,14 @@ def test_read_only_files_are_not_replaced(ordinary_user):
     with ordinary_user as folder:
         (folder / "file").write_bytes(OLD)
         (folder / "file").chmod(0o444)
-        with pytest.raises(UserError, match=r"cannot write .*file: it is read-only"):
-            write_whole(folder / "file", NEW)
+        for attempt in (lambda: write_whole(folder / "file", NEW), lambda: check_target(folder / "file")):
+            with pytest.raises(UserError, match=r"cannot write .*file: it is read-only"):
+                attempt()
         assert (folder / "file").read_bytes() == OLD
         folder.chmod(0o555)
-        with pytest.raises(UserError, match=r"cannot write .*new: Permission denied"):
-            write_whole(folder / "new", NEW)
+        for attempt in (lambda: write_whole(folder / "new", NEW), lambda: check_target(folder / "new")):
+            with pytest.raises(UserError, match=r"cannot write .*new: Permission denied"):
+                attempt()
         folder.chmod(0o755)
         assert [path.name for path in folder.iterdir()] == ["file"]
 
@@ -137,7 +139,7 @@ def test_devices_are_written_to(tmp_path):
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 def test_standard_output_goes_on(tmp_path, name):
     (tmp_path / "link").symlink_to("/dev/stdout")
-    program = "import sys; from pathlib import Path; from cdu_spec.files import write_whole; print('before')\n"
+    program = "import sys; from pathlib import Path; from cdu_spec.files import check_target, write_whole; print('before')\n"
     program += "write_whole(Path(sys.argv[1]), 'text\\n'); print('after')"
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", program, name], stdout=out, cwd=tmp_path, check=True)
@@ -155,6 +157,16 @@ def test_any_name_that_the_system_takes(tmp_path, name):
     write_whole(tmp_path / name, f"made by {name}")
     assert (tmp_path / name).read_bytes() == b"made by " + os.fsencode(name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_look_at_a_target_changes_nothing(tmp_path):
+    (tmp_path / "file").write_bytes(OLD)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("new")
+    before = {path.name: path.lstat() for path in tmp_path.iterdir()}
+    for name in (tmp_path / "file", tmp_path / "new", tmp_path / "link", tmp_path / "fifo", "/dev/null", "/dev/stdout"):
+        check_target(Path(name))
+    assert {path.name: path.lstat() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize(
@@ -175,8 +187,12 @@ def test_what_cannot_be_written_is_said(tmp_path, monkeypatch, name, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match=f"cannot write .*{reason}"):
-        write_whole(Path(name), NEW)
+    for attempt in (
+        lambda: write_whole(Path(name), NEW),
+        *([] if name.startswith("/dev") else [lambda: check_target(Path(name))]),
+    ):
+        with pytest.raises(UserError, match=f"cannot write .*{reason}"):
+            attempt()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
@@ -216,7 +232,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from cdu_cli.endings import in_one_sentence
-from cdu_spec.files import write_whole
+from cdu_spec.files import check_target, write_whole
 
 class Slow(str):
     def encode(self, *arguments, **names):
