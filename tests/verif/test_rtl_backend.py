@@ -12,7 +12,7 @@ import pytest
 import torch
 import typer
 from actcodec.codecs import Backend, MismatchError
-from actcodec.codecs.backend import backend
+from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import beats_in, compression_job
 from actcodec.codecs.torch_backend import TorchBackend
 from cdu import verilator
@@ -248,7 +248,7 @@ def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
         raise ChildProcessError("a unit would be built now")
 
     monkeypatch.setattr("cdu_verif.compiled.backend.Worker", build)
-    through = backend("rtl")
+    through = backend_of("rtl")
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         x = _tensor((1, 2, 8, 16)).to(dtype)
         for const_bits, pass1_bits in (

@@ -10,13 +10,14 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs.compressed import OversizeError
-from actcodec.golden import bitstream, block_starts
+from actcodec.golden import bitstream, block_starts, entropy_decoder, jpeg_base
 from cdu_spec import memory
 from cdu_spec.bitstream import BitstreamError, Dtype, Header, Mode
 from torch.profiler import ProfilerActivity, profile
 
 #: Bytes taken beyond the input, in units of the tensor; what is constant is not counted.
 DECODING, ENCODING = 2.0, 3.0
+DECODING_JPEG_BASE = 3.0
 #: Statistics of whole channels in float64 are taken of these.
 OF_CHANNELS = {"blpa"}
 
@@ -63,6 +64,17 @@ def test_the_golden_model_works_in_pieces(name, monkeypatch):
     encoding, decoding = ((after - before) / grown for before, after in zip(*peaks, strict=True))
     assert decoding <= DECODING
     assert encoding <= ENCODING or name in OF_CHANNELS
+
+
+def test_jpeg_base_is_read_in_pieces(monkeypatch):
+    monkeypatch.setattr(entropy_decoder, "_PIECE_BLOCKS", 1 << 6)
+    monkeypatch.setattr(entropy_decoder, "_CHUNK_BYTES", 1 << 12)
+    monkeypatch.setattr(jpeg_base, "_CHUNK_BLOCKS", 1 << 6)
+    tensors = [torch.randn(samples, 15, 60, 60, generator=torch.Generator().manual_seed(0)) for samples in (2, 5)]
+    packed = [actcodec.codec("jpeg-base").compress(x) for x in tensors]
+    packed[0].decompress()
+    before, after = (peak(one.decompress)[0] for one in packed)
+    assert (after - before) / (tensors[1].nbytes - tensors[0].nbytes) <= DECODING_JPEG_BASE
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 8, 30_000), (1, 3, 300, 320), (250_000,)])
