@@ -113,12 +113,12 @@ def test_fifos_are_written_to(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     content = os.urandom(1 << 20)
     read = []
-    reader = threading.Thread(target=lambda: read.append((tmp_path / "fifo").read_bytes()))
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "fifo").read_bytes()), daemon=True)
     reader.start()
     write_whole(tmp_path / "fifo", content[:10], memoryview(content)[10:])
-    reader.join()
-    assert read == [content]
     assert stat.S_ISFIFO((tmp_path / "fifo").lstat().st_mode)
+    reader.join(timeout=20)
+    assert read == [content]
 
 
 def test_devices_are_written_to(tmp_path):
