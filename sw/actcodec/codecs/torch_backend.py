@@ -17,10 +17,10 @@ from actcodec.codecs.group_quantizer import GroupQuantizer
 from actcodec.codecs.job import DTYPES, Job, beats_in, tensor_from_beats
 from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
 from actcodec.golden.block_starts import block_starts
-from actcodec.golden.sfpr import CHUNK_VALUES, inverse_sfpr, sfpr, sfpr16
+from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 
-#: Beats that are handled together.
-_PIECE_BEATS = CHUNK_VALUES // LANES
+#: Beats that are handled together: so many that the calls for each piece do not count.
+_PIECE_BEATS = 1 << 16
 
 
 class TorchBackend(Backend):
@@ -94,7 +94,7 @@ class _Piece:
 
 
 def _pieces(view: MatrixView) -> Iterator[_Piece]:
-    """The pieces of a matrix in the order of the payload, so small that what is computed of one stays in a core's cache."""
+    """The pieces of a matrix in the order of the payload, of a size that does not grow with it."""
     strip_beats = BLOCK_SIDE * view.row_beats
     strips = max(_PIECE_BEATS // strip_beats, 1)
     blocks_wide = min(view.row_beats, _PIECE_BEATS // BLOCK_SIDE)

@@ -30,7 +30,7 @@ _ENTRIES = MASK_BYTES + BLOCK_VALUES
 #: Longest segment in bytes; a multiple of the shortest block.
 _SEGMENT_BYTES = 512
 #: Bytes of the payload that are looked at together; a multiple of a segment.
-_WINDOW_BYTES = 1 << 21
+_WINDOW_BYTES = 1 << 22
 
 
 def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:

@@ -9,6 +9,7 @@ import tracemalloc
 import actcodec
 import pytest
 import torch
+from actcodec.codecs import torch_backend
 from actcodec.codecs.compressed import OversizeError
 from actcodec.golden import bitstream, block_starts, entropy_decoder, jpeg_base
 from cdu_spec import memory
@@ -49,6 +50,7 @@ def _profiler():
 @pytest.mark.parametrize("name", [mode.label for mode in Mode])
 def test_the_golden_model_works_in_pieces(name, monkeypatch):
     monkeypatch.setattr(block_starts, "_WINDOW_BYTES", 1 << 16)
+    monkeypatch.setattr(torch_backend, "_PIECE_BEATS", 1 << 13)
     codec = actcodec.codec(name)
     codec.compress(torch.zeros(1, 8, 8, 8)).decompress()
     # The slope between two sizes, for what does not grow is of no interest. Rows and maps need padding.
@@ -70,6 +72,7 @@ def test_jpeg_base_is_read_in_pieces(monkeypatch):
     monkeypatch.setattr(entropy_decoder, "_PIECE_BLOCKS", 1 << 6)
     monkeypatch.setattr(entropy_decoder, "_CHUNK_BYTES", 1 << 12)
     monkeypatch.setattr(jpeg_base, "_CHUNK_BLOCKS", 1 << 6)
+    monkeypatch.setattr(torch_backend, "_PIECE_BEATS", 1 << 13)
     tensors = [torch.randn(samples, 15, 60, 60, generator=torch.Generator().manual_seed(0)) for samples in (2, 5)]
     packed = [actcodec.codec("jpeg-base").compress(x) for x in tensors]
     packed[0].decompress()
@@ -80,6 +83,7 @@ def test_jpeg_base_is_read_in_pieces(monkeypatch):
 @pytest.mark.parametrize("shape", [(1, 1, 8, 30_000), (1, 3, 300, 320), (250_000,)])
 def test_pieces_of_wide_matrices_are_small(shape, monkeypatch):
     monkeypatch.setattr(block_starts, "_WINDOW_BYTES", 1 << 16)
+    monkeypatch.setattr(torch_backend, "_PIECE_BEATS", 1 << 13)
     for name in ("jpeg-act", "autoquantz"):
         codec = actcodec.codec(name)
         if not codec.fits(shape):
