@@ -16,7 +16,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.errors import UserError
 
 from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
-from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, directory_target, output_directory, write_json
 
 if TYPE_CHECKING:
     from cdu import yosys
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 #: Blocks that stand beside the others unless some are named.
 BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compressor", "decompressor")
 
-OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="Directory for the results (made when missing).", callback=directory_target),
+]
 ListOption = Annotated[bool, typer.Option("--recipes", help="Print the known open cores and how to fetch them, nothing else.")]
 PeersOption = Annotated[Path | None, typer.Option("--peers", help="Folder with the open cores, cloned as --recipes says.")]
 VerilogOption = Annotated[

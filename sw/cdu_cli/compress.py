@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import io
 import sys
-import tokenize
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
-from rich.console import Console
+from cdu_spec.files import check_target, write_whole
 
+from cdu_cli.inputs import read_array, read_packed
 from cdu_cli.options import (
     BackendOption,
     BitsOption,
     CheckOption,
     HuffmanOption,
     JsonOption,
+    MaxBytesOption,
     RangeOption,
     codec_backend,
+    waiting,
     whole,
     write_json,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 _FILE_CODECS = ", ".join(STREAM_NAMES)
 
@@ -60,6 +57,7 @@ def compress(
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
     backend: BackendOption = "torch",
     check: CheckOption = False,
+    max_bytes: MaxBytesOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compress an array into a bitstream file.
@@ -70,6 +68,7 @@ def compress(
     import torch
     from actcodec.codecs import CODEC_NAMES
 
+    check_target(target)
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
     given = {
@@ -84,8 +83,8 @@ def compress(
         "backend": codec_backend(backend, check),
     }
     chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
-    array = load_array(source)
-    with Console(stderr=True).status(f"compressing {source}"):
+    array = read_array(source, max_bytes)
+    with waiting(f"compressing {source}"):
         packed = chosen.compress(torch.from_numpy(array))
         write_whole(target, packed.to_bytes())
     ratio = array.nbytes / packed.nbytes
@@ -106,29 +105,30 @@ def decompress(
     target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="The array to write.")],
     backend: BackendOption = "torch",
     check: CheckOption = False,
+    max_bytes: MaxBytesOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Decompress a bitstream file into an array.
 
     Example: cdu decompress activations.cdu activations.npy
     """
-    import actcodec
     import numpy as np
 
+    check_target(target)
     chosen = codec_backend(backend, check)
-    stream = read_stream(source)
-    try:
-        with Console(stderr=True).status(f"decompressing {source}"):
-            packed = actcodec.from_bytes(stream)
+    with waiting(f"decompressing {source}"):
+        packed = read_packed(source, max_bytes)
+        try:
             values = packed.decompress(chosen)
-    except UserError as error:
-        raise UserError(f"{source}: {error}") from None
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None
     if packed.header.dtype is Dtype.BF16:
         print(f"note: numpy has no bfloat16: {target} holds the same values as float32", file=sys.stderr)
         values = values.float()
-    file = io.BytesIO()
-    np.save(file, values.numpy())
-    write_whole(target, file.getvalue())
+    array = values.contiguous().numpy()
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
+    write_whole(target, head.getvalue(), array.reshape(-1).view(np.uint8).data)
     result: dict[str, Any] = {
         "codec": packed.codec,
         "shape": list(packed.header.shape),
@@ -136,29 +136,3 @@ def decompress(
         "bytes_compressed": packed.nbytes,
     }
     write_json(json_file, result)
-
-
-def read_stream(path: Path) -> bytes:
-    """The bytes of a file; UserError when there is none."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-
-
-def load_array(path: Path) -> npt.NDArray[np.generic]:
-    """The float array of an .npy file in native byte order; UserError says what else it is."""
-    import numpy as np
-
-    try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
-        reason = "it holds Python objects" if "Object arrays" in str(error) else "it is no whole .npy file"
-        raise UserError(f"cannot read {path}: {reason}; use a file that numpy.save wrote from a float array") from None
-    native = array.dtype.newbyteorder("=")
-    if native not in (np.float32, np.float16):
-        raise UserError(f"{path} holds {native}: use float32 or float16")
-    return array.astype(native, order="C", copy=False)

@@ -25,6 +25,7 @@ from cdu_cli.options import (
     OutputOption,
     SOption,
     WidthOption,
+    file_target,
     output_directory,
     write_json,
 )
@@ -63,7 +64,9 @@ def dqt(
         Path | None,
         typer.Option(help="Measure on these, .npz; else on a network one deeper, trained from the next seed."),
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="Also write the recorded activations to this .npz.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Also write the recorded activations to this .npz.", callback=file_target)
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Find a quantisation table for activations and compare it with the known ones.

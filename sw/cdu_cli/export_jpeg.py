@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
-from rich.console import Console
+from cdu_spec.files import check_target, write_whole
 
-from cdu_cli.compress import load_array, read_stream
-from cdu_cli.options import HuffmanOption, JsonOption, write_json
+from cdu_cli.inputs import read_either
+from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, waiting, write_json
 
 if TYPE_CHECKING:
     from actcodec.codecs import Compressed, JpegBaseCompressed
-
-#: How every .npy file begins.
-_NPY_MAGIC = b"\x93NUMPY"
 
 
 def register(app: typer.Typer) -> None:
@@ -43,24 +39,28 @@ def export_jpeg(
     rounding: Annotated[str | None, typer.Option(help="Of an array: half_away (default) or trunc.")] = None,
     huffman: HuffmanOption = None,
     nonfinite: Annotated[str | None, typer.Option(help="Of an array: NaN and infinity, raise (default) or saturate.")] = None,
+    max_bytes: MaxBytesOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Write the blocks of compressed activations as a grayscale JPEG: the maps one below the other, zero in middle grey."""
+    import numpy as np
     import torch
     from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
     from actcodec.codecs.jpeg_image import jpeg_image
 
+    check_target(target)
     chosen = _rows(rows)
     given = {"dqt": dqt, "S": scale_s, "rounding": rounding, "huffman": huffman, "nonfinite": nonfinite}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    content = read_stream(source)
-    with Console(stderr=True).status(f"exporting {source}"):
-        if content.startswith(_NPY_MAGIC):
-            packed: Compressed | JpegBaseCompressed = JpegBaseCodec(**options).compress(torch.from_numpy(load_array(source)))
+    with waiting(f"exporting {source}"):
+        content = read_either(source, max_bytes)
+        packed: Compressed | JpegBaseCompressed
+        if isinstance(content, np.ndarray):
+            packed = JpegBaseCodec(**options).compress(torch.from_numpy(content))
         elif options:
             raise UserError(f"{source} is no .npy array: --dqt, --scale-S, --rounding, --huffman and --nonfinite go with one")
         else:
-            packed = _parsed(source, content)
+            packed = content
         try:
             image = jpeg_image(packed, chosen)
         except UserError as error:
@@ -80,13 +80,3 @@ def _rows(text: str | None) -> tuple[int, int] | None:
     if match is None:
         raise UserError(f"--rows {text!r} is not of the form BEGIN:END, as in 0:4096")
     return int(match[1]), int(match[2])
-
-
-def _parsed(source: Path, content: bytes) -> Compressed | JpegBaseCompressed:
-    """The compressed tensor of a file's bytes."""
-    import actcodec
-
-    try:
-        return actcodec.from_bytes(content)
-    except UserError as error:
-        raise UserError(f"{source}: {error}") from None

@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OutputOption,
+    SetOption,
+    configuration,
+    file_target,
+    output_directory,
+    write_json,
+)
 
 _EXAMPLE = "Example: cdu formal --block transposer --block dct -o build/formal"
 
@@ -25,7 +34,9 @@ def formal(
     settings: SetOption = None,
     block: Annotated[list[str] | None, typer.Option(help="One block; may be given several times. Default: all.")] = None,
     name: Annotated[str | None, typer.Option("--property", help="Only properties of this name. Default: all.")] = None,
-    table: Annotated[Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.", callback=file_target)
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Prove properties of the generated Verilog with sby, yices and ABC.

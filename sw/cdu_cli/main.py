@@ -1,11 +1,8 @@
-"""Entry point of the ``cdu`` command: registers the subcommands, turns user errors into one sentence and exit code 2."""
+"""Entry point of the ``cdu`` command: registers the subcommands, runs what is asked for."""
 
 from __future__ import annotations
 
-import sys
-
 import typer
-from cdu_spec.errors import UserError
 
 from cdu_cli import (
     compare,
@@ -27,6 +24,7 @@ from cdu_cli import (
     vectors,
     verify,
 )
+from cdu_cli.endings import in_one_sentence
 
 app = typer.Typer(
     name="cdu",
@@ -60,8 +58,5 @@ for module in (
 
 def main() -> None:
     """Run the command line."""
-    try:
+    with in_one_sentence():
         app()
-    except UserError as error:
-        print(f"cdu: error: {error}", file=sys.stderr)
-        sys.exit(2)

@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_spec.files import check_target, write_whole
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
 
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
+
+
+def file_target(path: Path | None) -> Path | None:
+    """Say before the work begins what cannot be written after it."""
+    if path is not None:
+        check_target(path)
+    return path
+
+
+def directory_target(path: Path | None) -> Path | None:
+    """Say before the work begins that a directory cannot be made, or not written to."""
+    if path is None:
+        return None
+    with _refusals_of_directory(path):
+        there = next(folder for folder in (path, *path.parents) if _exists(folder))
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
+
+
+def _exists(path: Path) -> bool:
+    """Whether something stands there; OSError for a name that the system does not take."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _refusals_of_directory(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
+
 
 ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration (tiny) or a .toml file.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
 ]
-OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
+OutputOption = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="Directory for the results (made when missing).", callback=directory_target),
+]
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -55,7 +103,14 @@ HuffmanOption = Annotated[
 DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option("--max-bytes", min=1, help="Largest array, in bytes, that is read or made. Default: a quarter of the memory."),
+]
+JsonOption = Annotated[
+    Path | None,
+    typer.Option("--json", help="Also write the machine-readable result to this file.", callback=file_target),
+]
 
 
 def whole(number: float | None) -> float | int | None:
@@ -88,12 +143,15 @@ def codec_backend(name: str, check: bool) -> Backend:
     return chosen
 
 
+def waiting(sentence: str) -> Status:
+    """What is shown on a terminal while something takes its time; names of files in it may have any characters."""
+    return Console(stderr=True).status(escape(sentence))
+
+
 def output_directory(path: Path) -> Path:
     """Make the directory of ``-o``; UserError when that cannot be done."""
-    try:
+    with _refusals_of_directory(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
     return path
 
 

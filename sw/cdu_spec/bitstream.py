@@ -391,6 +391,16 @@ class Header:
 
         The CRC is not checked here. Raises BitstreamError for anything that is not exactly one stream.
         """
+        header = cls.unpack_start(stream)
+        if len(stream) != header.stream_bytes:
+            raise BitstreamError(
+                f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}"
+            )
+        return header
+
+    @classmethod
+    def unpack_start(cls, stream: bytes | memoryview) -> Header:
+        """Read header and shape from the start of a stream, of which the rest need not be there; BitstreamError as above."""
         if len(stream) < HEADER_BYTES:
             raise BitstreamError(f"truncated stream: {len(stream)} bytes are fewer than a header of {HEADER_BYTES}")
         magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload_bytes = _HEADER.unpack_from(stream)
@@ -408,12 +418,7 @@ class Header:
             raise BitstreamError(f"corrupted or truncated stream: no room for a shape of rank {rank}")
         shape = tuple(_EXTENT.unpack_from(stream, HEADER_BYTES + i * _EXTENT.size)[0] for i in range(rank))
         quantizer = (bits, step & _STEP_LOG2, bool(step & _BLOCK_RANGE))
-        header = cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, *quantizer)
-        if len(stream) != header.stream_bytes:
-            raise BitstreamError(
-                f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}"
-            )
-        return header
+        return cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, *quantizer)
 
 
 def pack_shifts(shifts: Sequence[int]) -> bytes:

@@ -46,13 +46,11 @@ def fetch(library: Known, folder: Path, progress: Progress) -> list[Path]:
         or when the folder cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        cache.make_private(folder)
         with cache.lock(folder / f".{library.name}.lock"):
             return [_file(published, folder, progress) for published in library.files]
     except OSError as error:
-        raise FetchError(
-            f"cannot write the cache {folder}: {error.strerror or error}; set {cache.FOLDER_VARIABLE} to another folder"
-        ) from None
+        raise FetchError(cache.cannot_use(folder, f"{error.strerror or error}")) from None
 
 
 def present(published: Published, folder: Path) -> Path | None:

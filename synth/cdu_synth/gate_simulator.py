@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cdu_spec.cache import entry
+from cdu_spec.cache import entry, load_library
 from cdu_spec.compilers import cpp_compiler
 from cdu_spec.errors import UserError
 
@@ -272,7 +272,7 @@ def _library() -> ctypes.CDLL:
 
     machine = subprocess.run([compiler, "-dM", "-E", "-x", "c++", os.devnull], check=True, capture_output=True, text=True)
     folder = entry("gate_simulator", [_SOURCE.read_text(encoding="utf-8"), _OPTIONS, machine.stdout], make)
-    library = ctypes.CDLL(str(folder / _LIBRARY))
+    library = load_library(folder / _LIBRARY)
     library.run.restype = ctypes.c_uint64
     library.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p)
     return library

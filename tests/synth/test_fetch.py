@@ -227,7 +227,7 @@ def test_an_address_that_is_gone_says_so(server, library, tmp_path):
 
 def test_a_folder_that_cannot_be_written_says_so(library, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(fetch.FetchError, match=rf"cannot write the cache .*{cache.FOLDER_VARIABLE}"):
+    with pytest.raises(fetch.FetchError, match=rf"cannot use the cache .*{cache.FOLDER_VARIABLE}"):
         fetched(library, tmp_path / "file" / "pdk")
 
 

@@ -1,7 +1,5 @@
 """The harness of compiled units on a small design whose behaviour is known: registers, packets, partial words, stalls."""
 
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from cdu import axi_lite, axi_stream, verilator
 from cdu.yosys import YosysError
 from cdu_driver import BusError
 from cdu_spec import cache
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.errors import MissingToolError
 from cdu_verif.compiled import library
 from cdu_verif.compiled.unit import CompiledUnit, Packet
 
@@ -227,47 +225,6 @@ def test_what_matters_is_in_the_name(monkeypatch):
     monkeypatch.setattr(library, "_COMPILER_OPTIONS", (*library._COMPILER_OPTIONS, "-g"))
     with pytest.raises(KeyboardInterrupt):
         library.library(design)
-
-
-_ENTER = """
-import time
-from cdu_spec import cache
-
-def fill(folder):
-    (folder / "started").write_text("")
-    time.sleep(0.5)
-    print("filled")
-
-cache.entry("test", ["same"], fill)
-"""
-
-
-def test_processes_that_need_the_same_entry_at_once(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
-    command = [sys.executable, "-c", _ENTER]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    printed = [process.communicate(timeout=120)[0] for process in processes]
-    assert all(process.returncode == 0 for process in processes)
-    assert sorted(printed) == ["", "", "filled\n"]
-    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    assert entry == cache.entry("test", ["same"], lambda folder: pytest.fail("made again"))
-
-
-def test_what_an_ended_process_left_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
-    entry = cache.entry("test", ["left"], lambda folder: None)
-    left = tmp_path / f".{entry.name}.abc.partial"
-    left.mkdir()
-    entry.rmdir()
-    assert cache.entry("test", ["left"], lambda folder: None) == entry
-    assert not left.exists()
-
-
-def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "file" / "cache"))
-    with pytest.raises(UserError, match=cache.FOLDER_VARIABLE):
-        cache.entry("test", [], lambda folder: None)
 
 
 def test_no_compiler(monkeypatch):

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+from itertools import product
 
 import actcodec
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import torch
 import typer
 from actcodec.codecs import Backend, MismatchError
+from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import beats_in, compression_job
 from actcodec.codecs.torch_backend import TorchBackend
 from cdu import verilator
@@ -236,6 +238,30 @@ def test_by_name(tmp_path):
         actcodec.codec("jpeg-act", backend=f"rtl:{file}").compress(x)
     with pytest.raises(UserError, match="unknown configuration 'huge'"):
         actcodec.codec("sfpr", backend="rtl:huge")
+
+
+def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
+    built = set()
+
+    def build(config):
+        built.add(config)
+        raise ChildProcessError("a unit would be built now")
+
+    monkeypatch.setattr("cdu_verif.compiled.backend.Worker", build)
+    through = backend_of("rtl")
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        x = _tensor((1, 2, 8, 16)).to(dtype)
+        for const_bits, pass1_bits in (
+            product(range(8, 14), range(5)) if dtype is torch.float32 else ((12, 2), (11, 2), (12, 1))
+        ):
+            precision = {"const_bits": const_bits, "pass1_bits": pass1_bits}
+            stream = actcodec.codec("jpeg-act", **precision).compress(x).to_bytes()
+            own = (const_bits, pass1_bits) == (CduConfig.const_bits, CduConfig.pass1_bits)
+            with pytest.raises(ChildProcessError if own else UnsuitedUnitError, match="unit"):
+                actcodec.from_bytes(stream).decompress(through)
+            with pytest.raises(ChildProcessError):  # the unit does SFPR of jpeg-base, and no transform
+                actcodec.codec("jpeg-base", **precision).compress(x).decompress(through)
+    assert len(built) == 3
 
 
 @pytest.mark.parametrize(

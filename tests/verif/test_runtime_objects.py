@@ -32,15 +32,31 @@ def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
 
 
 def test_options_are_kept_apart(tool):
-    folders = [runtime_objects.store(tool, options) for options in ([], ["--trace-fst"], ["--coverage-line"])]
-    assert len(set(folders)) == 3
-    assert runtime_objects.store(tool, []) == folders[0]
+    found = [runtime_objects.ingredients(tool, options) for options in ([], ["--trace-fst"], ["--coverage-line"])]
+    assert found[0] not in found[1:]
+    assert found[1] != found[2]
+    assert runtime_objects.ingredients(tool, []) == found[0]
 
 
-def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
-    (tmp_path / "file").write_text("in the way")
+def test_damaged_objects_are_not_lent(tmp_path, monkeypatch):
+    monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "verilated.o").write_bytes(b"object")
-    runtime_objects.keep(tmp_path / "file" / "kept", tmp_path / "build")
-    runtime_objects.lend(tmp_path / "file" / "kept", tmp_path / "other")
+    runtime_objects.keep(["options"], tmp_path / "build")
+    assert runtime_objects.lend(["options"], tmp_path / "next") == ["--old-file=verilated.o"]
+    assert (tmp_path / "next" / "verilated.o").read_bytes() == b"object"
+    (kept,) = (tmp_path / "cache").glob("runtime-*/verilated.o")
+    kept.write_bytes(b"")
+    assert runtime_objects.lend(["options"], tmp_path / "third") == []
+    runtime_objects.keep(["options"], tmp_path / "build")
+    assert kept.read_bytes() == b"object"
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "verilated.o").write_bytes(b"object")
+    runtime_objects.keep(["options"], tmp_path / "build")
+    assert runtime_objects.lend(["options"], tmp_path / "other") == []
     assert not list((tmp_path / "other").iterdir())

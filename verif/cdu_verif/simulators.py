@@ -100,10 +100,10 @@ class Simulation:
             return
         tool, sim = verilator.find(), self.folder / "sim"
         options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *(["--trace-fst"] if self.waves else ())]
-        kept = runtime_objects.store(tool, options)
-        runner = _VerilatorOfPorts([*_MAKE, *runtime_objects.lend(kept, sim)])
+        runtime = runtime_objects.ingredients(tool, options)
+        runner = _VerilatorOfPorts([*_MAKE, *runtime_objects.lend(runtime, sim)])
         self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
-        runtime_objects.keep(kept, sim)
+        runtime_objects.keep(runtime, sim)
 
     def _build(self, runner: Runner, arguments: Sequence[str]) -> None:
         self._runner = runner

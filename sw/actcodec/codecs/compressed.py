@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Protocol
 
 import torch
@@ -15,6 +16,14 @@ from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.job import decompression_job
 from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+
+#: No header of a stream, its Huffman tables included, is longer.
+PREFIX_BYTES = 1 << 13
+
+
+class OversizeError(UserError, ValueError):
+    """A stream whose tensor is larger than what was allowed."""
 
 
 class Packed(Protocol):
@@ -84,14 +93,35 @@ class RawCopy:
         return self.tensor.clone()
 
 
-def from_bytes(stream: bytes) -> Compressed | JpegBaseCompressed:
+def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | JpegBaseCompressed:
     """The compressed tensor of a stream of either kind (docs/bitstream.md), on the CPU.
 
-    Raises BitstreamError for anything that is not exactly one intact stream.
+    Raises BitstreamError for anything that is not exactly one intact stream; OversizeError, before anything is made of it,
+    where its tensor has more than ``max_bytes``: a stream may be a hundredth of its tensor.
     """
-    if stream[: len(jpeg_base_stream.MAGIC)] == jpeg_base_stream.MAGIC:
+    if max_bytes is not None:
+        check_size(header_of(stream), max_bytes)
+    if _is_jpeg_base(stream):
         return JpegBaseCompressed(*jpeg_base_stream.parse(bytes(stream)))
     return Compressed(*bitstream.parse(bytes(stream)))
+
+
+def header_of(start: bytes) -> Header | JpegBaseHeader:
+    """The header of a stream of either kind from its first :data:`PREFIX_BYTES`, or all of it; BitstreamError for none."""
+    return jpeg_base_stream.unpack_start(start) if _is_jpeg_base(start) else Header.unpack_start(start)
+
+
+def check_size(header: Header | JpegBaseHeader, max_bytes: int) -> None:
+    """OversizeError for the header of a tensor of more bytes."""
+    size = prod(header.shape) * header.dtype.bits // 8
+    if size > max_bytes:
+        raise OversizeError(
+            f"its tensor of shape {header.shape} has {size} bytes: {max_bytes} are allowed, a greater max_bytes allows more"
+        )
+
+
+def _is_jpeg_base(stream: bytes) -> bool:
+    return stream[: len(jpeg_base_stream.MAGIC)] == jpeg_base_stream.MAGIC
 
 
 def decompress(compressed: Packed, backend: str | Backend = "torch") -> Tensor:

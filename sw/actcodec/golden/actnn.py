@@ -21,12 +21,15 @@ from actcodec.golden.heads import headed_bytes, pack_ranges, unpack_ranges
 _ROWS = TILE_BLOCKS * BLOCK_SIDE
 
 
-def encode(groups: Tensor, settings: AffineSettings) -> Tensor:
-    """int16 (G, 256), consecutive values, to the payload, uint8 (G * (4 + 32 * bits),)."""
+def encode(groups: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
+    """int16 (G, 256), consecutive values, to the payload, uint8 (G * (4 + 32 * bits),).
+
+    ``first`` is the number of the first group's beat in its job (:func:`actcodec.golden.affine.quantize`).
+    """
     require("groups", groups, (torch.int16,), (GROUP_VALUES,))
     ranges = Ranges.found(*least_and_greatest(groups), settings.bits)
     by_block = groups.reshape(-1, BLOCK_SIDE, TILE_BLOCKS, LANES).transpose(1, 2).reshape(-1, LANES)
-    codes = quantize(by_block, ranges.per_row(_ROWS), settings)
+    codes = quantize(by_block, ranges.per_row(_ROWS), settings, first)
     bodies = pack_codes(codes, settings.bits).view(len(groups), -1)
     return torch.cat((pack_ranges(ranges), bodies), 1).view(-1)
 

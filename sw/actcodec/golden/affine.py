@@ -121,17 +121,19 @@ def codes_of(x: Tensor, ranges: Ranges, bits: int, rho: Tensor | int) -> Tensor:
     return v.mul_(2.0**-FRACTION_BITS).floor_().clamp_max_((1 << bits) - 1).to(torch.uint8)
 
 
-def quantize(x: Tensor, ranges: Ranges, settings: AffineSettings, *, down: bool = False) -> Tensor:
-    """Codes of all rows of a job in the order of the payload.
+def quantize(x: Tensor, ranges: Ranges, settings: AffineSettings, first: int = 0, *, down: bool = False) -> Tensor:
+    """Codes of consecutive rows of a job in the order of the payload.
 
     Parameters
     ----------
     x
-        int16 (rows, 8); row i is beat i of the job.
+        int16 (rows, 8); row i is beat ``first + i`` of the job.
     ranges
         (rows, 1) or (1, 1).
     settings
         Bits, rounding and seed.
+    first
+        Number of the first row's beat, to which its random numbers belong.
     down
         Always round down (BLPA).
 
@@ -146,7 +148,7 @@ def quantize(x: Tensor, ranges: Ranges, settings: AffineSettings, *, down: bool 
         piece = x[rows]
         rho: Tensor | int = 0 if down else NEAREST
         if settings.stochastic and not down:
-            rho = random_bits(settings.seed, begin, len(piece), x.device)
+            rho = random_bits(settings.seed, first + begin, len(piece), x.device)
         codes[rows] = codes_of(piece, ranges[rows], settings.bits, rho)
     return codes
 

@@ -20,9 +20,9 @@ from actcodec.golden.codes import pack_codes, unpack_codes
 from actcodec.golden.movement import select, spread
 
 
-def encode(beats: Tensor, settings: AffineSettings, *, down: bool = False) -> Tensor:
-    """Payload without masks: int16 (beats, 8) to uint8 (beats * bits,). ``down`` as in ``affine.quantize``."""
-    return pack_codes(_codes(beats, settings, down=down), settings.bits).view(-1)
+def encode(beats: Tensor, settings: AffineSettings, first: int = 0, *, down: bool = False) -> Tensor:
+    """Payload without masks: int16 (beats, 8) to uint8 (beats * bits,). ``first`` and ``down`` as in ``affine.quantize``."""
+    return pack_codes(_codes(beats, settings, first, down=down), settings.bits).view(-1)
 
 
 def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
@@ -33,11 +33,14 @@ def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:
     return _integers(unpack_codes(payload.view(beats, settings.bits), settings.bits), settings)
 
 
-def encode_masked(beats: Tensor, settings: AffineSettings) -> Tensor:
-    """Payload with masks: int16 (8 * blocks, 8) to uint8 (8 * blocks + bytes of the codes that are not zero,)."""
+def encode_masked(beats: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
+    """Payload with masks: int16 (8 * blocks, 8) to uint8 (8 * blocks + bytes of the codes that are not zero,).
+
+    ``first`` as in ``affine.quantize``.
+    """
     bits = settings.bits
     zero = 1 << (bits - 1)
-    codes = _codes(beats, settings)
+    codes = _codes(beats, settings, first)
     nonzero = codes != zero
     signed = (codes - zero) & settings.levels
     together = torch.zeros_like(codes).masked_scatter_(_front(nonzero.sum(1)), signed[nonzero])
@@ -55,11 +58,15 @@ def decode_masked(payload: Tensor, blocks: int, settings: AffineSettings) -> Ten
     Raises BitstreamError when the chain of blocks does not end, after ``blocks`` blocks, exactly at the end of the payload.
     """
     require("payload", payload, (torch.uint8,))
+    return decode_masked_at(payload, block_starts(payload, blocks, settings.bits), settings)
+
+
+def decode_masked_at(payload: Tensor, starts: Tensor, settings: AffineSettings) -> Tensor:
+    """The beats, int32 (8 * n, 8), of a payload that is exactly the blocks with masks that begin at ``starts``, int64 (n,)."""
     bits = settings.bits
-    starts = block_starts(payload, blocks, bits)
     masks = payload[starts[:, None] + torch.arange(MASK_BYTES, device=payload.device)]
     nonzero = unpack_bits(masks).view(-1, LANES)
-    present = torch.ones(blocks, MASK_BYTES + BLOCK_SIDE * bits, dtype=torch.bool, device=payload.device)
+    present = torch.ones(len(starts), MASK_BYTES + BLOCK_SIDE * bits, dtype=torch.bool, device=payload.device)
     present[:, MASK_BYTES:] = _kept_bytes(nonzero, bits)
     bodies = spread(payload, present)[:, MASK_BYTES:]
     together = unpack_codes(bodies.reshape(-1, bits), bits)
@@ -67,9 +74,9 @@ def decode_masked(payload: Tensor, blocks: int, settings: AffineSettings) -> Ten
     return _integers((signed + (1 << (bits - 1))) & settings.levels, settings)
 
 
-def _codes(beats: Tensor, settings: AffineSettings, *, down: bool = False) -> Tensor:
+def _codes(beats: Tensor, settings: AffineSettings, first: int, *, down: bool = False) -> Tensor:
     require("beats", beats, (torch.int16,), (LANES,))
-    return quantize(beats, _range(settings, beats.device), settings, down=down)
+    return quantize(beats, _range(settings, beats.device), settings, first, down=down)
 
 
 def _integers(codes: Tensor, settings: AffineSettings) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from cdu_spec.affine import RECIPROCAL_EXPONENT_LIMIT
@@ -21,6 +22,9 @@ from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
 from actcodec.golden.checks import require
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payload: Tensor, offsets: Tensor) -> bytes:
@@ -44,8 +48,15 @@ def serialise(header: Header, shifts: Sequence[int], reciprocals: Tensor, payloa
     require("offsets", offsets, (torch.int16,), (header.offset_count,))
     table = pack_shifts(shifts) if header.shift_table_bytes else b""
     numbers = reciprocals.cpu().numpy().astype("<f4").tobytes() + offsets.cpu().numpy().astype("<i2").tobytes()
-    body = b"".join((header.pack(), table, numbers, payload.cpu().numpy().tobytes()))
-    return body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
+    return with_checksum(header.pack(), table, numbers, payload.cpu().contiguous().numpy().data)
+
+
+def with_checksum(*sections: Buffer) -> bytes:
+    """Sections one after the other and the CRC-32 of them all."""
+    crc = 0
+    for section in sections:
+        crc = zlib.crc32(section, crc)
+    return b"".join((*sections, crc.to_bytes(CRC_BYTES, "little")))
 
 
 def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tensor]:
@@ -55,8 +66,8 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tenso
     blocks fit together is seen when it is decoded.
     """
     header = Header.unpack(stream)
-    body, crc = stream[:-CRC_BYTES], int.from_bytes(stream[-CRC_BYTES:], "little")
-    if zlib.crc32(body) != crc:
+    view = memoryview(stream)
+    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     offsets_at = header.payload_offset - header.offset_count * OFFSET_BYTES
     reciprocals_at = offsets_at - header.reciprocal_count * RECIPROCAL_BYTES
@@ -64,12 +75,12 @@ def parse(stream: bytes) -> tuple[Header, tuple[int, ...], Tensor, Tensor, Tenso
     shifts = unpack_shifts(table) if table else ()
     reciprocals = numbers(stream[reciprocals_at:offsets_at], torch.float32)
     offsets = numbers(stream[offsets_at : header.payload_offset], torch.int16)
-    payload = numbers(stream[header.payload_offset : -CRC_BYTES], torch.uint8)
+    payload = numbers(view[header.payload_offset : -CRC_BYTES], torch.uint8)
     check_reciprocals(reciprocals, header.mode)
     return header, shifts, reciprocals, payload, offsets
 
 
-def numbers(section: bytes, dtype: torch.dtype) -> Tensor:
+def numbers(section: bytes | memoryview, dtype: torch.dtype) -> Tensor:
     """The numbers of a section; a copy, for tensors must not alias immutable bytes."""
     return torch.frombuffer(bytearray(section), dtype=dtype) if section else torch.zeros(0, dtype=dtype)
 

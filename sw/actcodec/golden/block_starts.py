@@ -10,7 +10,8 @@ into segments of equal length, and every byte position is treated as if a block 
 3. along the groups, then along the segments of all groups at once: where the real chain enters each;
 4. along the chain inside all segments at once: the starts.
 
-The work is proportional to the payload, whatever its bytes are.
+The work is proportional to the payload, whatever its bytes are. The payload is gone through in windows, so that the memory
+beyond the result does not grow with it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from actcodec.golden.bits import popcount_
 _ENTRIES = MASK_BYTES + BLOCK_VALUES
 #: Longest segment in bytes; a multiple of the shortest block.
 _SEGMENT_BYTES = 512
+#: Bytes of the payload that are looked at together; a multiple of a segment.
+_WINDOW_BYTES = 1 << 22
 
 
 def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:
@@ -40,31 +43,38 @@ def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:
     size = payload.numel()
     if not MASK_BYTES * count <= size <= _ENTRIES * count:
         raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} blocks with masks")
-    if count == 0:
-        return torch.zeros(0, dtype=torch.int64, device=payload.device)
-    length = min(max(-(-size // MASK_BYTES) * MASK_BYTES, _ENTRIES), _SEGMENT_BYTES)
-    lengths = _lengths(payload, length, bits)
-    exits = _exits(lengths)
-    entries = _entries(exits)
-    starts, end = _walk(lengths, entries, size)
-    if starts.numel() != count or end != size:
+    starts = torch.empty(count, dtype=torch.int64, device=payload.device)
+    found = begin = 0
+    while begin < size and found < count:
+        here, end = _in_window(payload[begin : begin + _WINDOW_BYTES + MASK_BYTES], min(size - begin, _WINDOW_BYTES), bits)
+        place = starts[found : found + here.numel()]
+        torch.add(here[: place.numel()], begin, out=place)
+        found += here.numel()
+        begin += end
+    if found != count or begin != size:
         raise BitstreamError("corrupted stream: the blocks do not end where the payload ends")
     return starts
 
 
-def _lengths(payload: Tensor, length: int, bits: int) -> Tensor:
-    """Length that a block at each position would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
-    size = payload.numel()
+def _in_window(window: Tensor, size: int, bits: int) -> tuple[Tensor, int]:
+    """Starts of the chain that begins with byte 0 and where it leaves the first ``size`` bytes; a mask may follow them."""
+    length = min(max(-(-size // MASK_BYTES) * MASK_BYTES, _ENTRIES), _SEGMENT_BYTES)
+    lengths = _lengths(window, size, length, bits)
+    return _walk(lengths, _entries(_exits(lengths)), size)
+
+
+def _lengths(window: Tensor, size: int, length: int, bits: int) -> Tensor:
+    """Length that a block at each of ``size`` positions would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
     segments = -(-size // length)
-    counts = torch.zeros(segments * length + MASK_BYTES, dtype=torch.uint8, device=payload.device)
-    counts[:size] = payload
+    counts = torch.zeros(segments * length + MASK_BYTES, dtype=torch.uint8, device=window.device)
+    counts[: window.numel()] = window
     popcount_(counts)
     if bits < VALUE_BITS:
         counts.mul_(bits).add_(VALUE_BITS - 1).floor_divide_(VALUE_BITS)
     pairs = counts[:-2] + counts[1:-1]
     fours = pairs[:-2] + pairs[2:]
     eights = fours[:-4] + fours[4:]
-    table = torch.zeros(length + _ENTRIES, segments, dtype=torch.uint8, device=payload.device)
+    table = torch.zeros(length + _ENTRIES, segments, dtype=torch.uint8, device=window.device)
     table[:length] = eights.view(segments, length).T.add(MASK_BYTES)
     return table
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from actcodec.golden.blocks import padded
 from actcodec.golden.checks import require
-from actcodec.golden.sfpr import FLOATS
+from actcodec.golden.sfpr import CHUNK_VALUES, FLOATS
 
 _MEAN_SHIFT = BLOCK_VALUES.bit_length() - 1
 
@@ -48,13 +48,19 @@ def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
     """
     require("x", x, FLOATS)
     require("k", k, (torch.float32,))
-    matrix = padded(x.to(torch.float32), view)
-    rows = torch.arange(view.padded_rows, device=x.device).clamp_max(view.rows - 1)
-    grid = (matrix * k[rows // view.channel_rows % view.channels][:, None]).view(-1, BLOCK_SIDE, view.row_beats, LANES)
-    total = grid
-    for axis in (1, 3):
-        while total.shape[axis] > 1:
-            left, right = total.chunk(2, axis)
-            total = left + right
-    by_row = (grid - total / BLOCK_VALUES).abs_().amax((2, 3)).flatten()[: view.rows]
+    matrix = x.reshape(view.rows, view.columns)
+    by_row = torch.empty(view.rows, device=x.device)
+    step = max(CHUNK_VALUES // (BLOCK_SIDE * view.columns), 1) * BLOCK_SIDE
+    for top in range(0, view.rows, step):
+        part = matrix[top : top + step].to(torch.float32)
+        strips = MatrixView(len(part), view.columns, 1, 1, view.mode)
+        rows = torch.arange(top, top + strips.padded_rows, device=x.device).clamp_max_(view.rows - 1)
+        scales = k[rows // view.channel_rows % view.channels]
+        grid = (padded(part, strips) * scales[:, None]).view(-1, BLOCK_SIDE, view.row_beats, LANES)
+        total = grid
+        for axis in (1, 3):
+            while total.shape[axis] > 1:
+                left, right = total.chunk(2, axis)
+                total = left + right
+        by_row[top : top + step] = (grid - total / BLOCK_VALUES).abs_().amax((2, 3)).flatten()[: len(part)]
     return by_row.view(-1, view.channels, view.channel_rows).amax((0, 2))

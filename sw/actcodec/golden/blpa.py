@@ -8,9 +8,9 @@ from torch import Tensor
 from actcodec.golden import autoquant
 
 
-def encode(beats: Tensor, settings: AffineSettings) -> Tensor:
-    """int16 (beats, 8), offsets subtracted, to the payload, uint8 (beats * bits,)."""
-    return autoquant.encode(beats, settings, down=True)
+def encode(beats: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
+    """int16 (beats, 8), offsets subtracted, to the payload, uint8 (beats * bits,). Nothing is random, so any ``first`` does."""
+    return autoquant.encode(beats, settings, first, down=True)
 
 
 def decode(payload: Tensor, beats: int, settings: AffineSettings) -> Tensor:

@@ -22,9 +22,9 @@ def encode(values: Tensor) -> Tensor:
     return pack_bits(positive)
 
 
-def decode(payload: Tensor, count: int) -> Tensor:
-    """The first ``count`` bits as float32 1.0 and 0.0, shape (count,); BitstreamError for a payload of another length."""
+def decode(payload: Tensor, count: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The first ``count`` bits as 1.0 and 0.0 of ``dtype``, shape (count,); BitstreamError for a payload of another length."""
     require("payload", payload, (torch.uint8,))
     if payload.numel() != -(-count // 8):
         raise BitstreamError(f"{payload.numel()} payload bytes do not hold {count} bits")
-    return unpack_bits(payload)[:count].to(torch.float32)
+    return unpack_bits(payload)[:count].to(dtype)

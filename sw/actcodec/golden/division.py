@@ -18,8 +18,11 @@ from actcodec.golden.codes import pack_codes, unpack_codes
 from actcodec.golden.heads import headed_bytes, pack_low, pack_ranges, unpack_low, unpack_ranges
 
 
-def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
-    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),); of a first pass the statistics, uint8 (B * 6,)."""
+def encode(blocks: Tensor, settings: AffineSettings, first: int = 0) -> Tensor:
+    """int16 (B, 64) to the payload, uint8 (B * (head + 8 * bits),); of a first pass the statistics, uint8 (B * 6,).
+
+    ``first`` is the number of the first block's beat in its job (:func:`actcodec.golden.affine.quantize`).
+    """
     require("blocks", blocks, (torch.int16,), (BLOCK_VALUES,))
     if settings.statistics:
         of_blocks = torch.stack((block_mean(blocks), *least_and_greatest(blocks)), 1)
@@ -31,7 +34,7 @@ def encode(blocks: Tensor, settings: AffineSettings) -> Tensor:
         mean = block_mean(blocks)
         ranges = _around(mean, settings)
         heads = pack_low(mean)
-    codes = quantize(blocks.reshape(-1, LANES), ranges.per_row(BLOCK_SIDE), settings)
+    codes = quantize(blocks.reshape(-1, LANES), ranges.per_row(BLOCK_SIDE), settings, first)
     bodies = pack_codes(codes, settings.bits).view(len(blocks), -1)
     return torch.cat((heads, bodies), 1).view(-1)
 

@@ -23,8 +23,12 @@ from actcodec.golden.run_length import DC_MAX, DC_MIN
 
 _Bytes = npt.NDArray[np.uint8]
 _Integers = npt.NDArray[np.int64]
+_Coefficients = npt.NDArray[np.int16]
+_Piece = tuple["array[int]", "array[int]", int | None]
 #: Bytes of the segment whose bits are looked at together.
 _CHUNK_BYTES = 1 << 16
+#: Blocks whose values are read together.
+_PIECE_BLOCKS = 1 << 10
 #: Bytes of ones after the segment, so that a window may reach over its end.
 _BEYOND = 4
 #: What EOB, and a pattern that is no code, add to the place in a block: the block ends.
@@ -39,11 +43,22 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     """
     require("segment", segment, (torch.uint8,))
     data = _unstuffed(segment.cpu().numpy())
+    coefficients = np.zeros((count, BLOCK_VALUES), dtype=np.int16)
+    done = previous_dc = 0
+    for positions, firsts, end in _chain(data, count, tables):
+        if end is not None and (done + len(firsts) != count or end > 8 * (len(data) - _BEYOND)):
+            raise BitstreamError("corrupted stream: the entropy-coded segment ends before its last block does")
+        piece = coefficients[done : done + len(firsts)]
+        _fill(piece, data, (positions, firsts, end), tables, previous_dc)
+        done, previous_dc = done + len(firsts), int(piece[-1, 0])
+    return torch.from_numpy(coefficients).to(segment.device)
+
+
+def _fill(coefficients: _Coefficients, data: _Bytes, piece: _Piece, tables: HuffmanTables, previous_dc: int) -> None:
+    """Read the coefficients of some blocks, zeros until now."""
+    positions, firsts, end = piece
     dc_symbols, dc_lengths = tables.dc.lookup()
     ac_symbols, ac_lengths = tables.ac.lookup()
-    positions, firsts, end = _chain(data, count, tables)
-    if len(firsts) != count or end > 8 * (len(data) - _BEYOND):
-        raise BitstreamError("corrupted stream: the entropy-coded segment ends before its last block does")
     at = np.frombuffer(positions, dtype=np.int64)
     first = np.frombuffer(firsts, dtype=np.int64)
     is_dc = np.zeros(len(at), dtype=bool)
@@ -53,7 +68,8 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     found = np.where(is_dc, dc_symbols[patterns], ac_symbols[patterns]).astype(np.int64)
     if not lengths.all():
         raise BitstreamError("corrupted stream: a pattern of bits is no Huffman code")
-    _check_filling(data, end)
+    if end is not None:
+        _check_filling(data, end)
     runs, sizes = np.where(is_dc, 0, found >> 4), found & 15
     advances = np.where(~is_dc & (found == EOB), 0, runs + 1)
     reached = advances.cumsum()
@@ -67,14 +83,12 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
         raise BitstreamError("corrupted stream: a run of sixteen zeros is not followed by a coefficient of its block")
     values = _windows(data, at + lengths, sizes)
     values = np.where(values >> np.maximum(sizes - 1, 0) == 0, values - (1 << sizes) + 1, values)
-    values[is_dc] = values[is_dc].cumsum()
+    values[is_dc] = values[is_dc].cumsum() + previous_dc
     dc = values[is_dc]
     if dc.min() < DC_MIN or dc.max() > DC_MAX:
         raise BitstreamError(f"corrupted stream: a DC coefficient is not within {DC_MIN} to {DC_MAX}")
-    coefficients = np.zeros((count, BLOCK_VALUES), dtype=np.int16)
     kept = is_dc | (sizes > 0)
     coefficients[block[kept], place[kept] - 1] = values[kept]
-    return torch.from_numpy(coefficients).to(segment.device)
 
 
 def _unstuffed(segment: _Bytes) -> _Bytes:
@@ -85,13 +99,14 @@ def _unstuffed(segment: _Bytes) -> _Bytes:
     return np.concatenate((np.delete(segment, marks + 1), np.full(_BEYOND, 0xFF, dtype=np.uint8)))
 
 
-def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int], array[int], int]:
-    """Bit position of each symbol, number of the first symbol of each block, and where the last one ends.
+def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> Iterator[_Piece]:
+    """Bit position of each symbol, number of the first symbol of each block, for some blocks at a time; and, with the last of
+    them, where they end.
 
     Stops after ``count`` blocks, or at the end of the data. A pattern that is no code counts as one bit; among AC codes it ends
     its block.
     """
-    positions, firsts = array("q"), array("q")
+    positions, firsts, done = array("q"), array("q"), 0
     place, at, begin = BLOCK_VALUES, 0, 0
     for size, dc_steps, ac_steps, advances in _steps(data, tables):
         while at < size:
@@ -99,17 +114,21 @@ def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> tuple[array[int],
                 positions.append(begin + at)
                 place += advances[at]
                 at += ac_steps[at]
-            elif len(firsts) < count:
+            elif done + len(firsts) < count:
+                if len(firsts) == _PIECE_BLOCKS:
+                    yield positions, firsts, None
+                    positions, firsts, done = array("q"), array("q"), done + _PIECE_BLOCKS
                 firsts.append(len(positions))
                 positions.append(begin + at)
                 place = 1
                 at += dc_steps[at]
             else:
-                return positions, firsts, begin + at
+                yield positions, firsts, begin + at
+                return
         at -= size
         begin += size
     # A block that is not complete reads on beyond the data.
-    return positions, firsts, begin + at + (place < BLOCK_VALUES)
+    yield positions, firsts, begin + at + (place < BLOCK_VALUES)
 
 
 def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -11,8 +13,8 @@ from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
 #: Kinds of tables.
 STANDARD_TABLES, OPTIMAL_TABLES = "standard", "optimal"
 HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
-#: Blocks, and symbols, handled at a time.
-_CHUNK = 1 << 14
+#: Blocks, words and bytes handled at a time.
+_CHUNK = 1 << 12
 _WORD_BITS = 32
 _WORD_BYTES = _WORD_BITS // 8
 #: Byte that begins a marker; among coded bits a zero byte follows it.
@@ -38,9 +40,9 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
     for blocks in torch.split(coefficients, _CHUNK):
         pieces.append(symbols(blocks, previous))
         previous = int(blocks[-1, 0])
-    numbers, extra = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    tables = tables_for(torch.bincount(numbers, minlength=ALPHABET), huffman)
-    return tables, _stuffed(_packed(numbers, extra, tables))
+    frequencies = torch.stack([torch.bincount(numbers, minlength=ALPHABET) for numbers, _ in pieces]).sum(0)
+    tables = tables_for(frequencies, huffman)
+    return tables, _stuffed(_packed(pieces, tables))
 
 
 def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
@@ -51,13 +53,14 @@ def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
     return HuffmanTables(optimal_table(counts[DC_BASE:]), optimal_table(counts[:DC_BASE]))
 
 
-def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
-    """Codes and extra bits, first bit at the top of a byte, as bytes, filled with ones."""
-    codes, lengths = code_arrays(tables, numbers.device)
-    total = sum(int((lengths[part.to(torch.int64)] + (part & 15)).sum()) for part in torch.split(numbers, _CHUNK))
-    words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=numbers.device)
+def _packed(pieces: Sequence[tuple[Tensor, Tensor]], tables: HuffmanTables) -> Tensor:
+    """Codes of symbols and their extra bits, first bit at the top of a byte, as bytes, filled with ones."""
+    device = pieces[0][0].device
+    codes, lengths = code_arrays(tables, device)
+    total = sum(int((lengths[numbers.to(torch.int64)] + (numbers & 15)).sum()) for numbers, _ in pieces)
+    words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=device)
     begin = 0
-    for part, bits in zip(torch.split(numbers, _CHUNK), torch.split(extra, _CHUNK), strict=True):
+    for part, bits in pieces:
         index, sizes = part.to(torch.int64), part.to(torch.int64) & 15
         taken = lengths[index] + sizes
         ends = taken.cumsum(0) + begin
@@ -69,7 +72,10 @@ def _packed(numbers: Tensor, extra: Tensor, tables: HuffmanTables) -> Tensor:
         words.index_add_(0, where + 1, window & 0xFFFFFFFF)
         begin = int(ends[-1])
     shifts = torch.arange(_WORD_BITS - 8, -1, -8, device=words.device)
-    whole = (words[:, None] >> shifts & 0xFF).to(torch.uint8).flatten()[: -(-total // 8)].clone()
+    whole = torch.empty(len(words), _WORD_BYTES, dtype=torch.uint8, device=device)
+    for first in range(0, len(words), _CHUNK):
+        whole[first : first + _CHUNK] = words[first : first + _CHUNK, None] >> shifts & 0xFF
+    whole = whole.flatten()[: -(-total // 8)]
     whole[-1] |= (1 << (-total % 8)) - 1
     return whole
 
@@ -90,7 +96,10 @@ def _fill(codes: Tensor, lengths: Tensor, base: int, table: HuffmanTable) -> Non
 
 def _stuffed(whole: Tensor) -> Tensor:
     """With a zero byte after every FF."""
-    marks = (whole == MARKER).to(torch.int64)
-    out = torch.zeros(whole.numel() + int(marks.sum()), dtype=torch.uint8, device=whole.device)
-    out[torch.arange(whole.numel(), device=whole.device) + marks.cumsum(0) - marks] = whole
-    return out
+    done = []
+    for part in torch.split(whole, _CHUNK):
+        marks = (part == MARKER).to(torch.int64)
+        out = torch.zeros(part.numel() + int(marks.sum()), dtype=torch.uint8, device=part.device)
+        out[torch.arange(part.numel(), device=part.device) + marks.cumsum(0) - marks] = part
+        done.append(out)
+    return torch.cat(done)

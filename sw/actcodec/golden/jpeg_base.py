@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
@@ -52,7 +52,7 @@ def inverse(coefficients: Tensor, divisors: Sequence[int], const_bits: int, pass
     """Blocks of samples, int8 (blocks, 8, 8), of what :func:`forward` gives."""
     require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
     table = torch.tensor(divisors, device=coefficients.device)
-    out = torch.empty_like(from_zigzag(coefficients), dtype=torch.int8)
+    out = torch.empty(len(coefficients), BLOCK_SIDE, BLOCK_SIDE, dtype=torch.int8, device=coefficients.device)
     for begin in range(0, coefficients.shape[0], _CHUNK_BLOCKS):
         piece = slice(begin, begin + _CHUNK_BLOCKS)
         restored = from_zigzag(div_quantizer.inverse(coefficients[piece], table))

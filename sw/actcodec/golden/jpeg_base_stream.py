@@ -15,7 +15,7 @@ from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtyp
 from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
 
-from actcodec.golden.bitstream import check_reciprocals, numbers
+from actcodec.golden.bitstream import check_reciprocals, numbers, with_checksum
 from actcodec.golden.checks import require
 from actcodec.golden.huffman import MAX_AC_SIZE, MAX_CODE_BITS, MAX_DC_SIZE, STANDARD, HuffmanTable, HuffmanTables
 
@@ -88,8 +88,7 @@ def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> b
     fixed = _HEADER.pack(MAGIC, VERSION, header.dtype, *precision, kind, 0, 0, 0, header.payload_bytes)
     tables = header.tables.dc.pack() + header.tables.ac.pack() if own else b""
     sections = (fixed, _SHAPE.pack(*header.shape), bytes(header.divisors), tables)
-    body = b"".join((*sections, reciprocals.cpu().numpy().astype("<f4").tobytes(), payload.cpu().numpy().tobytes()))
-    return body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
+    return with_checksum(*sections, reciprocals.cpu().numpy().astype("<f4").tobytes(), payload.cpu().contiguous().numpy().data)
 
 
 def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
@@ -101,12 +100,18 @@ def parse(stream: bytes) -> tuple[JpegBaseHeader, Tensor, Tensor]:
     header, place = _read_header(stream)
     if len(stream) != header.stream_bytes:
         raise BitstreamError(f"corrupted or truncated stream: {len(stream)} bytes, but its header says {header.stream_bytes}")
-    if zlib.crc32(stream[:-CRC_BYTES]) != int.from_bytes(stream[-CRC_BYTES:], "little"):
+    view = memoryview(stream)
+    if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(stream[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     payload_at = place + header.shape[1] * RECIPROCAL_BYTES
     reciprocals = numbers(stream[place:payload_at], torch.float32)
     check_reciprocals(reciprocals, Mode.JPEG_ACT)
-    return header, reciprocals, numbers(stream[payload_at:-CRC_BYTES], torch.uint8)
+    return header, reciprocals, numbers(view[payload_at:-CRC_BYTES], torch.uint8)
+
+
+def unpack_start(stream: bytes) -> JpegBaseHeader:
+    """The header from the start of a stream, of which the rest need not be there; BitstreamError for what is none."""
+    return _read_header(stream)[0]
 
 
 def _read_header(stream: bytes) -> tuple[JpegBaseHeader, int]:

@@ -38,9 +38,13 @@ def decode(payload: Tensor, count: int) -> Tensor:
     No byte outside the payload is ever read.
     """
     require("payload", payload, (torch.uint8,))
-    starts = block_starts(payload, count)
+    return decode_at(payload, block_starts(payload, count))
+
+
+def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
+    """The blocks, int8 (n, 64), of a payload that is exactly those that begin at ``starts``, int64 (n,)."""
     offsets = torch.arange(MASK_BYTES, device=payload.device)
     masks = payload[starts[:, None] + offsets]
-    present = torch.ones(count, _FULL_BYTES, dtype=torch.bool, device=payload.device)
+    present = torch.ones(len(starts), _FULL_BYTES, dtype=torch.bool, device=payload.device)
     present[:, MASK_BYTES:] = unpack_bits(masks)
     return spread(payload, present)[:, MASK_BYTES:].view(torch.int8)

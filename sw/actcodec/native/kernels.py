@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+import functools
 
 import torch
+from cdu_spec import cache
 from torch import Tensor
 
 from actcodec.native.build import library
@@ -56,7 +57,7 @@ class Kernels:
 
     def __init__(self) -> None:
         # torch is loaded: its OpenMP runtime, of which a process should have one, is found before any other.
-        compiled = ctypes.CDLL(str(library()))
+        compiled = cache.load_library(library())
         self._functions = {}
         for name, (parameters, result) in _SIGNATURES.items():
             function = getattr(compiled, name)
@@ -69,7 +70,7 @@ class Kernels:
         return int(self._functions[name](*plain, torch.get_num_threads()) or 0)
 
 
-@cache
+@functools.cache
 def kernels() -> Kernels:
     """The kernels, loaded once per process."""
     return Kernels()

@@ -9,7 +9,6 @@ from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, Matr
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
 from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -244,12 +243,3 @@ def test_configuration_from_a_file_and_texts(tmp_path):
     (tmp_path / "bad.toml").write_text("scale_bits = ")
     with pytest.raises(ConfigError, match="not valid TOML"):
         named_config(str(tmp_path / "bad.toml"))
-
-
-def test_write_whole_leaves_nothing_half_done(tmp_path):
-    write_whole(tmp_path / "a", "text")
-    assert (tmp_path / "a").read_text() == "text"
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(Exception, match="cannot write"):
-        write_whole(tmp_path / "folder", b"bytes")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 from cdu_driver import BusError
+from cdu_spec.cache import load_library
 
 from cdu_verif.compiled.library import Port
 
@@ -170,7 +171,7 @@ class CompiledUnit:
 @cache
 def _load(path: Path) -> ctypes.CDLL:
     """The library with the types of its functions."""
-    library = ctypes.CDLL(str(path))
+    library = load_library(path)
     handle, packet, word = ctypes.c_void_p, ctypes.POINTER(_Packet), ctypes.POINTER(ctypes.c_uint32)
     number, small, flag = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int
     signatures = {

@@ -1,0 +1,49 @@
+"""How much memory a process may have, as far as the system says so."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_GROUPS = Path("/sys/fs/cgroup")
+#: Part of the memory that a tensor may take: making it takes up to three times its size, and its stream is there too.
+_TENSOR_PARTS = 4
+
+
+def tensor_bytes() -> int:
+    """Bytes of a tensor that is made or read without being asked whether that may be: a quarter of :func:`usable_bytes`."""
+    return usable_bytes() // _TENSOR_PARTS
+
+
+def usable_bytes() -> int:
+    """Bytes: the machine's memory, or less by the limit of a control group or by what RLIMIT_AS leaves."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    limits = [os.sysconf("SC_PHYS_PAGES") * page, *_group_limits()]
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if space != resource.RLIM_INFINITY:
+        limits.append(max(space - int(Path("/proc/self/statm").read_text().split()[0]) * page, 0))
+    return min(limits)
+
+
+def _group_limits() -> Iterator[int]:
+    """Limits of the control groups, of either version, that the process is in."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            yield from _along(_GROUPS, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            yield from _along(_GROUPS / "memory", path, "memory.limit_in_bytes")
+
+
+def _along(root: Path, path: str, file: str) -> Iterator[int]:
+    """The numbers that files of this name in a group and those around it hold."""
+    group = Path(path.lstrip("/"))
+    for folder in (group, *group.parents):
+        with suppress(OSError, ValueError):  # the root has none, and none may be "max"
+            yield int((root / folder / file).read_text())
