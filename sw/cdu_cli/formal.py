@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OutputOption,
+    SetOption,
+    configuration,
+    distinct,
+    output_directory,
+    write_json,
+)
 
 _EXAMPLE = "Example: cdu formal --block transposer --block dct -o build/formal"
 
@@ -40,7 +49,9 @@ def formal(
         from cdu_spec.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[formal]'`") from None
-    planned = catalog.properties(chosen, block or [], name)
+    planned = catalog.properties(chosen, distinct("--block", block), name)
+    if table is not None:
+        campaign.check_table(table)
     solver.find_programs()
     folder = output_directory(output)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import typer
 from cdu_spec.errors import UserError
+from typer.core import TyperCommand
 
 from cdu_cli import (
     compare,
@@ -27,8 +31,32 @@ from cdu_cli import (
     vectors,
     verify,
 )
+from cdu_cli.outputs import check_outputs
 
-app = typer.Typer(
+#: What typer raises for words that are no command line; the class has no public name.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+#: Characters of a word that an error repeats in full.
+_LONGEST_WORD = 300
+
+
+class _Command(TyperCommand):
+    """A command that looks at the files it is to write before it begins."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """See TyperCommand."""
+        check_outputs(ctx.params)
+        return super().invoke(ctx)
+
+
+class _Commands(typer.Typer):
+    """Commands of this kind."""
+
+    def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
+        """See typer.Typer."""
+        return super().command(*names, **{"cls": _Command, **settings})
+
+
+app = _Commands(
     name="cdu",
     help="Generate, verify and cost compression/decompression units for DNN training, and train through them.",
     no_args_is_help=True,
@@ -61,7 +89,23 @@ for module in (
 def main() -> None:
     """Run the command line."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except UserError as error:
-        print(f"cdu: error: {error}", file=sys.stderr)
+        _refuse(str(error))
+    except _UsageError as error:
+        message, context = error.format_message(), error.ctx
+        if context is None or message != context.get_help():
+            place = "cdu" if context is None else context.command_path
+            message = f"{message.rstrip('.')}; `{place} --help` says what there is"
+            _refuse(message[0].lower() + message[1:])
+        # A group of commands without one of them.
+        print(message, file=sys.stderr)
         sys.exit(2)
+
+
+def _refuse(message: str) -> NoReturn:
+    """Print a message as one line, whatever the words that it repeats, and end with exit code 2."""
+    line = " ".join(message.split())
+    line = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...{word[0][-20:]}", line)
+    print(f"cdu: error: {line}", file=sys.stderr)
+    sys.exit(2)

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
+
+#: Threads, or processes, of one command.
+MAX_THREADS = 1024
 
 ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration (tiny) or a .toml file.")]
 SetOption = Annotated[
@@ -54,24 +58,41 @@ HuffmanOption = Annotated[
 ]
 DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
+ThreadsOption = Annotated[
+    int,
+    typer.Option(
+        help="CPU threads of torch, units of backend rtl; 1 gives the same losses on any number of cores.",
+        min=1,
+        max=MAX_THREADS,
+    ),
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
 
 
+#: Numbers from here on stay as they are written, because so many digits help nobody.
+_MOST_BITS = 1_000_000
+
+
 def whole(number: float | None) -> float | int | None:
-    """An int where a number is one: most codecs take no other bits."""
-    return int(number) if number is not None and number.is_integer() else number
+    """An int where a number is one that somebody may mean by bits: most codecs take no other."""
+    return int(number) if number is not None and number.is_integer() and abs(number) < _MOST_BITS else number
 
 
 def configuration(name: str, settings: list[str] | None) -> CduConfig:
     """The configuration that ``--config`` and ``--set`` describe."""
-    pairs = {}
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
+    pairs = [setting.partition("=") for setting in settings or []]
+    for key, equals, value in pairs:
         if not equals:
-            raise ConfigError(f"--set {setting!r} is not of the form KEY=VALUE")
-        pairs[key.strip()] = value.strip()
-    return named_config(name).override_texts(pairs)
+            raise ConfigError(f"--set {key + equals + value!r} is not of the form KEY=VALUE")
+    check_distinct("--set", (key.strip() for key, _, _ in pairs))
+    return named_config(name).override_texts({key.strip(): value.strip() for key, _, value in pairs})
+
+
+def distinct(option: str, names: list[str] | None) -> list[str]:
+    """What was given with an option that may be given several times; UserError for a name that was given twice."""
+    check_distinct(option, names)
+    return names or []
 
 
 def codec_backend(name: str, check: bool) -> Backend:
