@@ -10,6 +10,9 @@ DEMO := build/demo
 # The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
 export OMP_NUM_THREADS ?= 1
 
+# What begins with this is left out, and that is said in one line, where the second simulator is not installed.
+WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
+
 .PHONY: demo test lint unit verify formal full results results-hw compare clean
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -38,7 +41,7 @@ unit: $(INSTALLED)
 
 verify: $(INSTALLED)
 	$(BIN)/cdu verify --level quick -o build/verify/verilator
-	$(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
+	$(WITH_ICARUS) $(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
 	$(BIN)/cdu verify --config universal --training --steps 2 -o build/verify/training
 
 # Long campaigns, not part of CI
@@ -47,7 +50,7 @@ formal: $(INSTALLED)
 
 full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator
-	$(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
+	$(WITH_ICARUS) $(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
 	$(BIN)/cdu verify --training --level full -o build/full/training
 	$(BIN)/pytest -m campaign -n auto
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.files import write_whole
+from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.register_documents import c_header
 
 from cdu import blocks
@@ -57,6 +58,10 @@ class Generated:
         return paths
 
 
+#: What has samples of SFPR in it: the unit, and its halves.
+_UNITS = (None, "array", "compressor", "decompressor")
+
+
 def check_block(name: str) -> None:
     """Raise ConfigError when there is no block of that name."""
     if name not in blocks.BLOCKS:
@@ -66,10 +71,12 @@ def check_block(name: str) -> None:
 def generate(config: CduConfig, block: str | None = None) -> Generated:
     """Generate the unit of a configuration, or one of its blocks.
 
-    Raises ConfigError for an unknown block.
+    Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
     """
     if block is not None:
         check_block(block)
+    if config.sample_bits != VALUE_BITS and block in _UNITS:
+        raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)

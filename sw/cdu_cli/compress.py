@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import UserError
@@ -53,7 +54,7 @@ def compress(
         ),
     ] = None,
     huffman: HuffmanOption = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of stochastic rounding (default 0).", min=0, max=MAX_SEED)] = None,
     nonfinite: Annotated[str | None, typer.Option(help="NaN and infinity: raise (default) or saturate.")] = None,
     backend: BackendOption = "torch",
     check: CheckOption = False,

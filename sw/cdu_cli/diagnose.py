@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
@@ -24,6 +25,7 @@ from cdu_cli.options import (
     RangeOption,
     RatioOption,
     SOption,
+    ThreadsOption,
     WidthOption,
     output_directory,
     whole,
@@ -52,21 +54,18 @@ def diagnose(
     epochs: Annotated[int | None, typer.Option(help="Passes over the training images before the diagnosis.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps before the diagnosis, instead of --epochs.")] = None,
     batch: Annotated[int, typer.Option(help="Images per step.")] = 64,
-    batches: Annotated[int, typer.Option(help="Batches to diagnose, taken from the training images in order.")] = 4,
+    batches: Annotated[int, typer.Option(help="Batches to diagnose, taken from the training images in order.", min=1)] = 4,
     width: WidthOption = None,
     depth: DepthOption = None,
     learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate at the start.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights and order of images.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of weights and order of images.", min=0, max=MAX_SEED)] = 0,
     device: Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1 ...")] = "cpu",
-    threads: Annotated[int, typer.Option(help="CPU threads of torch; 1 gives the same result on any number of cores.")] = 1,
+    threads: ThreadsOption = 1,
     json_file: JsonOption = None,
 ) -> None:
     """Train with a codec, then measure what each compressed tensor alone does to the gradient."""
     if epochs is not None and steps is not None:
         raise UserError("--epochs and --steps exclude each other: give one of them")
-    for name, value in (("--threads", threads), ("--batches", batches)):
-        if value < 1:
-            raise UserError(f"{name} {value} is not allowed: use 1 or more")
 
     import torch
     from actcodec import data as datasets

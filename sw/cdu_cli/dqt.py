@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt_file import write_table
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
@@ -25,7 +26,6 @@ from cdu_cli.options import (
     OutputOption,
     SOption,
     WidthOption,
-    file_target,
     output_directory,
     write_json,
 )
@@ -55,7 +55,7 @@ def dqt(
     batch: Annotated[int, typer.Option(help="Images per step.")] = 32,
     width: WidthOption = None,
     depth: DepthOption = None,
-    seed: Annotated[int, typer.Option(help="Of the training and of SGD.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the training and of SGD.", min=0, max=MAX_SEED)] = 0,
     recorded: Annotated[
         Path | None,
         typer.Option("--input", help="Use these activations, .npz of float arrays (N, C, H, W), and train nothing."),
@@ -64,9 +64,7 @@ def dqt(
         Path | None,
         typer.Option(help="Measure on these, .npz; else on a network one deeper, trained from the next seed."),
     ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Also write the recorded activations to this .npz.", callback=file_target)
-    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Also write the recorded activations to this .npz.")] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Find a quantisation table for activations and compare it with the known ones.
@@ -84,8 +82,6 @@ def dqt(
 
     if record is not None and recorded is not None:
         raise UserError("--record writes what a training run records, but --input takes its place: give one of them")
-    if seed < 0:
-        raise UserError(f"--seed {seed} is not allowed: use 0 or more")
     settings = Settings(alpha, kind, rate, optimizer, rounding, DEFAULT_S if scale is None else scale)
     recipe = Recipe.usual(model, width=width, depth=depth, epochs=epochs, batch=batch)
     torch.set_num_threads(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from cdu_spec.errors import UserError
 INPUT_ERROR = 2
 #: Exit code when nobody reads what is printed.
 _NOBODY_READS = 1
+#: Characters of a word that an error repeats in full.
+_LONGEST_WORD = 300
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: What torch says in a RuntimeError where others raise MemoryError.
 _TORCH_MEMORY = "can't allocate memory"
@@ -88,8 +91,10 @@ def _signals_raise() -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
+    """Print a message as one line, whatever the words that it repeats."""
+    line = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...{word[0][-20:]}", " ".join(sentence.split()))
     with suppress(OSError):
-        print(f"cdu: error: {sentence}", file=sys.stderr, flush=True)
+        print(f"cdu: error: {line}", file=sys.stderr, flush=True)
     sys.exit(code)
 
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
@@ -31,7 +32,7 @@ def fit_levels(
     ] = 300,
     width: Annotated[int, typer.Option(help="Channels of the network's first layers.")] = 16,
     depth: Annotated[int, typer.Option(help="Blocks per stage.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of weights and order of images.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of weights and order of images.", min=0, max=MAX_SEED)] = 0,
 ) -> None:
     """Fit the relation of error and JPEG quality that codec acgc-jpeg picks tables by; write levels.json and levels.png.
 

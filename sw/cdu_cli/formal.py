@@ -15,7 +15,7 @@ from cdu_cli.options import (
     OutputOption,
     SetOption,
     configuration,
-    file_target,
+    distinct,
     output_directory,
     write_json,
 )
@@ -34,9 +34,7 @@ def formal(
     settings: SetOption = None,
     block: Annotated[list[str] | None, typer.Option(help="One block; may be given several times. Default: all.")] = None,
     name: Annotated[str | None, typer.Option("--property", help="Only properties of this name. Default: all.")] = None,
-    table: Annotated[
-        Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.", callback=file_target)
-    ] = None,
+    table: Annotated[Path | None, typer.Option(help="Also put the rows in the table of this Markdown page.")] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Prove properties of the generated Verilog with sby, yices and ABC.
@@ -51,7 +49,9 @@ def formal(
         from cdu_spec.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[formal]'`") from None
-    planned = catalog.properties(chosen, block or [], name)
+    planned = catalog.properties(chosen, distinct("--block", block), name)
+    if table is not None:
+        campaign.check_table(table)
     solver.find_programs()
     folder = output_directory(output)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]

@@ -27,7 +27,12 @@ FpgaOption = Annotated[
     ),
 ]
 SpeedOption = Annotated[int | None, typer.Option("--speed", help="Speed grade of the FPGA. Default: the slowest.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Where placement on the FPGA starts; equal seeds give equal results.")]
+#: nextpnr's is a signed number of 32 bits.
+_MAX_SEED = (1 << 31) - 1
+SeedOption = Annotated[
+    int,
+    typer.Option("--seed", help="Where placement on the FPGA starts; equal seeds give equal results.", min=0, max=_MAX_SEED),
+]
 
 
 def place_and_route(

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from cdu_spec.errors import UserError
 
+from cdu_cli.options import distinct
+
 BlocksOption = Annotated[
     list[str] | None,
     typer.Option("--block", help="A block (`cdu list` names them); may be given several times. Default: all, and the unit."),
@@ -37,7 +39,7 @@ def mapping_recipes(recipe: list[str] | None) -> list[str]:
     """The recipes that ``--recipe`` asks for; UserError when one is unknown."""
     from cdu_synth import flow
 
-    recipes = recipe or list(flow.RECIPES)
+    recipes = distinct("--recipe", recipe) or list(flow.RECIPES)
     if unknown := [name for name in recipes if name not in flow.RECIPES]:
         raise UserError(f"--recipe {unknown[0]} is not known: use {', '.join(flow.RECIPES)}")
     return recipes

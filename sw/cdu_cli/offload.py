@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 
@@ -68,6 +69,8 @@ def offload(
         raise UserError(f"--placement {placement} is not known: use {' or '.join(PLACEMENTS)}")
     if unknown := [name for name in method or [] if name not in TITLES]:
         raise UserError(f"--method {unknown[0]} is not known: use {', '.join(TITLES)}")
+    check_distinct("--method", method)
+    check_distinct("--network", network)
     chosen = networks.chosen(network)
     methods = [name for name in TITLES if method is None or name in (*method, "none", "vdnn")]
     array, unit_source = _array(config, verify, synth)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
-from cdu_spec.files import check_target, write_whole
+from cdu_spec.files import write_whole
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
@@ -21,52 +18,14 @@ from rich.status import Status
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
 
-
-def file_target(path: Path | None) -> Path | None:
-    """Say before the work begins what cannot be written after it."""
-    if path is not None:
-        check_target(path)
-    return path
-
-
-def directory_target(path: Path | None) -> Path | None:
-    """Say before the work begins that a directory cannot be made, or not written to."""
-    if path is None:
-        return None
-    with _refusals_of_directory(path):
-        there = next(folder for folder in (path, *path.parents) if _exists(folder))
-        if not there.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return path
-
-
-def _exists(path: Path) -> bool:
-    """Whether something stands there; OSError for a name that the system does not take."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-@contextmanager
-def _refusals_of_directory(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
-
+#: Threads, or processes, of one command.
+MAX_THREADS = 1024
 
 ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration (tiny) or a .toml file.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
 ]
-OutputOption = Annotated[
-    Path,
-    typer.Option("-o", "--output", help="Directory for the results (made when missing).", callback=directory_target),
-]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -102,31 +61,45 @@ HuffmanOption = Annotated[
 ]
 DprOption = Annotated[str | None, typer.Option(help="Number format of gist: fp16 (default), fp10 or fp8.")]
 RatioOption = Annotated[float | None, typer.Option(help="Compression ratio that policy auto keeps to (16).")]
+ThreadsOption = Annotated[
+    int,
+    typer.Option(
+        help="CPU threads of torch, units of backend rtl; 1 gives the same losses on any number of cores.",
+        min=1,
+        max=MAX_THREADS,
+    ),
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Compare every result of the backend with the golden model.")]
 MaxBytesOption = Annotated[
     int | None,
     typer.Option("--max-bytes", min=1, help="Largest array, in bytes, that is read or made. Default: a quarter of the memory."),
 ]
-JsonOption = Annotated[
-    Path | None,
-    typer.Option("--json", help="Also write the machine-readable result to this file.", callback=file_target),
-]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the machine-readable result to this file.")]
+
+
+#: Numbers from here on stay as they are written, because so many digits help nobody.
+_MOST_BITS = 1_000_000
 
 
 def whole(number: float | None) -> float | int | None:
-    """An int where a number is one: most codecs take no other bits."""
-    return int(number) if number is not None and number.is_integer() else number
+    """An int where a number is one that somebody may mean by bits: most codecs take no other."""
+    return int(number) if number is not None and number.is_integer() and abs(number) < _MOST_BITS else number
 
 
 def configuration(name: str, settings: list[str] | None) -> CduConfig:
     """The configuration that ``--config`` and ``--set`` describe."""
-    pairs = {}
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
+    pairs = [setting.partition("=") for setting in settings or []]
+    for key, equals, value in pairs:
         if not equals:
-            raise ConfigError(f"--set {setting!r} is not of the form KEY=VALUE")
-        pairs[key.strip()] = value.strip()
-    return named_config(name).override_texts(pairs)
+            raise ConfigError(f"--set {key + equals + value!r} is not of the form KEY=VALUE")
+    check_distinct("--set", (key.strip() for key, _, _ in pairs))
+    return named_config(name).override_texts({key.strip(): value.strip() for key, _, value in pairs})
+
+
+def distinct(option: str, names: list[str] | None) -> list[str]:
+    """What was given with an option that may be given several times; UserError for a name that was given twice."""
+    check_distinct(option, names)
+    return names or []
 
 
 def codec_backend(name: str, check: bool) -> Backend:
@@ -150,8 +123,10 @@ def waiting(sentence: str) -> Status:
 
 def output_directory(path: Path) -> Path:
     """Make the directory of ``-o``; UserError when that cannot be done."""
-    with _refusals_of_directory(path):
+    try:
         path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
     return path
 
 

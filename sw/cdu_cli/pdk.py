@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 
 from cdu_cli.options import JsonOption, write_json
@@ -53,6 +54,7 @@ def fetch(names: NamesArgument, json_file: JsonOption = None) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
+    check_distinct("NAME", names)
     if unknown := [name for name in names if name not in pdk.KNOWN]:
         raise UserError(f"unknown cell library {unknown[0]!r}: use {', '.join(pdk.KNOWN)}")
     folder = pdk.fetched()

@@ -7,10 +7,11 @@ import sys
 from typing import Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
 from cdu_spec.errors import UserError
 
-from cdu_cli.mapping import ClockOption, PdkOption, YosysOption
+from cdu_cli.mapping import ClockOption, PdkOption, YosysOption, check_period
 from cdu_cli.options import (
     ConfigOption,
     DataOption,
@@ -21,6 +22,7 @@ from cdu_cli.options import (
     OutputOption,
     SetOption,
     configuration,
+    distinct,
     output_directory,
     write_json,
 )
@@ -62,7 +64,7 @@ def power(
     steps: StepsOption = 40,
     images: ImagesOption = 1,
     random: RandomOption = False,
-    seed: Annotated[int, typer.Option(help="Seed of weights, batches and random values.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, batches and random values.", min=0, max=MAX_SEED)] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Simulate synthesised netlists on a training network's activations; write power.json, power.md and netlists.
@@ -71,12 +73,10 @@ def power(
     be the golden model's. Netlists are kept in the cache.
     """
     chosen = configuration(config, settings)
-    if not 0.01 <= clock_ns <= 1000:
-        raise UserError(f"--clock-ns {clock_ns:g} is not allowed: use 0.01 to 1000")
-    if images < 1:
-        raise UserError(f"--images {images} is not allowed: use 1 or more")
+    check_period(clock_ns)
+    blocks, codecs = distinct("--block", block), distinct("--codec", codec)
     from actcodec import data as datasets
-    from actcodec.training.experiment import Recipe
+    from actcodec.training.experiment import Recipe, build_model, steps_per_epoch
     from cdu import generator, verilog, yosys
     from cdu_synth import flow, gate_report, power_report
     from cdu_synth import pdk as libraries
@@ -84,14 +84,18 @@ def power(
 
     if recipe not in flow.RECIPES:
         raise UserError(f"--recipe {recipe} is not known: use {', '.join(flow.RECIPES)}")
-    tops, modes = block or list(gate_stimulus.HALVES), gate_stimulus.modes(codec or [Mode.JPEG_ACT.label])
+    tops, modes = blocks or list(gate_stimulus.HALVES), gate_stimulus.modes(codecs or [Mode.JPEG_ACT.label])
     for top in tops:
         gate_stimulus.check(top, modes, chosen)
-    build = yosys.engine(yosys_build)
-    library = libraries.find(pdk).read()
-    folder = output_directory(output)
     recipe_of_training = Recipe.usual(model, steps=steps)
-    shown = datasets.load(dataset or "digits", data, limit)
+    if not 1 <= images <= recipe_of_training.batch:
+        raise UserError(f"--images {images} is not allowed: use 1 to {recipe_of_training.batch}, the images of a batch")
+    shown = datasets.load("digits" if dataset is None else dataset, data, limit)
+    build_model(recipe_of_training, shown)
+    steps_per_epoch(recipe_of_training, shown)
+    library = libraries.find(pdk).read()
+    build = yosys.engine(yosys_build)
+    folder = output_directory(output)
     typer.echo(f"training {model} on {shown.name} ...", err=True)
     sources = {}
     for mode, recorded in recorded_jobs.record(recipe_of_training, shown, modes, images, seed).items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from cdu_spec.errors import MissingToolError
+from cdu_spec.errors import MissingToolError, UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -25,11 +25,19 @@ def summary(folder: Annotated[Path, typer.Argument(help="Folder with results of 
     from rich.console import Console
     from rich.table import Table
 
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder: give one with results of other commands in its subfolders")
     table = Table("what", "result", "where", title="The unit and what it does to training", title_justify="left")
     for path in sorted(folder.glob("*/*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for what, result in _lines(content):
-            table.add_row(what, result, str(path.parent))
+        try:
+            for what, result in _lines(json.loads(path.read_text(encoding="utf-8"))):
+                table.add_row(what, result, str(path.parent))
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from None
+        except ValueError:
+            raise UserError(f"{path} is no JSON: remove it, or make it again with the command that wrote it") from None
+        except (AttributeError, KeyError, TypeError, statistics.StatisticsError):
+            raise UserError(f"{path} is no result of a command as it is now: remove it, or make it again") from None
     if not table.row_count:
         raise MissingToolError(f"no results below {folder}: make some with `make demo`")
     Console(width=140).print(table)

@@ -7,15 +7,19 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.config import ConfigError
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import MissingToolError, UserError
 
-from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption
+from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import (
+    MAX_THREADS,
     ConfigOption,
     DataOption,
     DatasetOption,
@@ -30,6 +34,7 @@ from cdu_cli.options import (
 )
 
 if TYPE_CHECKING:
+    from actcodec.training.activations import Activation
     from cdu_synth.sweep.task import Measure, Outcome, Task, Work
     from rich.progress import Progress, TaskID
 
@@ -72,7 +77,9 @@ def sweep(
     pareto: Annotated[
         list[str] | None, typer.Option(help="Two figures to compare, X,Y (the report names them); may be given several times.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes on this machine. Default: its processors.", min=1)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes on this machine. Default: its processors.", min=1, max=MAX_THREADS)
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Measure on a Dask cluster: address of its scheduler, tcp://HOST:PORT.")
     ] = None,
@@ -85,7 +92,7 @@ def sweep(
     recorded: Annotated[
         Path | None, typer.Option("--activations", help="Use these, .npz of float arrays (N, C, H, W), and train nothing.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the training, the sample and the stimulus.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Of the training, the sample and the stimulus.", min=0, max=MAX_SEED)] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Measure all combinations of values: area and clock (synthesis), rate (simulation), ratio and error (golden model).
@@ -94,14 +101,13 @@ def sweep(
     goes on where it was interrupted. Exit code 1 when a point failed.
     """
     from cdu import generator
-    from cdu_synth import flow
     from cdu_synth.sweep import pareto as fronts
     from cdu_synth.sweep import report
     from cdu_synth.sweep import space as spaces
     from cdu_synth.sweep.explore import explore
     from cdu_synth.sweep.hardware import Area
     from cdu_synth.sweep.run import Kept
-    from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers
+    from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers, check_address
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -112,15 +118,17 @@ def sweep(
             raise UserError(f"{name} is varied by --vary and by {space}: leave it out of one of them")
     generator.check_block(block)
     wanted = _wanted(measure, block)
-    if scheduler and jobs:
+    if scheduler is not None and jobs is not None:
         raise UserError("--jobs is for this machine, --scheduler measures on others: give one of them")
+    if scheduler is not None:
+        check_address(scheduler)
     axes = [fronts.axes(text) for text in pareto or []]
     points, skipped = spaces.points(base, varied, sample, seed)
     if not points:
         raise ConfigError(f"no combination of the values is a configuration: {skipped[0].reason}")
     if mode is not None and not any(mode in point.config.modes for point in points):
-        raise UserError(f"--mode {mode} is built in at no point: use a mode of --config, or vary modes")
-    area = Area(block, pdk, clock_ns, tuple(recipe or flow.RECIPES), yosys_build) if _AREA in wanted else None
+        raise UserError(f"--mode {mode!r} is built in at no point: use a mode of --config, or vary modes")
+    area = Area(block, pdk, check_period(clock_ns), tuple(mapping_recipes(recipe)), yosys_build) if _AREA in wanted else None
     measures: list[Measure] = [_rate(seed)] if _RATE in wanted else []
     works: list[Work] = [*([area] if area else []), *measures]
     for work in works:
@@ -130,18 +138,19 @@ def sweep(
         notes["area and clock"] = f"block {block} in {pdk}, goal {clock_ns:g} ns, best of {', '.join(area.recipes)}"
     if measures:
         notes["rate"] = "of the unit, simulated; by direction the greatest of any mode and content; least: the lowest"
-    workers = ClusterWorkers(scheduler) if scheduler else LocalWorkers(jobs or os.cpu_count() or 1)
+    if recorded is not None and _RATIO not in wanted:
+        raise UserError("--activations are what ratio is measured on: add ratio to --measure, or leave them out")
+    activations_in = _activations(recorded, model, dataset, data, limit, epochs, batch, seed) if _RATIO in wanted else None
+    workers = ClusterWorkers(scheduler) if scheduler is not None else LocalWorkers(jobs or os.cpu_count() or 1)
     with workers:
         folder = output_directory(output)
-        if _RATIO in wanted:
+        if activations_in is not None:
             from actcodec.fidelity import Fidelity
-            from actcodec.training.activations import load_activations
 
-            path = recorded or _record(folder, model, dataset, data, limit, epochs, batch, seed)
-            activations = load_activations(path)
+            activations, name = activations_in(folder)
             measures.append(Fidelity.of(activations))
             count = sum(one.values.numel() for one in activations)
-            notes["ratio and error"] = f"golden model on {len(activations)} activations ({count} values), {path.name}"
+            notes["ratio and error"] = f"golden model on {len(activations)} activations ({count} values), {name}"
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -172,8 +181,9 @@ def _wanted(text: str | None, block: str) -> list[str]:
     if text is None:
         return [_AREA, _RATE, _RATIO] if block == _UNIT else [_AREA, _RATIO]
     wanted = [part.strip() for part in text.split(",")]
+    check_distinct("--measure", wanted)
     if unknown := [name for name in wanted if name not in (_AREA, _RATE, _RATIO)]:
-        raise UserError(f"--measure {unknown[0]} is not known: use {_AREA}, {_RATE}, {_RATIO}, with commas between them")
+        raise UserError(f"--measure {unknown[0]!r} is not known: use {_AREA}, {_RATE}, {_RATIO}, with commas between them")
     if _RATE in wanted and _AREA in wanted and block != _UNIT:
         raise UserError(
             f"the rate is that of the whole unit, not of {block}: use --block {_UNIT}, or leave rate out of --measure"
@@ -190,8 +200,8 @@ def _rate(seed: int) -> Measure:
     return Rate(seed)
 
 
-def _record(
-    folder: Path,
+def _activations(
+    recorded: Path | None,
     model: str,
     dataset: str | None,
     data: Path | None,
@@ -199,29 +209,39 @@ def _record(
     epochs: int,
     batch: int,
     seed: int,
-) -> Path:
-    """The file of activations of a training run, recorded unless an earlier sweep into this folder has done that."""
+) -> Callable[[Path], tuple[list[Activation], str]]:
+    """What gives the activations, and their file's name, in the folder of the results; UserError for bad input at once.
+
+    Those of a training run are recorded unless an earlier sweep into the folder has done that.
+    """
     import torch
     from actcodec import data as datasets
-    from actcodec.training.activations import record_training, save_activations
+    from actcodec.training.activations import load_activations, record_training, save_activations
     from actcodec.training.experiment import Recipe, build_model, network, steps_per_epoch
     from cdu_spec.sources import sources_sha256
     from rich.console import Console
 
+    if recorded is not None:
+        given = load_activations(recorded), recorded.name
+        return lambda folder: given
     recipe = Recipe.usual(model, epochs=epochs, batch=batch)
     name = dataset or network(model).dataset
     sources = sources_sha256("actcodec.training", "actcodec.models", "actcodec.data")
     origin = {**vars(recipe), "dataset": name, "limit": limit, "seed": seed, "torch": torch.__version__, "sources": sources}
     digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:12]
-    path = folder / f"activations-{model}-{name}-{digest}.npz"
-    if not path.is_file():
-        torch.set_num_threads(1)
-        with Console(stderr=True).status(f"training {model} on {name} to record activations ..."):
-            images = datasets.load(name, data, limit)
-            build_model(recipe, images)
-            steps_per_epoch(recipe, images)
-            save_activations(path, record_training(recipe, images, seed))
-    return path
+    images = datasets.load(name, data, limit)
+    build_model(recipe, images)
+    steps_per_epoch(recipe, images)
+
+    def of_training(folder: Path) -> tuple[list[Activation], str]:
+        path = folder / f"activations-{model}-{name}-{digest}.npz"
+        if not path.is_file():
+            torch.set_num_threads(1)
+            with Console(stderr=True).status(f"training {model} on {name} to record activations ..."):
+                save_activations(path, record_training(recipe, images, seed))
+        return load_activations(path), path.name
+
+    return of_training
 
 
 class _Progress:

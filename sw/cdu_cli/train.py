@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt import DQT_HELP
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.files import write_whole
@@ -28,6 +29,7 @@ from cdu_cli.options import (
     RangeOption,
     RatioOption,
     SOption,
+    ThreadsOption,
     WidthOption,
     codec_backend,
     output_directory,
@@ -74,15 +76,14 @@ def train(
     width: WidthOption = None,
     depth: DepthOption = None,
     learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate at the start.")] = None,
-    seeds: Annotated[int, typer.Option(help="Number of runs per codec, each with its own weights and order of images.")] = 3,
-    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="Number of runs per codec, each with its own weights and order of images.", min=1)
+    ] = 3,
+    seed: Annotated[int, typer.Option(help="First seed.", min=0, max=MAX_SEED)] = 0,
     backend: BackendOption = "torch",
     check: CheckOption = False,
     device: Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1 ...")] = "cpu",
-    threads: Annotated[
-        int,
-        typer.Option(help="CPU threads of torch, units of backend rtl; 1 gives the same losses on any number of cores."),
-    ] = 1,
+    threads: ThreadsOption = 1,
     json_file: JsonOption = None,
 ) -> None:
     """Train a network with and without compressed activations and write report.md, curves.png and results.json."""
@@ -90,10 +91,8 @@ def train(
         raise UserError("backend 'cocotb' is not available in cdu train: use rtl, or cdu verify --training")
     if epochs is not None and steps is not None:
         raise UserError("--epochs and --steps exclude each other: give one of them")
-    if threads < 1:
-        raise UserError(f"--threads {threads} is not allowed: use 1 or more")
-    if seeds < 1 or seed < 0:
-        raise UserError(f"--seeds {seeds} with --seed {seed} is not allowed: use 1 or more seeds from 0 up")
+    if seed + seeds - 1 > MAX_SEED:
+        raise UserError(f"--seed {seed} with --seeds {seeds} is not allowed: use seeds up to {MAX_SEED}")
 
     import torch
     from actcodec import data as datasets
@@ -104,7 +103,7 @@ def train(
     recipe = experiment.Recipe.usual(
         model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
     )
-    names = [name.strip() for name in codec.split(",") if name.strip()]
+    names = [name.strip() for name in codec.split(",")]
     given = {
         "dqt": dqt,
         "S": scale,
@@ -153,12 +152,12 @@ def train(
 
 
 def torch_device(name: str) -> Any:
-    """The torch device of a name; one sentence when there is none."""
+    """The torch device of a name; one sentence when there is none, or one that cannot compute."""
     import torch
 
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError, AttributeError):
         raise MissingToolError(f"device {name!r} is not here: use cpu, or install a torch build for it") from None
     return device

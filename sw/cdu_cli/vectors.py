@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import ConfigError
 from cdu_spec.errors import MissingToolError, UserError
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OutputOption,
+    SetOption,
+    configuration,
+    distinct,
+    output_directory,
+    write_json,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +32,7 @@ def vectors(
     config: ConfigOption = "tiny",
     settings: SetOption = None,
     mode: Annotated[list[str] | None, typer.Option(help="One mode; may be given several times. Default: all built in.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random tensors.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the random tensors.", min=0, max=MAX_SEED)] = 1,
     json_file: JsonOption = None,
 ) -> None:
     """Write hex files ($readmemh) and vectors.json for the streams of a Compressor and of a Decompressor.
@@ -31,7 +41,7 @@ def vectors(
     """
     chosen = configuration(config, settings)
     try:
-        modes = [Mode.from_label(label) for label in mode or chosen.modes]
+        modes = [Mode.from_label(label) for label in distinct("--mode", mode) or chosen.modes]
     except ValueError as error:
         raise UserError(str(error)) from None
     for wanted in modes:

@@ -7,11 +7,23 @@ import sys
 from typing import Annotated
 
 import typer
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.config import ConfigError
 from cdu_spec.errors import UserError
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OutputOption,
+    SetOption,
+    configuration,
+    distinct,
+    output_directory,
+    write_json,
+)
 
+#: Training steps of one simulation.
+MAX_STEPS = 1_000_000
 _EXAMPLE = "Example: cdu verify --block dct --block idct --level quick -o build/verify"
 
 
@@ -27,12 +39,14 @@ def verify(
     block: Annotated[list[str] | None, typer.Option(help="One block; may be given several times. Default: all.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="One test by the name in the report. Default: all.")] = None,
     sim: Annotated[str, typer.Option(help="Simulator: verilator or icarus.")] = "verilator",
-    seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0, max=MAX_SEED)] = 1,
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
     waves: Annotated[bool, typer.Option(help="Record FST waveforms (Verilator).")] = False,
     coverage: Annotated[bool, typer.Option(help="Count lines, toggles and expressions of the Verilog (Verilator).")] = False,
     training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead, with 4 CDUs.")] = False,
-    steps: Annotated[int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1)] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps (default: 3 on quick, 20 on full).", min=1, max=MAX_STEPS)
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Simulate generated units with cocotb; every expected value comes from the golden model.
@@ -49,6 +63,7 @@ def verify(
     if training and (block or test):
         raise UserError("--training runs the whole unit: it takes neither --block nor --test")
     chosen = configuration(config, settings)
+    blocks, names = distinct("--block", block), distinct("--test", test)
     try:
         from cdu_verif import plan, regression, results, simulators
     except ModuleNotFoundError as error:
@@ -63,18 +78,17 @@ def verify(
     if training:
         planned = [plan.training_run(chosen, pinned)]
     else:
-        planned = plan.runs(chosen, block or [], level == "full", pinned)
+        planned = plan.runs(chosen, blocks, level == "full", pinned)
         if not planned:
             raise ConfigError("nothing to run")
+        regression.check_tests(planned, names)
     folder = output_directory(output)
-    how = regression.Settings(folder, sim, seed, level == "full", waves, coverage, tuple(test or ()), common, steps)
+    how = regression.Settings(folder, sim, seed, level == "full", waves, coverage, tuple(names), common, steps)
     print(f"{len(planned)} simulations with {sim}, seed {seed}", file=sys.stderr)
     tests, covered = regression.regress(planned, how, _show)
-    if not tests:
-        raise UserError(f"no test is called {' or '.join(test or [])}: report.md of a whole run lists the names")
-    command = common + "".join(f" --block {name}" for name in block or []) + " --training" * training
+    command = common + "".join(f" --block {name}" for name in blocks) + " --training" * training
     # A part of the tests cannot hit everything.
-    bins = {} if test else plan.cover_bins(planned)
+    bins = {} if names else plan.cover_bins(planned)
     content = results.write(folder, tests, command, covered, bins)
     write_json(json_file, content)
     passed = content["tests"] - content["failures"] - content["skipped"]

@@ -15,6 +15,7 @@ from typing import Any
 
 from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.texts import read_text
 
 from cdu_offload.network import VALUE_BYTES, Activation
 
@@ -113,7 +114,7 @@ def measured(results: Mapping[str, Any]) -> RatioTable:
 def read(path: Path) -> RatioTable:
     """The ratios in a results.json; UserError when it is none."""
     try:
-        found = measured(json.loads(path.read_text(encoding="utf-8")))
+        found = measured(json.loads(read_text(path)))
     except OSError as error:
         raise UserError(f"cannot read --ratios {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):

@@ -12,6 +12,7 @@ from typing import Any
 from cdu_spec.bitstream import Mode
 from cdu_spec.errors import UserError
 from cdu_spec.geometry import LANES
+from cdu_spec.texts import read_text
 
 from cdu_offload.method import COMPRESS, DECOMPRESS
 from cdu_offload.network import VALUE_BYTES
@@ -120,7 +121,7 @@ def with_clock(unit: CduArray, report: Path) -> CduArray:
 
 def _json(path: Path, option: str) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
     except OSError as error:
         raise UserError(f"cannot read {option} {path}: {error.strerror}") from None
     except ValueError:

@@ -17,8 +17,9 @@ BASE_BITS = 16
 CODE_BITS = (1, 2, 4, 8)
 #: Values that share a range in mode actnn: what the alignment buffer holds (ActNN's group size).
 GROUP_VALUES = 256
-#: Bits of a seed.
+#: Bits of a seed, and the greatest one.
 SEED_BITS = 32
+MAX_SEED = (1 << SEED_BITS) - 1
 #: Significant bits of a step that is found on the fly: the mantissa m of D = m * 2**e.
 MANTISSA_BITS = 8
 #: Greatest exponent e of such a step.
@@ -79,12 +80,13 @@ class AffineSettings:
     def __post_init__(self) -> None:
         if self.bits not in CODE_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
-        if not 0 <= self.step_log2 <= BASE_BITS - self.bits:
+        whole = isinstance(self.step_log2, int) and not isinstance(self.step_log2, bool)
+        if not whole or not 0 <= self.step_log2 <= BASE_BITS - self.bits:
             raise UserError(
                 f"step_log2 = {self.step_log2!r} is not allowed with {self.bits} bits: use 0 to {BASE_BITS - self.bits}"
             )
-        if not 0 <= self.seed < 1 << SEED_BITS:
-            raise UserError(f"seed = {self.seed!r} is not allowed: use 0 to {(1 << SEED_BITS) - 1}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise UserError(f"seed = {self.seed!r} is not allowed: use 0 to {MAX_SEED}")
 
     @property
     def levels(self) -> int:

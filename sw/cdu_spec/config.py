@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -23,6 +24,8 @@ DUPLEX = ("full", "half")
 PORT_BEATS = (1, 2, 4, 8)
 #: Widths of a packed port.
 PACKED_PORT_BITS = (128, 256, 512, 1024)
+#: Characters of a name; files and modules are called by it with a few more.
+_LONGEST_NAME = 64
 
 
 class ConfigError(UserError, ValueError):
@@ -36,7 +39,7 @@ class CduConfig:
     Parameters
     ----------
     name
-        Name of the configuration; generated files and the Verilog top bear it.
+        Name of the configuration, up to 64 characters; generated files and the Verilog top bear it.
     value_format
         Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
     scale_bits
@@ -94,8 +97,12 @@ class CduConfig:
                 value = getattr(self, field.name)
                 if isinstance(value, bool) or not isinstance(value, int):
                     raise ConfigError(f"{field.name} = {value!r} is not allowed: use a whole number")
-        if not (isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()):
-            raise ConfigError(f"name = {self.name!r} is not allowed: use letters, digits and _, not starting with a digit")
+        text = isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()
+        if not text or len(self.name) > _LONGEST_NAME:
+            raise ConfigError(
+                f"name = {reprlib.repr(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
+                f"{_LONGEST_NAME} at most"
+            )
         self._one_of("value_format", [dtype.label for dtype in Dtype])
         self._one_of("scale_bits", SCALE_BITS)
         self._one_of("const_bits", range(8, 14))
@@ -103,8 +110,9 @@ class CduConfig:
         self._one_of("sample_bits", (8, 9))
         self._one_of("rounding", [rounding.value for rounding in Rounding])
         allowed = [mode.label for mode in Mode]
-        if not isinstance(self.modes, (tuple, list)) or not self.modes or not set(self.modes) <= set(allowed):
-            raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}")
+        listed = isinstance(self.modes, (tuple, list)) and all(mode in allowed for mode in self.modes)
+        if not listed or not self.modes or len(set(self.modes)) < len(self.modes):
+            raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}, each once")
         if set(self.modes) == {Mode.BYPASS.label}:
             raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
         object.__setattr__(self, "modes", tuple(label for label in allowed if label in self.modes))
@@ -220,7 +228,7 @@ class CduConfig:
                 try:
                     values[name] = int(text)
                 except ValueError:
-                    raise ConfigError(f"{name} = {text!r} is not allowed: use a whole number") from None
+                    raise ConfigError(f"{name} = {reprlib.repr(text)} is not allowed: use a whole number") from None
             elif isinstance(default, tuple):
                 values[name] = tuple(part.strip() for part in text.split(","))
             else:

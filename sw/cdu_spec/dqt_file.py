@@ -13,6 +13,7 @@ from cdu_spec.dqt import Table, divisors
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.texts import read_text
 
 #: A table given by a text that ends so is a file.
 SUFFIX = ".json"
@@ -22,7 +23,7 @@ _KEY = "divisors"
 def read_table(path: Path) -> Table:
     """The 64 divisors (1..255) of a file, [vertical][horizontal frequency] row after row; UserError for anything else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path))
     except OSError as error:
         raise UserError(f"cannot read the quantisation table {path}: {error.strerror}") from None
     except ValueError:

@@ -4,6 +4,8 @@ from cdu_spec.geometry import VALUE_BITS
 
 #: Default S: the published commands use ``2**7 * S = 144``.
 DEFAULT_S = 1.125
+#: Least and greatest S that anybody may mean: beyond them every value is zero, or the largest.
+LEAST_S, GREATEST_S = 1e-6, 1e6
 #: ``k = SCALE_UNIT * s_c``: one unit of the quantised value per ``1 / SCALE_UNIT`` of the scaled input.
 SCALE_UNIT = 1 << (VALUE_BITS - 1)
 #: Multiplier and reciprocal lie in ``[2**-SCALE_EXPONENT_LIMIT, 2**SCALE_EXPONENT_LIMIT]``. Both are then normal

@@ -7,7 +7,7 @@ import pytest
 import typer
 from cdu_cli import synth
 from cdu_spec import CduConfig
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_spec.errors import MissingToolError
 from cdu_synth import fpga, fpga_report, nextpnr
 from cdu_synth.fpga_devices import FAMILIES, DeviceError, target
 from cdu_synth.fpga_path import critical_path
@@ -138,12 +138,6 @@ def test_command_line(tmp_path):
 
     def run(*arguments):
         return CliRunner().invoke(app, ["--block", "alignment_buffer", *arguments, "-o", str(tmp_path / "out")])
-
-    for arguments, said in ((["--fpga", "ice"], "unknown FPGA 'ice'"), (["--fpga", "ecp5", "--speed", "9"], "speed grade 9")):
-        refused = run(*arguments)
-        assert isinstance(refused.exception, UserError)
-        assert said in str(refused.exception)
-    assert not (tmp_path / "out").exists()
 
     result = run("--fpga", "LFE5U-25F", "--seed", "2", "--json", str(tmp_path / "x.json"))
     assert result.exit_code == 0, result.output

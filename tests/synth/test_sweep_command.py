@@ -184,26 +184,3 @@ def test_a_point_that_fails_is_named_and_the_others_are_there(command, tmp_path)
     assert "## Failed" in page
     assert "value_format=fp16 sample_bits=8: ratio: " in page
     assert "value_format=fp16 sample_bits=9: sample_bits = 9 builds no unit" in page
-
-
-def test_bad_input_is_one_sentence_and_leaves_nothing(command, tmp_path):
-    cases = {
-        ("--vary", "lanes=8"): "'lanes' is not a parameter that can be varied",
-        ("--vary", "cdus=9"): "no combination of the values is a configuration: cdus = 9 is not allowed",
-        ("--measure", "power"): "--measure power is not known: use area, rate, ratio",
-        ("--block", "dct", "--measure", "area,rate"): "use --block array",
-        ("--mode", "actnn"): "--mode actnn is built in at no point",
-        ("--pareto", "ge"): "use two of ge, flip_flops",
-        ("--block", "dtc"): "unknown block 'dtc'",
-        ("--recipe", "best"): "recipe 'best' is not known: use area, balanced, speed",
-        ("--clock-ns", "0"): "a clock of 0 ns is not allowed",
-        ("--jobs", "2", "--scheduler", "tcp://x:1"): "give one of them",
-        ("--block", "dct", "--pdk", "n7", "--measure", "area"): "no cell library 'n7'",
-        ("--block", "dct", "--yosys", "vivado", "--measure", "area"): "unknown Yosys 'vivado'",
-    }
-    for arguments, text in cases.items():
-        result = command(*arguments, "-o", tmp_path / "out")
-        assert isinstance(result.exception, UserError), result.output
-        assert text in str(result.exception)
-        assert "\n" not in str(result.exception)
-    assert not (tmp_path / "out").exists()

@@ -6,8 +6,8 @@ import pytest
 import torch
 from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_verif import fst, plan, regression, simulators
+from cdu_spec.errors import MissingToolError, UserError
+from cdu_verif import fst, plan, regression, simulators, test_names
 
 
 def _available(simulator):
@@ -34,6 +34,12 @@ def test_a_block_passes_with_verilator(tmp_path):
     assert {test.status for test in tests} <= {"pass", "skip"}
     assert sum(test.status == "pass" for test in tests) >= 10
     assert all(test.cases and test.cycles for test in tests if test.status == "pass")
+    names = [test.name for test in tests]
+    assert test_names.names("inverse_shift_quantizer", CduConfig(), ["cdu_verif.benches.blocks"]) == set(names)
+    runs = plan.runs(CduConfig(), ["inverse_shift_quantizer"], full=False)
+    regression.check_tests(runs, names)
+    with pytest.raises(UserError, match=f"no test is called {names[0]}x: use one that .*{names[0]}"):
+        regression.check_tests(runs, [*names, f"{names[0]}x"])
 
 
 @needs_verilator

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from cdu import generator
+from cdu_spec.errors import UserError
 
-from cdu_verif import coverage, results
+from cdu_verif import coverage, results, test_names
 from cdu_verif.plan import ARRAY, UNIT, Run
 from cdu_verif.results import FAILED, TestResult
 from cdu_verif.simulators import BuildError, Simulation
@@ -53,6 +55,22 @@ class Outcome:
 
     tests: list[TestResult]
     coverage: dict[str, dict[str, float]]
+
+
+def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
+    """UserError for a name that no test of some runs has, before anything is simulated."""
+    if not tests:
+        return
+    known = set().union(*(test_names.names(run.block, run.config, _modules(run.block)) for run in runs))
+    for name in tests:
+        if name not in known:
+            near = get_close_matches(name, known, n=3) or sorted(known)[:3]
+            raise UserError(f"no test is called {name or repr(name)}: use one that report.md lists, such as {', '.join(near)}")
+
+
+def _modules(block: str) -> list[str]:
+    """The modules with the tests of a block."""
+    return [f"cdu_verif.benches.{name}" for name in _MODULES.get(block, ["blocks"])]
 
 
 def regress(
@@ -103,7 +121,7 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         "CDU_VERIFY_BLOCK": run.block,
         "CDU_VERIFY_STEPS": str(settings.steps or (20 if settings.full else 3)),
     }
-    modules = [f"cdu_verif.benches.{name}" for name in _MODULES.get(run.block, ["blocks"])]
+    modules = _modules(run.block)
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
     found = simulation.run(modules, variables, chosen)
     log = simulation.folder / "run.log"

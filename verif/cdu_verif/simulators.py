@@ -12,6 +12,7 @@ from pathlib import Path
 from cdu import verilator
 from cdu_spec.errors import MissingToolError, UserError
 from cocotb_tools.runner import Runner, Verilator, get_runner
+from find_libpython import find_libpython
 
 from cdu_verif import fst, runtime_objects
 
@@ -50,13 +51,15 @@ class BuildError(RuntimeError):
 
 
 def check(simulator: str) -> None:
-    """Raise UserError for an unknown simulator, MissingToolError for one that is not installed."""
+    """Raise UserError for an unknown simulator, MissingToolError for one, or for a part of Python, that is not installed."""
     if simulator not in SIMULATORS:
         raise UserError(f"unknown simulator {simulator!r}: use {' or '.join(SIMULATORS)}")
     if simulator == "verilator":
         verilator.find()
     elif shutil.which("iverilog") is None or shutil.which("vvp") is None:
         raise MissingToolError("Icarus Verilog is not installed: add it with `apt-get install iverilog`")
+    if find_libpython() is None:
+        raise MissingToolError("cocotb needs Python as a shared library: add it with `apt install python3-dev`")
 
 
 class Simulation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 
 import torch
 from cdu_spec.bitstream import MatrixView, Mode
@@ -27,6 +26,9 @@ from actcodec.golden.sfpr import scales
 
 #: What may follow SFPR and the DCT.
 CODERS = (JpegBaseCodec.name, JpegActCodec.name)
+
+#: Standard deviations beyond which nothing is ever found.
+_MOST_DEVIATIONS = 100
 
 
 @dataclass
@@ -69,8 +71,10 @@ class AcgcJpegCodec(ErrorBoundedCodec):
             raise UserError(f"coder = {self.coder!r} is not allowed: use {' or '.join(CODERS)}")
         if self.huffman not in HUFFMAN_KINDS:
             raise UserError(f"huffman = {self.huffman!r} is not allowed: use {' or '.join(HUFFMAN_KINDS)}")
-        if not isinstance(self.deviations, (int, float)) or not isfinite(self.deviations):
-            raise UserError(f"deviations = {self.deviations!r} is not allowed: use a finite number, for instance 1")
+        if not isinstance(self.deviations, (int, float)) or not 0 <= self.deviations <= _MOST_DEVIATIONS:
+            raise UserError(f"deviations = {self.deviations!r} is not allowed: use a number from 0 to {_MOST_DEVIATIONS}")
+        if not isinstance(self.verify, bool):
+            raise UserError(f"verify = {self.verify!r} is not allowed: use True or False")
         self._map = load_level_map(self.coder, self.levels)
         self._coders = [self._coder(quality) for quality in self._map.qualities]
 

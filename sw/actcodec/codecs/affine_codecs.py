@@ -110,6 +110,17 @@ class AffineCodec(Codec):
         return rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
 
 
+def _numbers(name: str, value: Tensor | float) -> Tensor:
+    """One number or several, as float64; UserError for what is none, or too large for float32."""
+    try:
+        numbers = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise UserError(f"{name} = {value!r} is not allowed: use a number, or one for each channel") from None
+    if not numbers.numel() or bool((numbers.abs() > torch.finfo(torch.float32).max).any()):
+        raise UserError(f"{name} = {value!r} is not allowed: use finite numbers that float32 holds")
+    return numbers
+
+
 def _none(x: Tensor) -> Tensor:
     """No offsets, on the device of a tensor."""
     return torch.zeros(0, dtype=torch.int16, device=x.device)
@@ -244,7 +255,7 @@ class BlpaCodec(AffineCodec):
     def __post_init__(self) -> None:
         for name in ("gamma", "beta"):
             value = getattr(self, name)
-            numbers = torch.as_tensor(0.0 if value is None else value, dtype=torch.float64)
+            numbers = _numbers(name, 0.0 if value is None else value)
             if not bool(numbers.isfinite().all()) or (name == "gamma" and bool((numbers < 0).any())):
                 sign = " and not negative" if name == "gamma" else ""
                 raise UserError(f"{name} = {value!r} is not allowed: use finite numbers{sign}")
@@ -293,7 +304,7 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
 
     def __post_init__(self) -> None:
         if self.error_bound is not None:
-            bound = torch.as_tensor(self.error_bound, dtype=torch.float64)
+            bound = _numbers("error_bound", self.error_bound)
             if not bool((bound.isfinite() & (bound > 0)).all()):
                 raise UserError(f"error_bound = {self.error_bound!r} is not allowed: use positive finite numbers")
             if self.step_log2 is not None:

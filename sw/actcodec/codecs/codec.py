@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import prod
 
 import torch
 from cdu_spec import dqt as tables
 from cdu_spec.bitstream import MAX_RANK, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.errors import UserError
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend, backend
@@ -251,9 +251,9 @@ def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Com
 
 
 def check_s(S: float) -> None:  # noqa: N803
-    """UserError for an S that is no positive finite number."""
-    if isinstance(S, bool) or not isinstance(S, (int, float)) or not (isfinite(S) and S > 0):
-        raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
+    """UserError for an S that is no number from :data:`~cdu_spec.sfpr.LEAST_S` to :data:`~cdu_spec.sfpr.GREATEST_S`."""
+    if isinstance(S, bool) or not isinstance(S, (int, float)) or not LEAST_S <= S <= GREATEST_S:
+        raise UserError(f"S = {S!r} is not allowed: use a number from {LEAST_S:g} to {GREATEST_S:g}")
 
 
 def check_input(x: Tensor) -> Dtype:

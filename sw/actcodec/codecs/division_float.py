@@ -47,6 +47,10 @@ class DivisionForm:
         return as_dtype(values, self.dtype).view(self.shape)
 
 
+#: Side of a cell, more than any map has.
+_MOST_SIDE = 65_536
+
+
 @dataclass
 class DivisionFloatCodec(FloatCodec):
     """``division-float``: DIVISION as published. Means of cells of B x B values, and codes of the rest with a range per map.
@@ -81,8 +85,8 @@ class DivisionFloatCodec(FloatCodec):
     name = "division-float"
 
     def __post_init__(self) -> None:
-        if isinstance(self.block, bool) or not isinstance(self.block, int) or self.block < 1:
-            raise UserError(f"block = {self.block!r} is not allowed: use 1 or more values")
+        if isinstance(self.block, bool) or not isinstance(self.block, int) or not 1 <= self.block <= _MOST_SIDE:
+            raise UserError(f"block = {self.block!r} is not allowed: use 1 to {_MOST_SIDE} values")
         if self.parts not in PARTS:
             raise UserError(f"parts = {self.parts!r} is not allowed: use {', '.join(PARTS)}")
         super().__post_init__()

@@ -79,7 +79,7 @@ class FloatCodec(Codec):
     def __post_init__(self) -> None:
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
-        if self.half not in HALF_FORMATS:
+        if self.half not in list(HALF_FORMATS):
             raise UserError(f"half = {self.half!r} is not allowed: use {' or '.join(HALF_FORMATS)}")
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")

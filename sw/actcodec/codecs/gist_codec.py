@@ -84,7 +84,7 @@ class GistCodec(Codec):
     name = "gist"
 
     def __post_init__(self) -> None:
-        if self.dpr not in MINIFLOATS:
+        if self.dpr not in list(MINIFLOATS):
             raise UserError(f"dpr = {self.dpr!r} is not allowed: use {', '.join(MINIFLOATS)}")
         check_nonfinite_policy(self.nonfinite)
 

@@ -76,6 +76,10 @@ class SampleForm:
         return quantizer.values(codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
 
 
+#: Values of a group, more than any sample has.
+_MOST_VALUES = 1 << 31
+
+
 @dataclass
 class ActnnSampleCodec(Codec):
     """``actnn-sample``: ActNN as published, groups within samples. Any shape; the first axis counts the samples.
@@ -114,8 +118,8 @@ class ActnnSampleCodec(Codec):
             least = most = self.bits
         if not 1 <= least <= most <= MAX_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
-            raise UserError(f"group = {self.group!r} is not allowed: use 1 or more values")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= _MOST_VALUES:
+            raise UserError(f"group = {self.group!r} is not allowed: use 1 to {_MOST_VALUES} values")
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)

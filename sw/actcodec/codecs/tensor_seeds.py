@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
-from cdu_spec.affine import SEED_BITS
+from cdu_spec.affine import MAX_SEED
 from cdu_spec.errors import UserError
 
-_MASK = (1 << SEED_BITS) - 1
 #: 2**32 divided by the golden ratio: consecutive multiples are spread over all seeds.
 _GOLDEN = 0x9E3779B9
 
@@ -24,14 +23,14 @@ class TensorSeeds:
     """
 
     def __init__(self, seed: int, salt: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _MASK:
-            raise UserError(f"seed = {seed!r} is not allowed: use 0 to {_MASK}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+            raise UserError(f"seed = {seed!r} is not allowed: use 0 to {MAX_SEED}")
         self._seed, self._salt = seed, salt
         self.restart(0)
 
     def restart(self, run: int) -> None:
         """Begin again, with the sequence of a run."""
-        self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & _MASK)
+        self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & MAX_SEED)
         self._numbers = count()
 
     def next(self) -> int:
@@ -41,7 +40,7 @@ class TensorSeeds:
 
 def _mix(value: int) -> int:
     """A permutation of 32-bit numbers in which every bit depends on every other (the finaliser of MurmurHash3, Appleby)."""
-    value &= _MASK
-    value = (value ^ value >> 16) * 0x85EBCA6B & _MASK
-    value = (value ^ value >> 13) * 0xC2B2AE35 & _MASK
+    value &= MAX_SEED
+    value = (value ^ value >> 16) * 0x85EBCA6B & MAX_SEED
+    value = (value ^ value >> 13) * 0xC2B2AE35 & MAX_SEED
     return value ^ value >> 16

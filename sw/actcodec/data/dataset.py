@@ -93,6 +93,8 @@ def load(name: str, data: Path | None = None, limit: int | None = None) -> Datas
         folder = os.environ.get("CDU_DATA_DIR")
         dataset = disk[name](data or (Path(folder) if folder else None))
     elif name in shipped.LOADERS:
+        if data is not None:
+            raise UserError(f"--data is for {' and '.join(disk)}: data set {name} comes with scikit-learn, leave it out")
         dataset = shipped.LOADERS[name]()
     else:
         raise UserError(f"unknown data set {name!r}: use {', '.join(DATASET_NAMES)}")

@@ -46,6 +46,8 @@ AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", 
 #: What a tensor gets before anything is known of it.
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
+#: Ratio, or error, beyond what any codec can do.
+_GREATEST = 1e6
 #: (module, producer, consumer, format): what a rule can tell apart.
 ItemKey = tuple[str, str, str, torch.dtype]
 
@@ -95,8 +97,10 @@ class AutoPolicy(Policy):
             raise UserError(f"{' and '.join(given)} exclude each other: give one of them")
         (self._goal_name, self._goal), *_ = given.items() or (("ratio", _RATIO),)
         least = 1 if self._goal_name == "ratio" else 0
-        if isinstance(self._goal, bool) or not isinstance(self._goal, (int, float)) or not least < self._goal < math.inf:
-            raise UserError(f"{self._goal_name} = {self._goal!r} is not allowed: use a number above {least}")
+        if isinstance(self._goal, bool) or not isinstance(self._goal, (int, float)) or not least < self._goal <= _GREATEST:
+            raise UserError(
+                f"{self._goal_name} = {self._goal!r} is not allowed: use a number above {least}, up to {_GREATEST:g}"
+            )
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
             raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
         self._undecided = Undecided()

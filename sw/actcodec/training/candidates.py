@@ -29,7 +29,7 @@ CANDIDATES: tuple[CodecSpec, ...] = (
 
 def candidate_specs(candidates: Sequence[Candidate]) -> tuple[CodecSpec, ...]:
     """Candidates as specifications; UserError for anything that is none, and for what keeps no values."""
-    if isinstance(candidates, (str, Mapping)) or not candidates:
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
         raise UserError(f"candidates = {candidates!r} is not allowed: give a list of one codec or more")
     specs = tuple(spec_of(codec_spec(candidate)) for candidate in candidates)
     if any(spec.name == "brc" for spec in specs):

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,6 +23,8 @@ from actcodec.training.policy import Policy
 from actcodec.training.statistics import Statistics
 
 BASELINE = "none"
+#: Steps of one run, and epochs.
+MAX_STEPS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,13 @@ class Recipe:
     learning_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        least = {"width": 1, "depth": network(self.model).least_depth, "epochs": 1, "batch": 1}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise UserError(f"{name} = {getattr(self, name)} is not allowed for {self.model}: use {bound} or more")
-        if self.steps is not None and self.steps < 1:
-            raise UserError(f"steps = {self.steps} is not allowed: use 1 or more")
+        least_depth = network(self.model).least_depth
+        allowed = {"width": (1, 4096), "depth": (least_depth, 1000), "epochs": (1, MAX_STEPS), "batch": (1, MAX_STEPS)}
+        for name, (least, most) in allowed.items():
+            if not least <= getattr(self, name) <= most:
+                raise UserError(f"{name} = {getattr(self, name)} is not allowed for {self.model}: use {least} to {most}")
+        if self.steps is not None and not 1 <= self.steps <= MAX_STEPS:
+            raise UserError(f"steps = {self.steps} is not allowed: use 1 to {MAX_STEPS}")
         if not 0 < self.learning_rate < 10:
             raise UserError(f"learning rate {self.learning_rate:g} is not allowed: use a number above 0 and below 10")
 
@@ -128,8 +132,9 @@ def initial_model(recipe: Recipe, dataset: Dataset, seed: int) -> nn.Module:
 def codec_policies(names: Sequence[str], **options: Any) -> dict[str, Policy]:
     """The policies of some codecs, the baseline ``none`` first; each takes those options that it knows.
 
-    UserError for an unknown codec, and for an option that none of the codecs has.
+    UserError for an unknown codec, one that is named twice, and for an option that none of the codecs has.
     """
+    check_distinct("codec", names)
     wanted = dict.fromkeys((BASELINE, *names))
     known = {name: policy_options(name) for name in wanted}
     for option in options:

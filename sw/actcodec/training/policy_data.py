@@ -33,6 +33,7 @@ from typing import Any
 import torch
 from cdu_spec.errors import UserError
 from cdu_spec.files import write_whole
+from cdu_spec.texts import read_text
 
 from actcodec import codecs
 from actcodec.codecs import Codec
@@ -55,7 +56,7 @@ def read_data(path: str | Path) -> dict[str, Any]:
     if path.suffix not in SUFFIXES:
         raise UserError(f"policy file {path} ends with neither {' nor '.join(SUFFIXES)}: rename it")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         raise UserError(f"cannot read policy file {path}: {error.strerror}") from None

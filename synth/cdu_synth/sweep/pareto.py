@@ -66,7 +66,7 @@ def figures(area: _Result, rate: _Result, ratio: _Result) -> dict[str, float]:
 def axes(text: str) -> tuple[str, str]:
     """Two figures from ``X,Y``; UserError for others."""
     names = tuple(part.strip() for part in text.split(","))
-    if len(names) != 2 or not set(names) <= set(FIGURES):
+    if len(set(names)) != 2 or len(names) != 2 or not set(names) <= set(FIGURES):
         raise UserError(f"axes {text!r} are not allowed: use two of {', '.join(FIGURES)} with a comma between them")
     return names[0], names[1]
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
+from cdu_spec.texts import read_text
 
 #: Parameters with their values, all as texts in the form that ``--set`` takes.
 Space = Mapping[str, Sequence[str]]
@@ -37,7 +39,7 @@ def parse(settings: Sequence[str]) -> dict[str, list[str]]:
     """The space of ``KEY=VALUE,VALUE`` texts; values of a parameter that is a set are separated by ``|``.
 
     ``cdus=1,2,4``, ``modes=jpeg-act|sfpr,sfpr+zvc``. Raises UserError for a text of another form or a parameter that comes
-    twice, ConfigError for an unknown parameter.
+    or a value twice, ConfigError for an unknown parameter.
     """
     space: dict[str, list[str]] = {}
     for setting in settings:
@@ -48,6 +50,7 @@ def parse(settings: Sequence[str]) -> dict[str, list[str]]:
             raise UserError(f"--vary {setting!r} is not of the form {key or 'KEY'}=VALUE{separator}VALUE")
         if key in space:
             raise UserError(f"{key} is varied twice: name all of its values once, {key}=VALUE{separator}VALUE")
+        check_distinct(key, texts)
         space[key] = texts
     return space
 
@@ -58,7 +61,7 @@ def read(path: Path) -> dict[str, list[str]]:
     Raises UserError for a file of another form, ConfigError for an unknown parameter.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"cannot read the space {path}: {error}") from None
     space: dict[str, list[str]] = {}
@@ -68,6 +71,7 @@ def read(path: Path) -> dict[str, list[str]]:
             form = "[[...], ...]" if inner is list else "[...]"
             raise UserError(f"{key} of {path} is not an array of its values: use {key} = {form}")
         space[key] = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values]
+        check_distinct(key, space[key])
     return space
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -21,8 +22,16 @@ from cdu_synth.sweep.task import Task, Work, perform
 
 #: Seconds that a worker has to clean up once the process that it works for is gone.
 _GRACE_SECONDS = 3.0
+#: Address of a scheduler.
+_ADDRESS = r"(tcp|tls|ws|wss|ucx|inproc)://\S+"
 #: Seconds that a scheduler has to answer.
 _CONNECT_SECONDS = 30
+
+
+def check_address(address: str) -> None:
+    """UserError for a text that cannot be the address of a scheduler."""
+    if re.fullmatch(_ADDRESS, address) is None:
+        raise UserError(f"{address!r} is no address of a Dask scheduler: use tcp://HOST:PORT")
 
 
 class Workers(AbstractContextManager["Workers"], ABC):
@@ -85,6 +94,7 @@ class ClusterWorkers(Workers):
             from distributed import Client
         except ModuleNotFoundError as error:
             raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[cluster]'`") from None
+        check_address(address)
         try:
             self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

@@ -173,27 +173,6 @@ def test_every_rank_comes_back_or_is_refused(run, tmp_path, rank):
         assert np.array_equal(back, array)
 
 
-def test_bad_choices(run, array, tmp_path):
-    path, _ = array
-    for words, message in (
-        (["--codec", "zip"], "unknown codec"),
-        (["--codec", "none"], "no bitstream"),
-        (["--codec", "division-float"], "codec 'division-float' has no bitstream"),
-        (["--codec", "division", "--bits", "3"], "bits = 3"),
-        (["--codec", "sfpr", "--bits", "2"], "no option 'bits'"),
-        (["--dqt", "best"], "unknown quantisation table"),
-        (["--huffman", "optimal"], "'jpeg-act' has no option 'huffman'"),
-        (["--codec", "sfpr", "--dqt", "optL"], "no option 'dqt'"),
-        (["--codec", "bypass", "--nonfinite", "raise"], "no option 'nonfinite': use backend"),
-        (["--scale-S", "-1"], "S = -1"),
-    ):
-        with pytest.raises(UserError, match=message):
-            run("compress", path, tmp_path / "out.cdu", *words)
-    with pytest.raises(UserError, match="cannot write"):
-        run("compress", path, tmp_path / "absent" / "out.cdu")
-    assert not list(tmp_path.glob("**/out*"))
-
-
 def test_bad_streams(run, array, tmp_path):
     path, _ = array
     run("compress", path, tmp_path / "x.cdu")

@@ -11,7 +11,6 @@ from actcodec.dqt import Bench, Quantizer, coefficients
 from actcodec.training.activations import Activation, load_activations, save_activations
 from cdu_cli import dqt, train
 from cdu_spec.dqt_file import read_table
-from cdu_spec.errors import UserError
 from PIL import Image
 from plain_dqt import objective
 from typer.testing import CliRunner
@@ -88,33 +87,6 @@ def test_training_runs_are_recorded_and_sgd_writes_its_own_table(tmp_path):
     c = coefficients([one.values for one in recorded], 1.125).numpy()
     expected = objective(c, read_table(tmp_path / "out" / "table.json"), 0.05, "trunc", "shift", "entropy")
     assert found["sgd"]["objective"] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--alpha", "2"), "alpha = 2 is not allowed"),
-        (("--kind", "jpeg"), "unknown kind of table 'jpeg'"),
-        (("--rate", "bits"), "unknown rate 'bits'"),
-        (("--rate", "zvc"), "rate 'zvc' goes with kind 'shift'"),
-        (("--optimizer", "adam"), "unknown optimizer 'adam': use search or sgd"),
-        (("--rounding", "floor"), "rounding = 'floor' is not allowed: use trunc or half_away"),
-        (("--S", "0"), "S = 0.0"),
-        (("--model", "lenet"), "unknown model 'lenet'"),
-        (("--dataset", "mnist"), "unknown data set 'mnist'"),
-        (("--model", "vdsr", "--dataset", "digits"), "use resnet"),
-        (("--batch", "4000"), "more than"),
-        (("--seed", "-1"), "--seed -1"),
-        (("--input", "nowhere.npz"), "cannot read nowhere.npz"),
-        (("--input", "a.npz", "--record", "b.npz"), "give one of them"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, arguments, message):
-    result = run(dqt, *arguments, "-o", tmp_path / "out")
-    assert isinstance(result.exception, UserError), result.output
-    assert message in str(result.exception)
-    assert "\n" not in str(result.exception)
-    assert not (tmp_path / "out").exists()
 
 
 def test_arrays_of_another_shape(tmp_path):

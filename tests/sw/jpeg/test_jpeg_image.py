@@ -182,30 +182,3 @@ def test_command_on_a_stream(run, tmp_path, name):
     assert (tmp_path / "x.jpg").read_bytes() == jpeg_image(packed)
     run(tmp_path / "x.cdu", tmp_path / "part.jpg", "--rows", "8:16")
     assert (tmp_path / "part.jpg").read_bytes() == jpeg_image(packed, (8, 16))
-
-
-def test_command_refuses(run, tmp_path):
-    np.save(tmp_path / "x.npy", activations().numpy())
-    np.save(tmp_path / "flat.npy", np.ones(64, dtype=np.float32))
-    np.save(tmp_path / "double.npy", np.ones((1, 1, 8, 8)))
-    (tmp_path / "x.cdu").write_bytes(actcodec.codec("jpeg-base").compress(activations()).to_bytes())
-    (tmp_path / "cut.cdu").write_bytes((tmp_path / "x.cdu").read_bytes()[:-1])
-    (tmp_path / "sfpr.cdu").write_bytes(actcodec.codec("sfpr").compress(activations()).to_bytes())
-    for words, message in (
-        (["absent.npy"], "cannot read .*absent.npy: No such file"),
-        (["flat.npy"], "use sfpr, or"),
-        (["double.npy"], "holds float64"),
-        (["cut.cdu"], r"cut\.cdu: corrupted or truncated"),
-        (["sfpr.cdu"], r"sfpr\.cdu: only the blocks of jpeg-base and jpeg-act"),
-        (["x.cdu", "--dqt", "optH"], r"x\.cdu is no \.npy array: --dqt, "),
-        (["x.npy", "--dqt", "best"], "unknown quantisation table 'best'"),
-        (["x.npy", "--huffman", "best"], "huffman = 'best'"),
-        (["x.npy", "--rows", "8"], "--rows '8' is not of the form BEGIN:END, as in 0:4096"),
-        (["x.npy", "--rows", "0:103"], r"x\.npy: rows 0:103"),
-    ):
-        with pytest.raises(UserError, match=message) as caught:
-            run(tmp_path / words[0], tmp_path / "out.jpg", *words[1:])
-        assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match="cannot write"):
-        run(tmp_path / "x.npy", tmp_path / "nowhere" / "out.jpg")
-    assert not list(tmp_path.glob("**/out*"))

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,14 +26,14 @@ def torchvision():
     """
     spec = find_spec("torchvision")
     if spec is None:
-        pytest.skip("needs torchvision: pip install 'cdu[models]'")
+        pytest.skip("needs torchvision, from the index that torch came from")
     for library in Path(spec.origin).parent.glob("_C*.so"):
         with suppress(OSError):
             torch.ops.load_library(str(library))
     for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):
             torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return pytest.importorskip("torchvision", reason="needs torchvision: pip install 'cdu[models]'")
+    return import_module("torchvision")
 
 
 @pytest.fixture(scope="session")

@@ -770,7 +770,7 @@ class _Traffic:
     def sample(self) -> None:
         """Count one settled cycle. The job stands at the port in the first busy cycle and ends in the last one."""
         inputs, counts = self._path.inputs, self.expected
-        if not inputs:
+        if "values" not in inputs:
             return  # the first cycle
         self._busy |= self._path.job_waits
         counts["VALUES"] += inputs["values"]

@@ -34,7 +34,7 @@ class UnsuitedUnitError(UserError):
 
 def rtl(name: str | None) -> RtlBackend:
     """The backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, built for every number format."""
-    return RtlBackend(named_config(name or DEFAULT_CONFIG), every_format=True)
+    return RtlBackend(named_config(DEFAULT_CONFIG if name is None else name), every_format=True)
 
 
 class RtlBackend(UnitBackend):

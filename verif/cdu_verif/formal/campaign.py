@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -127,14 +128,7 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
     them, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
     ``proofs`` alone. Raises UserError when the page or its marks are missing.
     """
-    try:
-        text = page.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {page}: {error.strerror}") from None
-    before, begin, rest = text.partition(TABLE_BEGIN)
-    stale, end, after = rest.partition(TABLE_END)
-    if not (begin and end):
-        raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
+    before, stale, after = _parts(page)
     fresh = _rows(proofs)
     known = {cells: line for line in stale.splitlines() if (cells := _names(line))} | fresh
     places = [(one.block, one.name) for one in order] or list(fresh)
@@ -143,6 +137,28 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
     earlier = [line for line in stale.splitlines() if line.startswith("`") and line != own] if rows.keys() - fresh else []
     lines = ["", *earlier, own, "", *_HEAD, *rows.values(), ""]
     write_whole(page, f"{before}{TABLE_BEGIN}{chr(10).join(lines)}{TABLE_END}{after}")
+
+
+def check_table(page: Path) -> None:
+    """UserError when :func:`put_table` could not do its work on a page, or when the page cannot be written."""
+    _parts(page)
+    if not os.access(page, os.W_OK):
+        raise UserError(f"cannot write {page}: {os.strerror(errno.EACCES)}")
+
+
+def _parts(page: Path) -> tuple[str, str, str]:
+    """A page before, between and after the marks of the table; UserError when it or they are missing."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {page}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{page} is no text in UTF-8: use a Markdown page") from None
+    before, begin, rest = text.partition(TABLE_BEGIN)
+    stale, end, after = rest.partition(TABLE_END)
+    if not (begin and end):
+        raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
+    return before, stale, after
 
 
 def _names(line: str) -> tuple[str, str] | None:

@@ -1,0 +1,18 @@
+"""Reading small text files that a user names."""
+
+from __future__ import annotations
+
+import errno
+import stat
+from pathlib import Path
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular file in UTF-8; OSError for what is none: a device or a pipe may have no end, or no beginning.
+
+    UnicodeDecodeError, a ValueError, for other bytes.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return path.read_text(encoding="utf-8")

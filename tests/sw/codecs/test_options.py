@@ -1,0 +1,48 @@
+"""Options of every codec and policy: values that nobody can mean are refused in one sentence, whatever their type."""
+
+import math
+import warnings
+
+import pytest
+from actcodec.codecs import CODEC_NAMES, codec, codec_options
+from actcodec.training import policy, policy_options
+from actcodec.training.catalog import POLICY_NAMES
+from cdu_spec.errors import UserError
+
+NEVER = (math.nan, math.inf, -math.inf, "", "nonsense", (), [], {}, b"", object())
+#: Refused, or taken where a number without a bound has a meaning; nothing else may happen.
+UNUSUAL = (1e300, -1e300, 1e-320, 10**30, -(10**30), -1, 0, 2.5, True, None)
+#: Options with numbers so large that they always are refused.
+BOUNDED = ("S", "bits", "seed", "step_log2", "scale_bits", "group", "block", "deviations")
+
+
+def _made_with(make, name, option, value):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            make(name, **{option: value})
+    except UserError as error:
+        text = str(error)
+        assert "\n" not in text
+        assert len(text) < 600
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", CODEC_NAMES)
+def test_codecs(name):
+    _check(codec, name, codec_options(name))
+
+
+@pytest.mark.parametrize("name", [name for name in POLICY_NAMES if name != "actnn-L5"])  # it needs CUDA
+def test_policies(name):
+    _check(policy, name, policy_options(name))
+
+
+def _check(make, name, options):
+    for option in options:
+        for value in NEVER:
+            assert not _made_with(make, name, option, value), f"{option} = {value!r} is taken"
+        for value in UNUSUAL:
+            taken = _made_with(make, name, option, value)
+            assert not (taken and option in BOUNDED and abs(value or 0) > 1e12), f"{option} = {value!r} is taken"
