@@ -105,7 +105,7 @@ def test_largest_claim_needs_little_memory():
         ("blpa", 10, 8, "payload bytes"),
         ("division", 11, 0, "use 1 or more"),
         ("division", 11, 0x81, "step is found"),
-        ("division", 11, 0x80, "payload bytes"),
+        ("division", 11, 10, "payload bytes"),
         ("division", 8, 12, "precision"),
     ],
 )
