@@ -47,6 +47,7 @@ class AffineCodec(Codec):
     nonfinite: str
     backend: str | Backend
     mode: Mode
+    centred = True
 
     def __post_init__(self) -> None:
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
