@@ -45,8 +45,8 @@ class Centres:
     def of(cls, x: Tensor) -> Centres | None:
         """The centres of x, contiguous and of rank 2 or more; None where no channel is far from zero.
 
-        Channels are counted by axis 1. Where the maps of a channel, each near a mean of its own, would still be far from zero
-        together, every map (n, c) has a centre. A tensor of rank 2 without such columns is looked at row by row. Channels whose
+        Channels are counted by axis 1. Where maps of a channel are far from its mean, each near a mean of its own, every map
+        (n, c) has a centre. A tensor of rank 2 without such columns is looked at row by row. Channels whose
         least or greatest value is zero stay as they are: ReLU's zeros remain zeros.
         """
         if x.ndim > 2:
@@ -65,7 +65,7 @@ class Centres:
         sums, squares = _moments(maps, axis)
         mean, square = sums.sum(0) / (n * length), squares.sum(0) / (n * length)
         far = _far(mean.square(), square)
-        apart = _apart(sums / length, square, far) if n > 1 and length >= LEAST_VALUES else torch.zeros_like(far)
+        apart = _apart(sums / length, square) if n > 1 and length >= LEAST_VALUES else torch.zeros_like(far)
         if not bool((far | apart).any()):
             return None
         least, greatest = maps.amin(axis).view(-1, view[1]), maps.amax(axis).view(-1, view[1])
@@ -141,10 +141,9 @@ def _far(distance: Tensor, square: Tensor) -> Tensor:
     return distance > FAR**2 * (square - distance)
 
 
-def _apart(means: Tensor, square: Tensor, far: Tensor) -> Tensor:
-    """Channels whose maps, of these means (n, channels), are still far from zero when the mean of a far channel is off."""
-    within = square - means.square().mean(0)
-    left = square - torch.where(far, means.mean(0).square(), 0)
+def _apart(means: Tensor, square: Tensor) -> Tensor:
+    """Channels whose maps, of these means (n, channels), are still far from zero when the mean of the channel is off."""
+    within, left = square - means.square().mean(0), square - means.mean(0).square()
     return _far(left - within, left) & (left > _NOISE * square)
 
 
