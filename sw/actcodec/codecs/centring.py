@@ -150,7 +150,7 @@ def _apart(means: Tensor, square: Tensor) -> Tensor:
 def _moments(maps: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Sums of values and of their squares along axis 2, or 0, of (n, channels, values), float64 (n or 1, channels)."""
     rows = maps.flatten(0, 1) if axis else maps.flatten(1)
-    found = [_sums(piece, axis // 2) for piece in rows.split(max(1, _PIECE // rows.shape[1]))]
+    found = [_sums(piece, axis // 2) for piece in torch.split(rows, max(1, _PIECE // rows.shape[1]))]
     sums, squares = (torch.cat(parts) if axis else torch.stack(parts).sum(0) for parts in zip(*found, strict=True))
     return sums.view(-1, maps.shape[1]), squares.view(-1, maps.shape[1])
 
@@ -170,4 +170,5 @@ def _squares(values: Tensor, axis: int) -> Tensor:
     """Sums of squares along an axis; torch's norm makes no temporary tensor, but takes ten times as long along columns."""
     if axis == 0:
         return values.square().sum(0).to(torch.float64)
-    return torch.linalg.vector_norm(values, dim=1).to(torch.float64).square()
+    norms: Tensor = torch.linalg.vector_norm(values, dim=1)
+    return norms.to(torch.float64).square()
