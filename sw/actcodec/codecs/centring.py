@@ -14,6 +14,7 @@ from math import prod
 
 import torch
 from cdu_spec.errors import UserError
+from cdu_spec.geometry import BLOCK_SIDE
 from torch import Tensor
 
 from actcodec.codecs.backend import Backend
@@ -78,6 +79,11 @@ class Centres:
             return None
         # Within the values, so that the centre of a constant is that constant.
         values = centres.clamp(least.to(torch.float64), greatest.to(torch.float64))[:, chosen].to(x.dtype)
+        if x.ndim == 4 and x.shape[2] % BLOCK_SIDE:
+            # Maps share blocks: a channel that is nothing but zeros has a scale of 1, in which a transform's errors around
+            # its neighbours would be large. A centre beside the constant leaves it the scale of a unit in the last place.
+            beside = values * (1 - torch.finfo(x.dtype).eps)
+            values = torch.where((least == greatest)[:, chosen], beside, values)
         return cls(view, pack_tight(chosen.to(torch.uint8), 1), values)
 
     @property

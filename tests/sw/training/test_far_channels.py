@@ -125,6 +125,19 @@ def test_s36_constant_channels_come_back_exactly(name, dtype):
         assert torch.equal(y[:, :4], x[:, :4])
 
 
+@pytest.mark.parametrize("name", [name for name in CENTRED if not name.startswith(("actnn", "sparse"))])
+def test_a_constant_is_not_lost_beside_other_channels_in_a_block(name):
+    """Maps of a height that is no multiple of 8 share blocks, and a transform spreads errors over a block.
+
+    ActNN's groups of values have one range, whatever channels they are of.
+    """
+    for constant in (1e-3, 1.0, -1000.0):
+        x = torch.randn(4, 8, 14, 14) * 0.5
+        x[:, 3] = constant
+        y = Coded(x, codec(name)).tensor()
+        torch.testing.assert_close(y[:, 3], x[:, 3], rtol=4 * torch.finfo(torch.float32).eps, atol=0)
+
+
 def _cases():
     torch.manual_seed(2)
     normal = torch.randn(4, 8, 16, 16)
