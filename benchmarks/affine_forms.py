@@ -30,10 +30,10 @@ FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
         for bits in (2, 4, 8)
         for name, options in (
             ("division-float", {}),
+            ("division", {"range": "channel"}),
+            ("division", {"range": "channel", "S": 1.5}),
+            ("division", {"range": "channel", "S": 2.0}),
             ("division", {}),
-            ("division", {"S": 1.5}),
-            ("division", {"S": 2.0}),
-            ("division", {"range": "block"}),
             ("actnn-float", {}),
             ("actnn", {}),
             ("blpa", {}),
@@ -46,10 +46,10 @@ FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
 #: Codecs of the second table, with the codec of what does not fit.
 TRAINED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("division-float", {"bits": 2}, "actnn-float"),
+    ("division", {"bits": 2, "range": "channel"}, "actnn"),
+    ("division", {"bits": 2, "range": "channel", "S": 1.5}, "actnn"),
+    ("division", {"bits": 2, "range": "channel", "S": 2.0}, "actnn"),
     ("division", {"bits": 2}, "actnn"),
-    ("division", {"bits": 2, "S": 1.5}, "actnn"),
-    ("division", {"bits": 2, "S": 2.0}, "actnn"),
-    ("division", {"bits": 2, "range": "block"}, "actnn"),
     ("actnn-float", {"bits": 2}, "actnn-float"),
     ("actnn", {"bits": 2}, "actnn"),
 )

@@ -39,7 +39,7 @@ TABLES = tuple(CodecSpec("jpeg-act", {"dqt": table}) for table in ("optL", "optH
 OTHERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("jpeg-act", "jpeg-act", {}),
     ("actnn-L3, 2 bits", "actnn-L3", {"bits": 2}),
-    ("division, 2 bits", "division", {"bits": 2}),
+    ("division-channel, 2 bits", "division-channel", {"bits": 2}),
 )
 WARM_UP_STEPS, BATCHES = 66, 3
 

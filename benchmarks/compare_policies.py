@@ -27,6 +27,7 @@ SETS: dict[str, tuple[str, ...]] = {
         *(f"division-float:block={block}" for block in (12, 18)),
         *(f"division-float:bits={bits}" for bits in (4, 8)),
         "division",
+        "division-channel",
         "actnn-L2:bits=2",
     ),
     "blpa": ("blpa:bits=8", "blpa:bits=4", "blpa:bits=2", "sfpr", "division-float:bits=4", "actnn-L2:bits=4"),

@@ -69,7 +69,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "jpeg-act optL": ("jpeg-act", {"dqt": "optL"}),
     "jpeg-act optH": ("jpeg-act", {"dqt": "optH"}),
     "jpeg-act searchsH": ("jpeg-act", {"dqt": "searchsH"}),
-    "division": ("division", {"bits": 2, "range": "block"}),
+    "division": ("division", {"bits": 2}),
     "division-float": ("division-float", {"bits": 2}),
     "actnn-L2": ("actnn-L2", {}),
     "actnn-L3 2 bits": ("actnn-L3", {"bits": 2}),

@@ -36,7 +36,7 @@ from typing import Any
 
 #: The step without hooks, which all others are compared with.
 WITHOUT = "without"
-POLICIES = ("none", "sfpr", "sfpr+zvc", "division", "actnn", "actnn-L2", "jpeg-act")
+POLICIES = ("none", "sfpr", "sfpr+zvc", "division", "division-channel", "actnn", "actnn-L2", "jpeg-act")
 _KIB_PER_MIB, _MIB = 1 << 10, 1 << 20
 
 

@@ -55,7 +55,7 @@ BitsOption = Annotated[
         "actnn-L3 and up, and steps, of blpa-coded, need not be whole.",
     ),
 ]
-RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range division uses: channel (default) or block.")]
+RangeOption = Annotated[str | None, typer.Option("--range", help="Whose range division uses: block (default) or channel.")]
 HuffmanOption = Annotated[
     str | None, typer.Option(help="Huffman tables of jpeg-base: standard (default), or optimal ones that count as bytes.")
 ]

@@ -52,9 +52,10 @@ def train(
     codec: Annotated[
         str,
         typer.Option(
-            help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, actnn, brc, "
-            "division-float, blpa, blpa-coded, gist, cdma, vdnn, autoquant, autoquantz, autocusz, autojpeg, autojpegz, "
-            "gridquantz, ActNN's levels actnn-L0 to actnn-L5, auto, and policy files (.toml, .json)."
+            help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, "
+            "division-channel, actnn, brc, division-float, blpa, blpa-coded, gist, cdma, vdnn, autoquant, autoquantz, "
+            "autocusz, autojpeg, autojpegz, gridquantz, ActNN's levels actnn-L0 to actnn-L5, auto, and policy files (.toml, "
+            ".json)."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[

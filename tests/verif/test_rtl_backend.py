@@ -13,6 +13,7 @@ import torch
 import typer
 from actcodec.codecs import Backend, MismatchError
 from actcodec.codecs.backend import backend as backend_of
+from actcodec.codecs.centring import compress_centred
 from actcodec.codecs.job import beats_in, compression_job
 from actcodec.codecs.torch_backend import TorchBackend
 from cdu import verilator
@@ -78,6 +79,16 @@ def test_every_shape(tiny, name, dtype):
     for seed, shape in enumerate(SHAPES):
         if actcodec.codec(name).takes(shape):
             _compare(name, _tensor(shape, seed).to(dtype), tiny)
+
+
+@pytest.mark.parametrize("name", ["sfpr", "jpeg-act"])
+def test_channels_far_from_zero_are_centred_before_the_unit(tiny, name):
+    x = _tensor((2, 3, 8, 8))
+    x[:, 1] += 40
+    golden, rtl = (compress_centred(x, actcodec.codec(name, backend=backend)) for backend in ("torch", tiny))
+    assert rtl.left.to_bytes() == golden.left.to_bytes()
+    assert torch.equal(rtl.centres.values, golden.centres.values)
+    assert _same(rtl.decompress(), golden.decompress())
 
 
 AFFINE = (

@@ -47,6 +47,7 @@ class AffineCodec(Codec):
     nonfinite: str
     backend: str | Backend
     mode: Mode
+    centred = True
 
     def __post_init__(self) -> None:
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
@@ -137,24 +138,24 @@ class DivisionCodec(AffineCodec):
     bits
         Per value: 1, 2, 4 or 8 (paper: Q).
     range
-        ``channel``: all blocks of a channel share a step, around their means; ``block``: least value and step of each block
-        take the place of its mean.
+        ``block``: least value and step of each block take the place of its mean; ``channel``: all blocks of a channel share a
+        step, around their means, which the largest residual of the batch decides (docs/division.md: what that costs).
     rounding
         ``stochastic`` or ``nearest``.
     seed
         Of the random numbers, 0 to 2**32 - 1.
     step_log2
-        With the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine enough
-        for means and coarse enough for values far beyond a residual. Default 12 - bits.
+        Only with the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine
+        enough for means and coarse enough for values far beyond a residual. Default 12 - bits.
     S
-        With the channel's range: largest residual of a channel in units of half the codes' range, positive. Above 1 the
+        Only with the channel's range: largest residual of a channel in units of half the codes' range, positive. Above 1 the
         largest residuals saturate, for smaller errors of all others.
     scale_bits, nonfinite, backend
         As for :class:`~actcodec.codecs.codec.SfprCodec`.
     """
 
     bits: int = 2
-    range: str = RangeKind.CHANNEL.value
+    range: str = RangeKind.BLOCK.value
     rounding: str = STOCHASTIC
     seed: int = 0
     step_log2: int | None = None
@@ -171,6 +172,8 @@ class DivisionCodec(AffineCodec):
         if self.range not in kinds:
             raise UserError(f"range = {self.range!r} is not allowed: use {' or '.join(kinds)}")
         check_s(self.S)
+        if self.S != 1 and self.range == RangeKind.BLOCK.value:
+            raise UserError(f"S = {self.S!r} goes with range = channel: a block's codes reach its least and its greatest value")
         super().__post_init__()
 
     def takes(self, shape: Sequence[int]) -> bool:

@@ -32,6 +32,9 @@ class Codec(ABC):
     name: str
     #: Whether a reconstruction is zero where the values are and nowhere else, so that ReLU needs no signs beside it.
     keeps_zeros: bool = False
+    #: Whether channels far from zero are to be centred before it (:mod:`actcodec.codecs.centring`): what it keeps of a value is
+    #: only near the value.
+    centred: bool = False
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
@@ -156,6 +159,7 @@ class SfprCodec(Codec):
     backend: str | Backend = "torch"
 
     name = Mode.SFPR.label
+    centred = True
     mode = Mode.SFPR
 
     def __post_init__(self) -> None:

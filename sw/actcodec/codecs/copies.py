@@ -52,6 +52,8 @@ class CopyCodec(Codec):
     deviations of the distribution around zero whose upper half it would be. Channels are counted by the second axis.
     """
 
+    centred = True
+
     @abstractmethod
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
         """Steps for ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, float32 (channels,); ``dtype`` is that of decoded values."""

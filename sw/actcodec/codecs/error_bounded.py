@@ -40,6 +40,7 @@ class ErrorBoundedCodec(Codec):
     #: Whether the errors of values have mean zero and are independent of one another (each value is rounded stochastically),
     #: so that they average out in sums over many values.
     independent_errors: bool = False
+    centred = True
 
     @abstractmethod
     def compress_within(self, x: Tensor, error: Tensor) -> Packed:

@@ -75,6 +75,7 @@ class FloatCodec(Codec):
     half: str
     rounding: str
     seed: int
+    centred = True
 
     def __post_init__(self) -> None:
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:

@@ -82,6 +82,7 @@ class GistCodec(Codec):
     nonfinite: str = "raise"
 
     name = "gist"
+    centred = True
 
     def __post_init__(self) -> None:
         if self.dpr not in list(MINIFLOATS):

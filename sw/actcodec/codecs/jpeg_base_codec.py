@@ -59,6 +59,7 @@ class JpegBaseCodec(BlockCodec, Codec):
     huffman: str = STANDARD_TABLES
 
     name = JPEG_BASE
+    centred = True
 
     def __post_init__(self) -> None:
         self._check_table()

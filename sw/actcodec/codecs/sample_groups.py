@@ -105,6 +105,7 @@ class ActnnSampleCodec(Codec):
     backend: str | Backend = "torch"
 
     name = "actnn-sample"
+    centred = True
 
     def __post_init__(self) -> None:
         if isinstance(self.bits, Tensor):

@@ -83,6 +83,7 @@ class SparseSampleCodec(Codec):
 
     name = "sparse-sample"
     keeps_zeros = True
+    centred = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.bits, int):

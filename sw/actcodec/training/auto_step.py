@@ -71,6 +71,7 @@ class ItemCodec(Codec):
         self.name, self.item = spec.name, item
         # In a step that measures the signs stay beside the values, so that their bytes are seen.
         self.keeps_zeros = codec.keeps_zeros and not candidates
+        self.centred = codec.centred
         self.measurement: Measurement | None = None
         self.nbytes = 0
         self._codec, self._candidates = codec, candidates

@@ -2,7 +2,7 @@
 
 ``x' = mean + (a' - beta) * sigma / gamma`` is as exact as a' where steps are few parts of gamma. Channels whose steps are more
 than twice those of the range ``beta +- 3 gamma`` (beta is beyond 9 gamma or so, or gamma is zero) have a copy of their x as
-well, three sigma around the mean.
+well, three sigma around the mean, without the mean where it is far from zero.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
 from actcodec.codecs.copies import Copy, CopyCodec
 from actcodec.codecs.shapes import per_channel
@@ -64,7 +65,8 @@ class Group:
         check_finite(result)
         self.codec_name = codec.name
         self.copy = codec.copy(result, norm.beta, norm.gamma)
-        self.slope = (norm.sigma / norm.gamma).to(torch.float32)  #: x' = slope * a' + shift
+        # x' = slope * a' + shift, or a copy of its own + shift.
+        self.slope = (norm.sigma / norm.gamma).to(torch.float32)
         self.shift = (norm.mean - norm.beta * norm.sigma / norm.gamma).to(torch.float32)
         published = codec.steps(torch.zeros_like(norm.beta), norm.gamma, torch.float32)
         # With a gamma of zero neither slope nor shift is a number.
@@ -72,7 +74,10 @@ class Group:
         self.alone = (~follows).nonzero().flatten()  #: channels with a copy of x
         self.own: Copy | None = None
         if self.alone.numel():
-            self.own = codec.copy(per_channel(x)[:, self.alone], norm.mean[self.alone], norm.sigma[self.alone])
+            mean, sigma = norm.mean[self.alone], norm.sigma[self.alone]
+            centre = torch.where(mean.abs() > FAR * sigma, mean, 0).to(torch.float32)
+            self.shift[self.alone] = centre
+            self.own = codec.copy(per_channel(x)[:, self.alone] - centre[:, None], mean - centre, sigma)
         self._records: list[TensorRecord] = []
 
     @property
@@ -86,7 +91,7 @@ class Group:
         """The values x', float32 (N, channels, n)."""
         x = self.copy.values().mul_(self.slope[:, None]).add_(self.shift[:, None])
         if self.own is not None:
-            x[:, self.alone] = self.own.values()
+            x[:, self.alone] = self.own.values() + self.shift[self.alone, None]
         return x
 
     def count(self, record: TensorRecord) -> None:

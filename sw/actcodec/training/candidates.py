@@ -17,7 +17,7 @@ Candidate = str | CodecSpec | Mapping[str, Any]
 #: ``sfpr``: what ``auto`` estimates holds for errors that know nothing of the values. Those of ``jpeg-act`` do (it takes away
 #: what its table finds small, in every step the same), and gradients suffer several times what is estimated (docs/policies.md).
 CANDIDATES: tuple[CodecSpec, ...] = (
-    *(CodecSpec("division", {"bits": bits}) for bits in (1, 2, 4)),
+    *(CodecSpec("division", {"bits": bits, "range": "channel"}) for bits in (1, 2, 4)),
     *(CodecSpec("actnn-sample", {"bits": bits}) for bits in range(1, 9)),
     *(CodecSpec("sparse-sample", {"bits": bits}) for bits in range(1, 9)),
     *(CodecSpec("autoquantz", {"bits": bits}) for bits in (2, 4)),

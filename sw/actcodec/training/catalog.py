@@ -22,6 +22,7 @@ from actcodec.training.policy import (
     Policy,
     actnn_policy,
     brc_policy,
+    division_channel_policy,
     division_policy,
     exact_policy,
     jpeg_act_policy,
@@ -38,6 +39,7 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,
     "division": division_policy,
+    "division-channel": division_channel_policy,
     "division-float": division_float_policy,
     "actnn": actnn_policy,
     "blpa": blpa_policy,
@@ -52,7 +54,12 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
 _POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
 _POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
 #: Of the policies whose options are not those of their main codec.
-_OPTIONS = LEVELS | ACGC | {"auto": AUTO_OPTIONS}
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    **LEVELS,
+    **ACGC,
+    "auto": AUTO_OPTIONS,
+    "division-channel": tuple(option for option in codec_options("division") if option != "range"),
+}
 #: Codecs of policies that bear another name.
 _MAIN_CODECS = {"blpa": "blpa-float"}
 #: Names that :func:`policy` takes.

@@ -88,7 +88,7 @@ class _SlotCodec(Codec):
     """The codec of one tensor in one step."""
 
     def __init__(self, slot: _Slot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
-        self.name = codec.name
+        self.name, self.centred = codec.name, codec.centred
         self.slot = slot
         self._codec, self._step, self._variance_growth = codec, step, variance_growth
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
+from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
 from actcodec.training.layout import Layout
 
 
@@ -99,16 +100,21 @@ class Coded:
     def __init__(self, x: Tensor, codec: Codec) -> None:
         self._layout = Layout.of(x)
         self.codec = codec
-        self._packed: Packed = codec.compress(self._layout.distinct_values(x.detach()))
+        self._packed: Packed = compress_centred(self._layout.distinct_values(x.detach()), codec)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether the reconstruction is zero where the values are and nowhere else."""
+        return self.codec.keeps_zeros and not isinstance(self._packed, CentredForm)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the compressed form, header and scales included."""
+        """Bytes of the compressed form, header, scales and centres included."""
         return int(self._packed.nbytes)
 
     def tensor(self) -> Tensor:
         """The reconstruction; ReconstructionError when the codec returns another shape or dtype."""
-        return self._layout.restore(self.codec.decompress(self._packed), f"codec {self.codec.name!r}")
+        return self._layout.restore(decompress_centred(self._packed, self.codec), f"codec {self.codec.name!r}")
 
 
 def distinct_bytes(x: Tensor) -> int:

@@ -385,7 +385,7 @@ def _in_checkpoint() -> bool:
 
 
 def _keeps_zeros(form: Form) -> bool:
-    return isinstance(form, Coded) and form.codec.keeps_zeros
+    return isinstance(form, Coded) and form.keeps_zeros
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:

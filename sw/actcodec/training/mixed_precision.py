@@ -88,7 +88,7 @@ class _SlotCodec(Codec):
     """The codec of one tensor in one step."""
 
     def __init__(self, step: _Step, slot: _Slot, codec: ActnnSampleCodec) -> None:
-        self.name = codec.name
+        self.name, self.centred = codec.name, codec.centred
         self.slot = slot
         self._step, self._codec = step, codec
 

@@ -26,6 +26,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+from cdu_spec.affine import RangeKind
 from cdu_spec.errors import UserError
 from torch import Tensor
 
@@ -273,6 +274,13 @@ def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -
     Options as for codec ``division``.
     """
     return _table("division", "division", "actnn", options, codec_factory)
+
+
+def division_channel_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """DIVISION with one step for all blocks of a channel: ``range="channel"``. Other options as for codec ``division``."""
+    if "range" in options:
+        raise UserError("codec 'division-channel' has no option 'range': its name says it")
+    return division_policy(codec_factory, range=RangeKind.CHANNEL.value, **options)
 
 
 def actnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

@@ -63,7 +63,7 @@ class _Remembering(Codec):
     """A codec whose results are kept."""
 
     def __init__(self, codec: Codec, packed: list[Packed]) -> None:
-        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred
         self.codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:
@@ -114,7 +114,7 @@ class _Given(Codec):
     """Keeps a tensor exactly, or keeps what another pass made of it."""
 
     def __init__(self, codec: Codec, packed: Packed | None) -> None:
-        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred and packed is not None
         self._codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:

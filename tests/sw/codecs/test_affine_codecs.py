@@ -33,7 +33,7 @@ def channel_step(packed):
 @given(shapes, st.integers(0, 2**31), st.sampled_from(["conv", "relu"]))
 def test_division_error_is_a_step_where_blocks_belong_to_a_channel(bits, shape, seed, kind):
     x = maps((shape[0], shape[1], shape[2] // 8 * 8 + 8, shape[3]), seed, kind)
-    packed = actcodec.codec("division", bits=bits, seed=seed).compress(x)
+    packed = actcodec.codec("division", bits=bits, range="channel", seed=seed).compress(x)
     step, k = channel_step(packed)
     error = (packed.decompress().double() - x.double()).abs().amax((0, 2, 3))
     # Two units for the rounding of value and mean.
@@ -45,7 +45,7 @@ def test_division_error_is_a_step_where_blocks_belong_to_a_channel(bits, shape, 
 def test_division_scales_are_as_large_as_allowed(bits):
     """Either the largest value or the largest residual uses what there is, up to the 24 bits of the scale."""
     x = maps((2, 6, 16, 24), 3)
-    packed = actcodec.codec("division", bits=bits, scale_bits=24).compress(x)
+    packed = actcodec.codec("division", bits=bits, range="channel", scale_bits=24).compress(x)
     _, k = channel_step(packed)
     blocks = x.double().view(2, 6, 2, 8, 3, 8)
     residual = (blocks - blocks.mean((3, 5), keepdim=True)).abs().amax((0, 2, 3, 4, 5))
@@ -58,7 +58,7 @@ def test_division_may_saturate_the_largest_residuals():
     x = maps((4, 8, 16, 24), 3)
     errors = []
     for reach in (1.0, 2.0):
-        packed = actcodec.codec("division", S=reach).compress(x)
+        packed = actcodec.codec("division", range="channel", S=reach).compress(x)
         errors.append((packed.decompress() - x).square().mean((0, 2, 3)))
     assert (errors[1] < errors[0]).all()
     with pytest.raises(UserError, match="S = 0 is not allowed"):
@@ -68,7 +68,7 @@ def test_division_may_saturate_the_largest_residuals():
 def test_division_of_maps_that_share_blocks():
     """Rows of several channels in a block: scales are approached, hardly a value saturates."""
     x = maps((4, 16, 14, 14), 5)
-    packed = actcodec.codec("division", bits=8, rounding="nearest").compress(x)
+    packed = actcodec.codec("division", bits=8, range="channel", rounding="nearest").compress(x)
     step, k = channel_step(packed)
     error = (packed.decompress().double() - x.double()).abs()
     assert (error > (step / 2 + 2 / k).view(1, -1, 1, 1)).double().mean() < 0.01
@@ -234,9 +234,10 @@ def test_reconstruction_is_unbiased(name):
         ("actnn", {"bits": True}, "bits = True"),
         ("division", {"range": "map"}, "range = 'map' is not allowed: use channel or block"),
         ("division", {"rounding": "up"}, "rounding = 'up' is not allowed: use stochastic or nearest"),
-        ("division", {"step_log2": 0}, "use 1 or more"),
-        ("division", {"step_log2": 15}, "step_log2 = 15 is not allowed with 2 bits: use 0 to 14"),
-        ("division", {"step_log2": 5, "range": "block"}, "where the step is found: use 0"),
+        ("division", {"step_log2": 0, "range": "channel"}, "use 1 or more"),
+        ("division", {"S": 1.5}, "S = 1.5 goes with range = channel"),
+        ("division", {"step_log2": 15, "range": "channel"}, "step_log2 = 15 is not allowed with 2 bits: use 0 to 14"),
+        ("division", {"step_log2": 5}, "where the step is found: use 0"),
         ("actnn", {"seed": -1}, "seed = -1 is not allowed: use 0 to 4294967295"),
         ("actnn", {"step_log2": 1}, "codec 'actnn' has no option 'step_log2': use bits, rounding"),
         ("blpa", {"gamma": -1.0}, "gamma = -1.0 is not allowed: use finite numbers and not negative"),

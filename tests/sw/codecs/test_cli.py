@@ -51,9 +51,9 @@ def array(tmp_path):
         (["--codec", "bypass"], "bypass", {}),
         (["--codec", "division"], "division", {}),
         (
-            ["--codec", "division", "--bits", "4", "--range", "block", "--seed", "3"],
+            ["--codec", "division", "--bits", "4", "--range", "channel", "--seed", "3"],
             "division",
-            {"bits": 4, "range": "block", "seed": 3},
+            {"bits": 4, "range": "channel", "seed": 3},
         ),
         (["--codec", "actnn", "--rounding", "nearest"], "actnn", {"rounding": "nearest"}),
         (["--codec", "blpa", "--bits", "8"], "blpa", {"bits": 8}),

@@ -20,10 +20,10 @@ CODECS = [
     ("jpeg-act", {}),
     ("jpeg-act", {"dqt": "optH", "rounding": "trunc"}),
     ("jpeg-act", {"dqt": "image60", "const_bits": 13, "pass1_bits": 4, "scale_bits": 11}),
-    ("division", {}),
-    ("division", {"bits": 8, "step_log2": 3, "scale_bits": 24}),
-    ("division", {"bits": 1, "range": "block", "rounding": "nearest"}),
-    ("division", {"bits": 4, "range": "block"}),
+    ("division", {"range": "channel"}),
+    ("division", {"range": "channel", "bits": 8, "step_log2": 3, "scale_bits": 24}),
+    ("division", {"bits": 1, "rounding": "nearest"}),
+    ("division", {"bits": 4}),
     ("actnn", {}),
     ("actnn", {"bits": 8, "scale_bits": 11}),
     ("blpa", {}),
@@ -83,7 +83,7 @@ def test_known_bytes_of_division():
     """
     x = torch.full((1, 1, 8, 8), 2.0)
     x[..., 0] = -2.0
-    stream = actcodec.codec("division", range="block", rounding="nearest", scale_bits=8).compress(x).to_bytes()
+    stream = actcodec.codec("division", rounding="nearest", scale_bits=8).compress(x).to_bytes()
     body = bytes.fromhex("4344551a 01 06 00 04 00 00 02 80 1400000000000000") + struct.pack("<4If", 1, 1, 8, 8, 1 / 16320)
     body += struct.pack("<hBB", -32640, 170, 7) + bytes([0xFC, 0xFF]) * 8
     assert stream == body + zlib.crc32(body).to_bytes(4, "little")

@@ -51,7 +51,10 @@ shapes = st.one_of(
 @st.composite
 def settings_of(draw):
     name = draw(st.sampled_from(KERNELS * 3 + sorted(OPTIONS)))
-    return name, {option: draw(st.sampled_from(values)) for option, values in OPTIONS[name].items()}
+    options = {option: draw(st.sampled_from(values)) for option, values in OPTIONS[name].items()}
+    if options.get("range") == "block":
+        del options["S"]
+    return name, options
 
 
 def parts(packed):

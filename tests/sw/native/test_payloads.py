@@ -15,8 +15,8 @@ CASES = [
     ("sfpr+zvc", {}),
     ("jpeg-act", {}),
     ("brc", {}),
-    ("division", {"range": "block", "bits": 8}),
-    ("division", {"bits": 2}),
+    ("division", {"bits": 8}),
+    ("division", {"range": "channel", "bits": 2}),
     ("actnn", {"bits": 8}),
     ("actnn", {"bits": 1}),
 ]

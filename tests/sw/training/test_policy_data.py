@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 OPTIONS = {
     "jpeg-act": {"dqt": "optH", "S": 1.5},
-    "division": {"bits": 4, "range": "block"},
+    "division": {"bits": 4, "range": "channel"},
     "actnn-L1": {"bits": 3, "group": 64},
     "actnn-L3": {"bits": 1.5, "interval": 2},
     "auto": {"ratio": 7.0, "interval": 2, "candidates": ["sfpr", {"codec": "actnn-sample", "options": {"bits": 3}}]},
