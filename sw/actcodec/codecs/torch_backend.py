@@ -42,7 +42,7 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         dtype = DTYPES[job.dtype]
         if job.mode is Mode.BRC:
-            return brc.decode(payload, job.beats * LANES).to(dtype).view(job.beats, LANES)
+            return brc.decode(payload, job.beats * LANES, dtype).view(job.beats, LANES)
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, job.beats * LANES, dtype).view(job.beats, LANES)
         view, groups = _padded_view(job), _groups_of_rows(job)
@@ -78,7 +78,7 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         dtype = DTYPES[job.dtype]
         if job.mode is Mode.BRC:
-            return brc.decode(payload, job.beats * LANES)[: view.columns].to(dtype).view(tuple(shape))
+            return brc.decode(payload, view.columns, dtype).view(tuple(shape))
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, view.columns, dtype).view(tuple(shape))
         if job.mode.is_affine:
