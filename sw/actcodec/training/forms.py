@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Protocol
 
 import torch
@@ -119,8 +120,7 @@ class Coded:
 
 
 def distinct_bytes(x: Tensor) -> int:
-    """Bytes of the values of ``x``, those repeated by expansion counted once."""
-    count = 1
-    for extent in Layout.of(x).distinct_size:
-        count *= extent
-    return count * x.element_size()
+    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors those that are there."""
+    if x.layout != torch.strided:
+        return (x._nnz() if x.is_sparse or x.is_sparse_csr else x.numel()) * x.element_size()
+    return prod(Layout.of(x).distinct_size) * x.element_size()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import torch
@@ -42,12 +43,38 @@ class Layout:
     def overlaps(self) -> bool:
         """Whether several positions may share memory other than by expansion (sliding windows)."""
         reach = 0
-        pairs = zip(self.distinct_size, self.stride, strict=True)
-        for stride, size in sorted((stride, size) for size, stride in pairs if size > 1):
-            if stride <= reach:
+        for extent, step in reversed(self.joined_axes):
+            if step <= reach:
                 return True
-            reach += stride * (size - 1)
+            reach += step * (extent - 1)
         return False
+
+    @cached_property
+    def joined_axes(self) -> tuple[tuple[int, int], ...]:
+        """Extents and steps of the distinct values, as few as they can be, the longest steps first.
+
+        The same for all shapes in which the same memory can be seen.
+        """
+        joined: list[tuple[int, int]] = []
+        for axis in self._order:
+            extent, step = self.distinct_size[axis], self.stride[axis]
+            if extent == 1:
+                continue
+            if joined and joined[-1][1] == extent * step:
+                joined[-1] = (joined[-1][0] * extent, step)
+            else:
+                joined.append((extent, step))
+        return tuple(joined)
+
+    @property
+    def span(self) -> int:
+        """From the first value in memory to the last one, both included."""
+        return 1 + sum((extent - 1) * step for extent, step in self.joined_axes)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the distinct values lie side by side in memory."""
+        return not self.joined_axes or (len(self.joined_axes) == 1 and self.joined_axes[0][1] == 1)
 
     def distinct_values(self, x: Tensor) -> Tensor:
         """The values of ``x`` without those repeated by expansion, contiguous."""
@@ -75,7 +102,7 @@ class Layout:
 
     def from_memory_order(self, values: Tensor) -> Tensor:
         """A tensor of this layout from :meth:`in_memory_order`; it has the memory of ``values`` when the layout has no gaps."""
-        if values.numel() == 1 + sum((extent - 1) * step for extent, step in zip(self.distinct_size, self.stride, strict=True)):
+        if self.dense:
             return values.as_strided(self.size, self.stride)
         laid_out = torch.empty_strided(self.distinct_size, self.stride, dtype=self.dtype, device=self.device)
         narrowed = laid_out.permute(self._order)
