@@ -155,13 +155,14 @@ def compress_activations(
 class _Saved:
     """What the graph holds in place of one distinct saved tensor."""
 
-    __slots__ = ("__weakref__", "beside", "form", "is_mask", "record")
+    __slots__ = ("__weakref__", "beside", "form", "is_mask", "record", "uncounted")
 
     def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False, beside: Form | None = None) -> None:
         self.form = form
         self.record = record
         self.is_mask = signs
         self.beside = beside  #: signs that ReLU keeps of the same tensor
+        self.uncounted = ""  #: what it is when it is no activation
 
 
 class _Session:
@@ -244,7 +245,10 @@ class _Session:
             if whole is None or not self._serves(whole, x):
                 return self._remembered(x, self._first(x))
             found = whole
-        return _seen_as(x, found) if found.entry.record is None else self._add_user(x, found)
+        if found.entry.record is None:
+            self._count(x, found.entry)
+            return _seen_as(x, found)
+        return self._add_user(x, found)
 
     def _remembered(self, x: Tensor, saved: _Saved) -> _Saved:
         self._cache.put(x, saved)
@@ -253,7 +257,17 @@ class _Session:
     def _uncounted(self, x: Tensor, what: str, form: Form) -> _Saved:
         """What is no activation."""
         self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
-        return _Saved(form)
+        saved = _Saved(form)
+        saved.uncounted = what
+        return saved
+
+    def _count(self, x: Tensor, saved: _Saved) -> None:
+        """Count what an operation kept for its own use, or as a vector, when another one saves it as an activation."""
+        kept_exactly = saved.uncounted in (STATISTICS, SMALL)
+        if not kept_exactly or not x.is_floating_point() or x.ndim < _LEAST_RANK or self._is_auxiliary(x):
+            return
+        saved.record = self._record(x, self._facts(x), EXACT, saved.form)
+        self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
 
     def _serves(self, whole: Found[_Saved], x: Tensor) -> bool:
         """Whether what is kept of a larger tensor is enough for a part of it, as it is and without much work."""

@@ -13,7 +13,7 @@ from actcodec.training.shape_only import SHAPE
 
 #: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
 WEIGHTS = "weights and buffers"
-STATISTICS = "statistics"
+STATISTICS = "statistics and copies within operations"
 SMALL = "tensors of rank 0 and 1"
 MASKS = "boolean masks"
 POOL_INDICES = "indices of max pools"
@@ -67,7 +67,7 @@ class Statistics:
         self._uncounted: dict[str, _Bytes] = {}
 
     def add_uncounted(self, what: str, original: int, kept: int) -> None:
-        """Bytes of a distinct tensor that is no activation, and what is kept of them."""
+        """Bytes of a distinct tensor that is no activation, and what is kept of them; negative to take them back."""
         before = self._uncounted.get(what, _NO_BYTES)
         self._uncounted[what] = _Bytes(before.original + original, before.kept + kept)
 
@@ -78,9 +78,8 @@ class Statistics:
         Weights and buffers are those that operations saved; they are there without autograd as well, but for copies of them
         (autocast's, for one).
         """
-        return {
-            what: self._uncounted[what].kept for what in sorted(self._uncounted, key=lambda what: -self._uncounted[what].kept)
-        }
+        kinds = sorted(self._uncounted.items(), key=lambda kind: -kind[1].kept)
+        return {what: bytes_of.kept for what, bytes_of in kinds if bytes_of.kept}
 
     @property
     def ratio_of_everything(self) -> float:
