@@ -76,6 +76,11 @@ class Layout:
         """Whether the distinct values lie side by side in memory."""
         return not self.joined_axes or (len(self.joined_axes) == 1 and self.joined_axes[0][1] == 1)
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether the axes lie in memory in their order, without gaps and repetitions."""
+        return self.dense and self.distinct_size == self.size and self._order == sorted(self._order)
+
     def distinct_values(self, x: Tensor) -> Tensor:
         """The values of ``x`` without those repeated by expansion, contiguous."""
         for axis, (size, stride) in enumerate(zip(self.size, self.stride, strict=True)):

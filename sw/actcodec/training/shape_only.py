@@ -55,6 +55,11 @@ class ShapeOnly:
         return 2 * _NUMBER_BYTES * len(self._layout.size)
 
     def tensor(self) -> Tensor:
-        """A tensor of NaN: should anything use a value, the gradient would show it."""
+        """A tensor of NaN: should anything use a value, the gradient would show it.
+
+        A contiguous tensor's is one number seen everywhere, which takes no memory; elsewhere strides matter.
+        """
         values = torch.full((1,), nan, dtype=self._layout.dtype, device=self._layout.device)
+        if self._layout.contiguous:
+            return values.expand(self._layout.size)
         return self._layout.restore(values.expand(self._layout.distinct_size), "the shape keeper")

@@ -82,11 +82,16 @@ class Statistics:
         return {what: bytes_of.kept for what, bytes_of in kinds if bytes_of.kept}
 
     @property
-    def ratio_of_everything(self) -> float:
-        """As :attr:`ratio`, with what is not counted on both sides, but for weights and buffers; 1.0 when nothing was saved."""
+    def bytes_of_everything(self) -> tuple[int, int]:
+        """Bytes original and kept of activations and of what is not counted, but for weights and buffers."""
         others = [bytes_of for what, bytes_of in self._uncounted.items() if what != WEIGHTS]
         original = self.bytes_original + sum(one.original for one in others)
-        kept = self.bytes_compressed + sum(one.kept for one in others)
+        return original, self.bytes_compressed + sum(one.kept for one in others)
+
+    @property
+    def ratio_of_everything(self) -> float:
+        """As :attr:`ratio`, of :attr:`bytes_of_everything`; 1.0 when nothing was saved."""
+        original, kept = self.bytes_of_everything
         return original / kept if kept else 1.0
 
     @property

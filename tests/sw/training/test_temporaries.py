@@ -96,10 +96,11 @@ def test_signs(backend, dtype, last, width):
     assert torch.equal(assert_small(x, lambda: Coded(x, codec)), (x > 0).to(dtype))
 
 
-def test_shapes_take_no_more_than_they_give():
+def test_shapes_take_nothing():
     x = torch.randn(8, 32, 64, 64)
-    form = ShapeOnly.of(x, Operation("pool", (x,), {}, "avg_pool2d"))
-    assert allocations(form.tensor).temporary < 1000
+    for shape, most in ((x, 1000), (x.to(memory_format=LAST), x.nbytes + 1000)):
+        form = ShapeOnly.of(shape, Operation("pool", (shape,), {}, "avg_pool2d"))
+        assert allocations(form.tensor).peak < most
 
 
 def test_a_whole_step_of_pools_masks_and_signs():
