@@ -14,7 +14,7 @@ forward
 kept
     MiB that are kept for the backward pass of what the statistics count, and of what they do not but for weights.
 
-``without`` is the step without hooks; ``PYTHONPATH`` shows another version of the package.
+``without`` is the step without hooks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 WITHOUT = "without"
 #: Images of a batch.
 NETWORKS = {"resnet18": 64, "vgg11_bn": 32}
-POLICIES = ("none", "brc", "sfpr", "jpeg-act", "actnn-L2")
+POLICIES = ("none", "brc", "sfpr", "jpeg-act")
 _CLASSES = 10
 _MIB = 1 << 20
 

@@ -40,13 +40,13 @@ def test_the_measure_sees_temporaries():
 @pytest.mark.parametrize(
     ("function", "shape", "arguments", "last"),
     [
-        ("max_pool1d", (64, 128, 64), (3, 2, 1), False),
-        ("max_pool2d", (16, 64, 64, 64), (3, 2, 1), False),
-        ("max_pool2d", (16, 64, 64, 64), (2,), True),
-        ("max_pool2d", (8, 8, 131, 129), (5, 2, 2, 3, True), False),
+        ("max_pool1d", (32, 128, 64), (3, 2, 1), False),
+        ("max_pool2d", (8, 64, 64, 64), (3, 2, 1), False),
+        ("max_pool2d", (8, 32, 64, 64), (2,), True),
+        ("max_pool2d", (4, 8, 131, 129), (5, 2, 2, 3, True), False),
         ("max_pool3d", (2, 8, 32, 32, 32), (2,), False),
-        ("adaptive_max_pool2d", (8, 16, 100, 100), ((61, 67),), False),
-        ("adaptive_max_pool2d", (1, 1, 1500, 1500), ((301, 299),), True),
+        ("adaptive_max_pool2d", (4, 16, 100, 100), ((61, 67),), False),
+        ("adaptive_max_pool2d", (1, 1, 700, 700), ((301, 299),), True),
         ("fractional_max_pool2d", (4, 16, 96, 96), (2, (60, 60)), False),
     ],
 )
@@ -67,7 +67,7 @@ def test_indices_of_max_pools(function, shape, arguments, last):
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32, torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("layout", ["contiguous", "channels last", "transposed", "with gaps"])
 def test_masks(dtype, layout):
-    x = (torch.rand(8, 32, 65, 63) < 0.5).to(dtype)
+    x = (torch.rand(4, 16, 65, 63) < 0.5).to(dtype)
     if dtype != torch.bool:
         x /= 0.9
     x = {
