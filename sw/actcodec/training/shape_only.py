@@ -57,9 +57,9 @@ class ShapeOnly:
     def tensor(self) -> Tensor:
         """A tensor of NaN: should anything use a value, the gradient would show it.
 
-        A contiguous tensor's is one number seen everywhere, which takes no memory; elsewhere strides matter.
+        For a contiguous one on the CPU it is one number seen everywhere, which takes no memory; elsewhere strides may matter.
         """
         values = torch.full((1,), nan, dtype=self._layout.dtype, device=self._layout.device)
-        if self._layout.contiguous:
+        if self._layout.contiguous and self._layout.device.type == "cpu":
             return values.expand(self._layout.size)
         return self._layout.restore(values.expand(self._layout.distinct_size), "the shape keeper")
