@@ -23,7 +23,7 @@ G are added up grow by sqrt(n) instead of n, and dx may be larger by that: what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -147,7 +147,12 @@ def layer_norm_demand(
 
 
 def together(demands: Sequence[Demand]) -> Demand:
-    """Of several layers of one kind that read one tensor: errors and variances add up (paper: several convolutions)."""
+    """Of several layers of one kind that read one tensor: errors and variances add up (paper: several convolutions).
+
+    Layers that see the same values in different channels (one of them reads a view) ask something of all values together.
+    """
+    if len({demand.weight.numel() for demand in demands}) > 1:
+        demands = [replace(one, weight=one.weight.amax().view(1), limit=one.limit.amin().view(1)) for one in demands]
     variances, weights, limits = zip(*((demand.variance, demand.weight, demand.limit) for demand in demands), strict=True)
     return Demand(torch.stack(variances).sum(), torch.stack(weights).sum(0), torch.stack(limits).amin(0))
 

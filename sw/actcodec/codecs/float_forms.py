@@ -26,6 +26,7 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.random_bits import random_bits
+from actcodec.golden.sfpr import UnfitValuesError
 
 #: 16-bit formats of what is kept per cell, map or group.
 HALF_FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -120,10 +121,10 @@ class FloatCodec(Codec):
         return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, pack_tight(codes, self.bits))
 
     def _check_range(self, x: Tensor, *parameters: Tensor) -> None:
-        """UserError where a parameter of ``x`` went beyond the 16-bit format."""
+        """UnfitValuesError where a parameter of ``x`` went beyond the 16-bit format."""
         if not all(bool(parameter.isfinite().all()) for parameter in parameters):
             other = "half=bf16" if self.half == "fp16" else f"codec {self.name.removesuffix('-float')}"
-            raise UserError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
+            raise UnfitValuesError(f"values up to {float(x.detach().abs().max()):g} do not fit {self.half}: use {other}")
 
 
 @dataclass

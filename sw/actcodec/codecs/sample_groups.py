@@ -29,6 +29,7 @@ from actcodec.codecs.compressed import Packed
 from actcodec.codecs.float_forms import rounded_to_half
 from actcodec.codecs.group_quantizer import GroupQuantizer, sample_count, sample_size
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.sfpr import UnfitValuesError
 
 #: Keeps the random numbers apart from those of the other codecs.
 _SALT = len(Mode) + 2
@@ -154,7 +155,7 @@ class ActnnSampleCodec(Codec):
         x = x.detach().contiguous()
         low, extent = _ranges(*self._quantizer.edges(x, self.group))
         if not bool((low.isfinite() & extent.isfinite()).all()):
-            raise UserError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
+            raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
         none = torch.zeros(0, dtype=torch.uint8, device=x.device)
         form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none)
         bits = allocate(form.unit_variance)

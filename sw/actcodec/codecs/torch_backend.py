@@ -63,8 +63,7 @@ class TorchBackend(Backend):
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`Backend`."""
         if job.mode is Mode.BRC:
-            beats = brc.decode(payload, job.beats * LANES, DTYPES[job.dtype])
-            return beats[: view.columns].view(tuple(shape))
+            return brc.decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
         if job.mode is Mode.BYPASS:
             return bypass.decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
         if not job.mode.in_tiles:

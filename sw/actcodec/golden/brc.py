@@ -8,7 +8,9 @@ from torch import Tensor
 
 from actcodec.golden.bits import pack_bits, unpack_bits
 from actcodec.golden.checks import require
-from actcodec.golden.sfpr import FLOATS
+from actcodec.golden.sfpr import CHUNK_VALUES, FLOATS
+
+_BYTE_BITS = 8
 
 
 def encode(values: Tensor) -> Tensor:
@@ -17,14 +19,22 @@ def encode(values: Tensor) -> Tensor:
     Takes floats (n,), any n; returns uint8 (ceil(n / 8),), unused bits zero. NaN gives 0.
     """
     require("values", values, FLOATS)
-    positive = torch.zeros(-(-values.numel() // 8) * 8, dtype=torch.bool, device=values.device)
-    positive[: values.numel()] = values.reshape(-1) > 0
-    return pack_bits(positive)
+    flat = values.reshape(-1)
+    payload = torch.empty(-(-flat.numel() // _BYTE_BITS), dtype=torch.uint8, device=values.device)
+    for start in range(0, flat.numel(), CHUNK_VALUES):
+        positive = flat[start : start + CHUNK_VALUES] > 0
+        whole = torch.nn.functional.pad(positive, (0, -positive.numel() % _BYTE_BITS))
+        payload[start // _BYTE_BITS :][: whole.numel() // _BYTE_BITS] = pack_bits(whole)
+    return payload
 
 
 def decode(payload: Tensor, count: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """The first ``count`` bits as 1.0 and 0.0 of ``dtype``, shape (count,); BitstreamError for a payload of another length."""
     require("payload", payload, (torch.uint8,))
-    if payload.numel() != -(-count // 8):
+    if payload.numel() != -(-count // _BYTE_BITS):
         raise BitstreamError(f"{payload.numel()} payload bytes do not hold {count} bits")
-    return unpack_bits(payload)[:count].to(dtype)
+    values = torch.empty(count, dtype=dtype, device=payload.device)
+    for start in range(0, count, CHUNK_VALUES):
+        part = values[start : start + CHUNK_VALUES]
+        part.copy_(unpack_bits(payload[start // _BYTE_BITS : (start + CHUNK_VALUES) // _BYTE_BITS])[: part.numel()])
+    return values

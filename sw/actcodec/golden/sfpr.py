@@ -24,7 +24,11 @@ CHUNK_VALUES = 1 << 16
 _WIDE_MIN, _WIDE_MAX = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 
 
-class NonFiniteError(UserError, ValueError):
+class UnfitValuesError(UserError, ValueError):
+    """A codec cannot hold the values of this tensor, whatever its shape."""
+
+
+class NonFiniteError(UnfitValuesError):
     """The input has NaN or infinite values and the policy is ``raise``."""
 
 

@@ -23,19 +23,36 @@ def wide_bytes(count: int, bits: int) -> int:
 
 def pack_wide(codes: Tensor, bits: int) -> Tensor:
     """Integers (n,), each from 0 to below 2**bits, to uint8 (wide_bytes(n, bits),). With 0 bits nothing is left."""
-    whole, rest = divmod(bits, LANES)
-    planes = [(codes >> LANES * place & _BYTE).to(torch.uint8) for place in range(whole)]
-    if rest:
-        planes.append(pack_tight((codes >> LANES * whole).to(torch.uint8), rest))
-    return torch.cat(planes) if planes else torch.zeros(0, dtype=torch.uint8, device=codes.device)
+    packed = torch.empty(wide_bytes(codes.numel(), bits), dtype=torch.uint8, device=codes.device)
+    put_wide(packed, codes, bits, codes.numel(), 0)
+    return packed
 
 
 def unpack_wide(packed: Tensor, bits: int, count: int, dtype: torch.dtype = torch.int32) -> Tensor:
     """The ``count`` codes of :func:`pack_wide` in an integer format that holds them, (count,)."""
+    return take_wide(packed, bits, count, slice(0, count), dtype)
+
+
+def put_wide(packed: Tensor, codes: Tensor, bits: int, count: int, first: int) -> None:
+    """Write some of the ``count`` codes of a packed form, from code ``first`` on, a multiple of 8, into it.
+
+    ``codes`` are as many as a multiple of 8, or all that are left; formats as for :func:`pack_wide`.
+    """
     whole, rest = divmod(bits, LANES)
-    codes = torch.zeros(count, dtype=dtype, device=packed.device)
     for place in range(whole):
-        codes |= packed[place * count : (place + 1) * count].to(dtype) << LANES * place
+        packed[place * count + first :][: codes.numel()] = codes >> LANES * place & _BYTE
     if rest:
-        codes |= unpack_tight(packed[whole * count :], rest, count).to(dtype) << LANES * whole
+        upper = pack_tight((codes >> LANES * whole).to(torch.uint8), rest)
+        packed[whole * count + first * rest // LANES :][: upper.numel()] = upper
+
+
+def take_wide(packed: Tensor, bits: int, count: int, part: slice, dtype: torch.dtype = torch.int32) -> Tensor:
+    """Some of the ``count`` codes of :func:`pack_wide`; ``part`` begins at a multiple of 8."""
+    whole, rest = divmod(bits, LANES)
+    codes = torch.zeros(part.stop - part.start, dtype=dtype, device=packed.device)
+    for place in range(whole):
+        codes |= packed[place * count + part.start : place * count + part.stop].to(dtype) << LANES * place
+    if rest:
+        upper = packed[whole * count :][part.start * rest // LANES : -(-part.stop * rest // LANES)]
+        codes |= unpack_tight(upper, rest, codes.numel()).to(dtype) << LANES * whole
     return codes

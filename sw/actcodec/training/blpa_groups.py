@@ -35,9 +35,20 @@ from actcodec.codecs.blpa_float import BlpaFloatCodec
 from actcodec.codecs.copies import Copy, CopyCodec
 from actcodec.codecs.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.shapes import per_channel
+from actcodec.golden.sfpr import UnfitValuesError
 from actcodec.training.blpa_copy import Group, Normalisation
 from actcodec.training.operations import Operation, metadata
-from actcodec.training.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, first_rules, signs_only
+from actcodec.training.policy import (
+    CODED_DTYPES,
+    EXACT,
+    CodecFactory,
+    CodecSpec,
+    Policy,
+    Rule,
+    SavedTensor,
+    first_rules,
+    signs_only,
+)
 from actcodec.training.statistics import TensorRecord, relative_error
 
 _GROUP_MARK = "actcodec.blpa"
@@ -115,24 +126,37 @@ class _InputCodec(Codec):
         return compressed.decompress()
 
     def settle(self, operation: Operation, result: Any) -> None:
-        """Make the copy, once, from the result of the operation that saved the input."""
+        """Make the copy, once, from the result of the operation that saved the input.
+
+        UnfitValuesError for values that a copy cannot hold; then the input itself is kept.
+        """
         packed = self.packed
         if packed is None or packed.held is None:
             return
-        x, packed.held = packed.held, None
-        norm = Normalisation.of(operation, per_channel(x))
-        if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
-            packed.kept = self._codec.compress(x)
-        else:
-            packed.kept = group = Group(x, result, norm, self._codec)
-            # Weakly, or the graph would keep it beyond the backward pass.
-            metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
+        x = packed.held
+        try:
+            packed.kept, packed.held = self._copy(x, operation, result), None
+        except UnfitValuesError:
+            # In memory of its own, as the model may change the tensor.
+            packed.held, self.packed = x.clone(), None
+            if self.record is not None:
+                self.record.codec, self.record.choice = EXACT, None
+            raise
         if self.record is not None:
             self.record.bytes_compressed = packed.nbytes
             if isinstance(packed.kept, Group):
                 packed.kept.count(self.record)
             if self.record.relative_error is not None:
                 self.record.relative_error = relative_error(x, packed.decompress(), self.name)
+
+    def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Copy:
+        norm = Normalisation.of(operation, per_channel(x))
+        if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
+            return self._codec.compress(x)
+        group = Group(x, result, norm, self._codec)
+        # Weakly, or the graph would keep it beyond the backward pass.
+        metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
+        return group
 
 
 class _OutputCodec(Codec):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -80,6 +81,9 @@ class Run:
     scores: list[tuple[int, float]] = field(default_factory=list)  #: (steps done, score on the test images)
     bytes_original: int = 0  #: of all steps
     bytes_compressed: int = 0
+    everything_original: int = 0  #: with what autograd saves besides activations, but for weights and buffers
+    everything_compressed: int = 0
+    not_counted: Counter[str] = field(default_factory=Counter)  #: bytes kept of it, by kind, weights and buffers too
     seconds_per_step: float = 0.0  #: median, forward, backward and update
     tensors: list[dict[str, Any]] = field(default_factory=list)
 
@@ -93,6 +97,11 @@ class Run:
         """Bytes that autograd would have kept / bytes kept, over all steps."""
         return self.bytes_original / self.bytes_compressed
 
+    @property
+    def ratio_of_everything(self) -> float:
+        """The same with what autograd saves besides activations, but for weights and buffers."""
+        return self.everything_original / self.everything_compressed
+
     def to_dict(self, backend: str) -> dict[str, Any]:
         """Plain values."""
         keys = ("name", "op", "shape", "codec", "ratio", "relative_error")
@@ -105,8 +114,10 @@ class Run:
             "losses": self.losses,
             "scores": [list(point) for point in self.scores],
             "ratio": self.ratio,
+            "ratio_of_everything": self.ratio_of_everything,
             "bytes_compressed": self.bytes_compressed,
             "bytes_original": self.bytes_original,
+            "not_counted": dict(self.not_counted.most_common()),
             "seconds_per_step": self.seconds_per_step,
             "tensors": [{key: row[key] for key in keys} for row in self.tensors],
         }
@@ -203,6 +214,10 @@ def _train(
             measured.records += statistics.records
         run.bytes_original += statistics.bytes_original
         run.bytes_compressed += statistics.bytes_compressed
+        original, kept = statistics.bytes_of_everything
+        run.everything_original += original
+        run.everything_compressed += kept
+        run.not_counted.update(statistics.not_counted)
         if place == batches - 1 or step == total - 1:
             run.scores.append((step + 1, score(model, dataset)))
         on_step()

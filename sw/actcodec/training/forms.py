@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Protocol
 
 import torch
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
-from actcodec.training.layout import Layout
+from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
+from actcodec.training.layout import Layout, parts
 
 
 class Form(Protocol):
@@ -60,11 +62,11 @@ class Bits:
     def __init__(self, x: Tensor, scale: Tensor) -> None:
         self._layout = Layout.of(x)
         self._scale = scale
-        flat = self._layout.distinct_values(x).flatten() != 0
-        padded = torch.nn.functional.pad(flat, (0, -flat.numel() % 8)).view(-1, 8)
-        weights = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=x.device)
+        flat = self._layout.in_memory_order(x)
         self._count = flat.numel()
-        self._bytes = (padded * weights).sum(dim=1, dtype=torch.uint8)
+        self._bytes = torch.empty(wide_bytes(self._count, 1), dtype=torch.uint8, device=x.device)
+        for part in parts(self._count):
+            put_wide(self._bytes, (flat[part] != 0).view(torch.uint8), 1, self._count, part.start)
 
     @classmethod
     def of(cls, x: Tensor) -> Bits | None:
@@ -75,11 +77,16 @@ class Bits:
             return cls(x, torch.ones((), dtype=torch.bool, device=x.device))
         if not x.is_floating_point():
             return None
-        scale = x.detach().amax()
-        if not bool((scale > 0) & torch.isfinite(scale)) or not bool(((x == 0) | (x == scale)).all()):
+        flat = Layout.of(x).in_memory_order(x)
+        scale = flat.amax()
+        if not bool((scale > 0) & torch.isfinite(scale)):
             return None
-        # -0.0 would come back as 0.0, which is equal but not the same.
-        return None if bool((torch.signbit(x) & (x == 0)).any()) else cls(x, scale)
+        for part in parts(flat.numel()):
+            values = flat[part]
+            # -0.0 would come back as 0.0, which is equal but not the same.
+            if not bool((((values == 0) & ~torch.signbit(values)) | (values == scale)).all()):
+                return None
+        return cls(x, scale)
 
     @property
     def nbytes(self) -> int:
@@ -88,10 +95,11 @@ class Bits:
 
     def tensor(self) -> Tensor:
         """The mask."""
-        places = torch.arange(8, dtype=torch.uint8, device=self._bytes.device)
-        flat = (self._bytes[:, None] >> places & 1).flatten()[: self._count].bool()
-        values = torch.where(flat, self._scale, torch.zeros_like(self._scale))
-        return self._layout.restore(values.view(self._layout.distinct_size), "the mask packer")
+        flat = torch.empty(self._count, dtype=self._layout.dtype, device=self._layout.device)
+        for part in parts(self._count):
+            flat[part] = take_wide(self._bytes, 1, self._count, part, torch.uint8)
+            flat[part] *= self._scale
+        return self._layout.from_memory_order(flat)
 
 
 class Coded:
@@ -118,8 +126,7 @@ class Coded:
 
 
 def distinct_bytes(x: Tensor) -> int:
-    """Bytes of the values of ``x``, those repeated by expansion counted once."""
-    count = 1
-    for extent in Layout.of(x).distinct_size:
-        count *= extent
-    return count * x.element_size()
+    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors those that are there."""
+    if x.layout != torch.strided:
+        return (x._nnz() if x.is_sparse or x.is_sparse_csr else x.numel()) * x.element_size()
+    return prod(Layout.of(x).distinct_size) * x.element_size()

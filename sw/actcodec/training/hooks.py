@@ -7,16 +7,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from math import prod
 from types import FrameType
 from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from cdu_spec.errors import UserError
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.codecs import Codec, MismatchError
-from actcodec.training.cache import TensorCache
+from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
+from actcodec.training.cache import Found, Place, TensorCache
 from actcodec.training.catalog import policy as policy_of
 from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
@@ -35,7 +38,20 @@ from actcodec.training.operations import (
 from actcodec.training.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
 from actcodec.training.pool_indices import WindowPositions
 from actcodec.training.shape_only import SHAPE, ShapeOnly
-from actcodec.training.statistics import Statistics, TensorRecord, relative_error
+from actcodec.training.statistics import (
+    COMPLEX,
+    MASKS,
+    OTHERS,
+    POOL_INDICES,
+    SMALL,
+    STATISTICS,
+    WEIGHTS,
+    Statistics,
+    TensorRecord,
+    integers_of,
+    relative_error,
+)
+from actcodec.training.views import View, codec_of
 
 #: Operations that may draw a float mask for a dropout within them.
 _MASKING = ("dropout", "mul", "attention", "recurrent")
@@ -43,6 +59,13 @@ _MASKING = ("dropout", "mul", "attention", "recurrent")
 _PARAMETRIZATION = "parametrizations"
 #: Modules whose functions stand on the call stack between what saves a tensor and the pack hook.
 _BETWEEN = (__name__, torch.autograd.function.__name__, "torch._dynamo")
+
+#: What happens to a tensor whose values its codec cannot hold: NaN, infinity, or beyond the range of a 16-bit form.
+_RAISE, _SATURATE = NONFINITE_POLICIES
+#: From which part of a kept tensor on a part of it is rebuilt from the whole, which has to be decompressed for it.
+_LEAST_PART = 1 / 4
+#: Of activations.
+_LEAST_RANK = 2
 
 _DEFEATS_CHECKPOINT = (
     "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, and not "
@@ -57,6 +80,7 @@ def compress_activations(
     *,
     measure_error: bool = False,
     codec_factory: CodecFactory | None = None,
+    nonfinite: str | None = None,
     **options: Any,
 ) -> Iterator[Statistics]:
     """Compress what autograd saves while the context is open; gradients come from the reconstructions.
@@ -83,9 +107,10 @@ def compress_activations(
     no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
     masks one bit per value; no gradient changes by it.
 
-    A tensor that two operations save is kept once. When its first user needed only signs (ReLU) and a later one needs values,
-    the values replace the signs for both, unless the policy keeps the signs beside them (``keep_signs``) and the values'
-    codec does not keep zeros apart itself.
+    A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
+    quarter or more): it is compressed in the shape of the first, and the others see the reconstruction so. When its first user
+    needed only signs (ReLU) and a later one needs values, the values replace the signs for both, unless the policy keeps the
+    signs beside them (``keep_signs``) and the values' codec does not keep zeros apart itself.
 
     Parameters
     ----------
@@ -98,19 +123,30 @@ def compress_activations(
         Decompress at once and record the relative error of every tensor.
     codec_factory
         ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
+    nonfinite
+        Tensors with NaN or infinity, and others whose values a codec cannot hold: ``exact`` (the default) keeps them as they
+        are and warns once, so that an overflow reaches the gradients, where a GradScaler finds it; ``raise`` raises in forward;
+        ``saturate`` is the option of codecs that have it.
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
     Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
 
-    Raises UserError for unknown codecs and options. In forward, a codec's errors (NaN in an activation) pass through.
+    Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
     """
     if torch.compiler.is_compiling():
         torch._dynamo.graph_break(msg=NOT_TRACED)
     if untraced(_in_checkpoint)():
         warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=3)
-    session = _Session(model, policy_of(codec, codec_factory, **options), measure_error)
+    if nonfinite not in (None, EXACT, *NONFINITE_POLICIES):
+        raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {_RAISE} or {_SATURATE}")
+    if nonfinite == _SATURATE:
+        options["nonfinite"] = _SATURATE
+    policy = policy_of(codec, codec_factory, **options)
+    if nonfinite is None and policy.origin is not None:
+        nonfinite = policy.origin.options.get("nonfinite")
+    session = _Session(model, policy, measure_error, strict=nonfinite == _RAISE)
     with session.tracker, saved_tensors_hooks(untraced(session.pack), untraced(session.unpack)):
         yield session.statistics
     session.close()
@@ -119,25 +155,28 @@ def compress_activations(
 class _Saved:
     """What the graph holds in place of one distinct saved tensor."""
 
-    __slots__ = ("__weakref__", "beside", "form", "is_mask", "record")
+    __slots__ = ("__weakref__", "beside", "form", "is_mask", "record", "uncounted")
 
     def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False, beside: Form | None = None) -> None:
         self.form = form
         self.record = record
         self.is_mask = signs
         self.beside = beside  #: signs that ReLU keeps of the same tensor
+        self.uncounted = ""  #: what it is when it is no activation
 
 
 class _Session:
     """State of one context."""
 
-    def __init__(self, model: nn.Module, policy: Policy, measure_error: bool) -> None:
+    def __init__(self, model: nn.Module, policy: Policy, measure_error: bool, *, strict: bool) -> None:
         self._observer = policy.observer()
         self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self.tracker = OperationTracker(None if self._observer is None else self._finished)
         self.statistics = Statistics()
         self._policy = policy
         self._measure_error = measure_error
+        self._strict = strict
+        self._warned = False
         self._choices = 0
         self._cache: TensorCache[_Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
@@ -156,8 +195,9 @@ class _Session:
         """Pack hook: the kept form of a tensor that autograd saves."""
         with _PlainTorch():
             saved = self._pack(x)
-        if isinstance(saved.form, Coded) and self.tracker.current is not None:
-            self.tracker.current.saved.append(saved.form.codec)
+        codec = codec_of(saved.form)
+        if codec is not None and self.tracker.current is not None:
+            self.tracker.current.saved.append(codec)
         return saved
 
     def unpack(self, saved: _Saved) -> Tensor:
@@ -170,23 +210,74 @@ class _Session:
 
     def _finished(self, operation: Operation, result: Any) -> None:
         if operation.saved and self._observer is not None:
-            self._observer.finished(operation, result)
+            try:
+                self._observer.finished(operation, result)
+            except UnfitValuesError as error:
+                self._refused(error, self._module_name(sys._getframe(1)))
+
+    def _refused(self, error: UnfitValuesError, module: str) -> None:
+        """A codec cannot hold the values of a tensor: warn of the first one, or raise if that is asked for."""
+        found = f"{module}: " * bool(module) + str(error).partition(":")[0]
+        if self._strict:
+            remedy = f'correct the values, or leave out nonfinite="{_RAISE}", so that such tensors are kept exactly'
+            raise type(error)(f"{found}: {remedy}") from None
+        if not self._warned:
+            self._warned = True
+            consequence = "this tensor is kept exactly, and so are others like it in this context, without a further warning"
+            warnings.warn(f'{found}: {consequence}; nonfinite="{_RAISE}" raises instead', stacklevel=2)
 
     def _pack(self, x: Tensor) -> _Saved:
-        if _storage(x) is None or x.numel() == 0 or self._is_parameter(x):
-            return _Saved(Exact(x))
+        if _storage(x) is None or x.numel() == 0:
+            return self._uncounted(x, OTHERS, Exact(x))
+        if x.is_conj():  # its memory holds other values than it has
+            return self._uncounted(x, COMPLEX, Exact(x))
+        x = x.resolve_neg()
         found = self._cache.get(x)
+        if self._is_parameter(x):
+            if found is not None and isinstance(found.entry.form, Exact):
+                return _seen_as(x, found)
+            return self._remembered(x, self._uncounted(x, WEIGHTS, Exact(x)))
         reduced = self._without_values(x, found)
         if reduced is not None:
             return reduced
-        if found is not None and found.record is None:
-            return found
-        saved = self._add_user(x, found) if found is not None else self._first(x)
-        if saved is not found:
-            self._cache.put(x, saved)
+        if found is None:
+            whole = self._cache.whole(x)
+            if whole is None or not self._serves(whole, x):
+                return self._remembered(x, self._first(x))
+            found = whole
+        if found.entry.record is None:
+            self._count(x, found.entry)
+            return _seen_as(x, found)
+        return self._add_user(x, found)
+
+    def _remembered(self, x: Tensor, saved: _Saved) -> _Saved:
+        self._cache.put(x, saved)
         return saved
 
-    def _without_values(self, x: Tensor, found: _Saved | None) -> _Saved | None:
+    def _uncounted(self, x: Tensor, what: str, form: Form) -> _Saved:
+        """What is no activation."""
+        self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
+        saved = _Saved(form)
+        saved.uncounted = what
+        return saved
+
+    def _count(self, x: Tensor, saved: _Saved) -> None:
+        """Count what an operation kept for its own use, or as a vector, when another one saves it as an activation."""
+        kept_exactly = saved.uncounted in (STATISTICS, SMALL)
+        if not kept_exactly or not x.is_floating_point() or x.ndim < _LEAST_RANK or self._is_auxiliary(x):
+            return
+        saved.record = self._record(x, self._facts(x), EXACT, saved.form)
+        self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
+
+    def _serves(self, whole: Found[_Saved], x: Tensor) -> bool:
+        """Whether what is kept of a larger tensor is enough for a part of it, as it is and without much work."""
+        if isinstance(whole.entry.form, Exact):
+            return True
+        if whole.entry.record is None or prod(Layout.of(x).distinct_size) < _LEAST_PART * whole.place.layout.span:
+            return False
+        return not self._wants_more(whole.entry, self._codec_for(x, self._facts(x)))
+
+    def _without_values(self, x: Tensor, found: Found[_Saved] | None) -> _Saved | None:
         """What pooling needs: its indices as positions in windows, and of its input the shape; None for other tensors."""
         operation = self.tracker.current
         if operation is None or not self._policy.companions:
@@ -195,28 +286,26 @@ class _Session:
             positions = WindowPositions.of(x, operation)
             if positions is None:
                 return None
-            self.statistics.index_bytes_original += distinct_bytes(x)
-            self.statistics.index_bytes_compressed += positions.nbytes
-            return _Saved(positions)
+            return self._uncounted(x, POOL_INDICES, positions)
         form = ShapeOnly.of(x, operation)
         if form is None:
             return None
         if found is None:
-            saved = _Saved(form, self._record(x, self._facts(x), SHAPE, form))
-            self._cache.put(x, saved)
-            return saved
-        if found.record is not None and operation.name not in found.record.saved_by:
-            found.record.saved_by += (operation.name,)
+            return self._remembered(x, _Saved(form, self._record(x, self._facts(x), SHAPE, form)))
+        if found.entry.record is not None:
+            found.entry.record.add_user(operation.name)
         return _Saved(form)
 
     def _first(self, x: Tensor) -> _Saved:
-        if not x.is_floating_point():
-            return _Saved((Bits.of(x) if x.dtype == torch.bool else None) or Exact(x))
-        if x.ndim < 2:
-            return _Saved(Exact(x))
+        if x.dtype == torch.bool:
+            return self._uncounted(x, MASKS, Bits.of(x) or Exact(x))
         tensor = self._facts(x)
+        if not x.is_floating_point():
+            return self._uncounted(x, COMPLEX if x.is_complex() else integers_of(tensor.consumer), Exact(x))
+        if x.ndim < _LEAST_RANK:
+            return self._uncounted(x, SMALL, Exact(x))
         if _PARAMETRIZATION in tensor.module.split("."):
-            return _Saved(Exact(x))
+            return self._uncounted(x, WEIGHTS, Exact(x))
         auxiliary = self._is_auxiliary(x)
         may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = Bits.of(x) if may_be_mask else None
@@ -225,13 +314,14 @@ class _Session:
             return _Saved(form, self._record(x, replace(tensor, producer="mask"), kind, form))
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
-            return _Saved(Exact(x))
+            return self._uncounted(x, STATISTICS, Exact(x))
         return self._compressed(x, tensor, self._codec_for(x, tensor))
 
     def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:
         operation = self.tracker.current
         unsuitable = (
-            Layout.of(x).overlaps
+            x.ndim < _LEAST_RANK
+            or Layout.of(x).overlaps
             or tensor.consumer == CHECKPOINT
             or (tensor.consumer == UNKNOWN and x.grad_fn is None)
             or (operation is not None and operation.is_side_argument(x))
@@ -239,55 +329,72 @@ class _Session:
         return None if unsuitable else self._policy.choose(tensor)
 
     def _compressed(self, x: Tensor, tensor: SavedTensor, codec: Codec | None) -> _Saved:
-        if codec is not None and self._observer is not None:
+        if codec is None:
+            form: Form = Exact(x)
+            return _Saved(form, self._record(x, tensor, EXACT, form))
+        choice = self._choices
+        self._choices += 1
+        if self._observer is not None:
             codec = self._observer.codec_of(tensor, codec)
             if self._groups is not None and self.tracker.current is not None:
                 codec = self._groups.member_codec(x, tensor, codec, self.tracker.current)
-        with _naming(tensor.module):
-            form: Form = Exact(x) if codec is None else Coded(x, codec)
-            record = self._record(x, tensor, EXACT if codec is None else codec.name, form)
-        if codec is not None:
-            record.choice = self._choices
-            self._choices += 1
-            if self._groups is not None:
-                self._groups.counted(codec, record)
-        return _Saved(form, record, codec is not None and signs_only(codec))
+        try:
+            with _naming(tensor.module):
+                form = Coded(x, codec)
+                record = self._record(x, tensor, codec.name, form)
+        except UnfitValuesError as error:
+            self._refused(error, tensor.module)
+            return self._compressed(x, tensor, None)
+        record.choice = choice
+        if self._groups is not None:
+            self._groups.counted(codec, record)
+        return _Saved(form, record, signs_only(codec))
 
-    def _add_user(self, x: Tensor, saved: _Saved) -> _Saved:
-        """Another operation saves a tensor that is already kept: the stronger form serves both."""
+    @staticmethod
+    def _wants_more(saved: _Saved, codec: Codec | None) -> bool:
+        """Whether what is kept is not enough for an operation for which ``codec`` would be chosen, or None: exact."""
+        if codec is None:
+            return isinstance(saved.form, (Coded, ShapeOnly))
+        return isinstance(saved.form, ShapeOnly) or (saved.is_mask and not signs_only(codec))
+
+    def _add_user(self, x: Tensor, found: Found[_Saved]) -> _Saved:
+        """Another operation saves memory that is already kept: the stronger form serves both."""
+        saved, tensor = found.entry, self._facts(x)
+        assert saved.record is not None
+        saved.record.add_user(tensor.consumer)
+        if not isinstance(saved.form, Exact):
+            codec = self._codec_for(x, tensor)
+            if self._wants_more(saved, codec):
+                return self._remembered(x, self._strengthened(x, tensor, codec, found))
+        return _seen_as(x, found)
+
+    def _strengthened(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, found: Found[_Saved]) -> _Saved:
+        """What is kept already in a stronger form; its record stays the one of both."""
+        saved, stronger = found.entry, self._compressed(x, tensor, codec)
         record = saved.record
         assert record is not None
-        tensor = self._facts(x)
-        shape_only = isinstance(saved.form, ShapeOnly)
-        if isinstance(saved.form, (Coded, Bits, ShapeOnly)):
-            codec = self._codec_for(x, tensor)
-            wants_exact = codec is None and not isinstance(saved.form, Bits)
-            wants_values = codec is not None and (shape_only or (saved.is_mask and not signs_only(codec)))
-            if wants_exact or wants_values:
-                stronger = self._compressed(x, tensor, codec)
-                assert stronger.record is not None
-                self.statistics.records.pop()
-                record.codec = stronger.record.codec
-                record.choice = stronger.record.choice
-                record.bytes_compressed = stronger.record.bytes_compressed
-                record.relative_error = stronger.record.relative_error
-                if self._groups is not None:
-                    if isinstance(saved.form, Coded):
-                        self._groups.replaced(saved.form.codec, record)
-                    if isinstance(stronger.form, Coded):
-                        self._groups.replaced(stronger.form.codec, stronger.record)
-                        self._groups.counted(stronger.form.codec, record)
-                if shape_only:
-                    saved = _Saved(stronger.form, record, stronger.is_mask)
-                elif wants_values and self._policy.keep_signs and not _keeps_zeros(stronger.form):
-                    saved = _Saved(stronger.form, record, beside=saved.form)
-                else:
-                    saved.form, saved.is_mask = stronger.form, stronger.is_mask
-                if saved.beside is not None:
-                    record.bytes_compressed += saved.beside.nbytes
-        if tensor.consumer not in record.saved_by:
-            record.saved_by += (tensor.consumer,)
-        return saved
+        assert stronger.record is not None
+        self.statistics.records.pop()
+        record.codec = stronger.record.codec
+        record.choice = stronger.record.choice
+        record.bytes_compressed = stronger.record.bytes_compressed
+        record.relative_error = stronger.record.relative_error
+        if self._groups is not None:
+            if isinstance(saved.form, Coded):
+                self._groups.replaced(saved.form.codec, record)
+            if isinstance(stronger.form, Coded):
+                self._groups.replaced(stronger.form.codec, stronger.record)
+                self._groups.counted(stronger.form.codec, record)
+        if isinstance(saved.form, ShapeOnly):
+            return _Saved(stronger.form, record, stronger.is_mask)
+        if codec is not None and self._policy.keep_signs and not _keeps_zeros(stronger.form):
+            both = _Saved(stronger.form, record, beside=saved.form)
+        else:
+            both = _Saved(stronger.form, record, stronger.is_mask, saved.beside)
+            saved.form, saved.is_mask = _seen_from(found.place, both, Place.of(x)), stronger.is_mask
+        if both.beside is not None:
+            record.bytes_compressed += both.beside.nbytes
+        return both
 
     def _record(self, x: Tensor, tensor: SavedTensor, codec: str, form: Form) -> TensorRecord:
         record = TensorRecord(
@@ -298,11 +405,16 @@ class _Session:
             codec=codec,
             bytes_original=distinct_bytes(x),
             bytes_compressed=form.nbytes,
-            relative_error=relative_error(x, form.tensor(), codec) if self._measure_error else None,
+            relative_error=self._error(x, codec, form),
             saved_by=(tensor.consumer,),
         )
         self.statistics.records.append(record)
         return record
+
+    def _error(self, x: Tensor, codec: str, form: Form) -> float | None:
+        if not self._measure_error:
+            return None
+        return 0.0 if isinstance(form, Exact) else relative_error(x, form.tensor(), codec)
 
     def _facts(self, x: Tensor) -> SavedTensor:
         operation = self.tracker.current
@@ -385,7 +497,21 @@ def _in_checkpoint() -> bool:
 
 
 def _keeps_zeros(form: Form) -> bool:
-    return isinstance(form, Coded) and form.keeps_zeros
+    return isinstance(form, Exact) or (isinstance(form, Coded) and form.keeps_zeros)
+
+
+def _seen_as(x: Tensor, found: Found[_Saved]) -> _Saved:
+    """What is kept in the shape of ``x``; no other object where it has that shape."""
+    place = Place.of(x)
+    if place == found.place:
+        return found.entry
+    form = Exact(x) if isinstance(found.entry.form, Exact) else _seen_from(place, found.entry, found.place)
+    return _Saved(form, found.entry.record)
+
+
+def _seen_from(place: Place, saved: _Saved, origin: Place) -> Form:
+    """The form of a tensor at ``place`` that follows from what is kept of one at ``origin``."""
+    return saved.form if place == origin else View(place, saved, origin)
 
 
 def _storage(x: Tensor) -> torch.UntypedStorage | None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 import torch
 from torch import Tensor
+
+#: Lossless forms are made and undone in so many parts, so that what that takes besides is a fraction of the tensor ...
+_PARTS = 16
+#: ... of so many values at least, a multiple of 8, so that small tensors are not handled value by value.
+_LEAST_PART = 1024
 
 
 class ReconstructionError(RuntimeError):
@@ -35,12 +43,43 @@ class Layout:
     def overlaps(self) -> bool:
         """Whether several positions may share memory other than by expansion (sliding windows)."""
         reach = 0
-        pairs = zip(self.distinct_size, self.stride, strict=True)
-        for stride, size in sorted((stride, size) for size, stride in pairs if size > 1):
-            if stride <= reach:
+        for extent, step in reversed(self.joined_axes):
+            if step <= reach:
                 return True
-            reach += stride * (size - 1)
+            reach += step * (extent - 1)
         return False
+
+    @cached_property
+    def joined_axes(self) -> tuple[tuple[int, int], ...]:
+        """Extents and steps of the distinct values, as few as they can be, the longest steps first.
+
+        The same for all shapes in which the same memory can be seen.
+        """
+        joined: list[tuple[int, int]] = []
+        for axis in self._order:
+            extent, step = self.distinct_size[axis], self.stride[axis]
+            if extent == 1:
+                continue
+            if joined and joined[-1][1] == extent * step:
+                joined[-1] = (joined[-1][0] * extent, step)
+            else:
+                joined.append((extent, step))
+        return tuple(joined)
+
+    @property
+    def span(self) -> int:
+        """From the first value in memory to the last one, both included."""
+        return 1 + sum((extent - 1) * step for extent, step in self.joined_axes)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the distinct values lie side by side in memory."""
+        return not self.joined_axes or (len(self.joined_axes) == 1 and self.joined_axes[0][1] == 1)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the axes lie in memory in their order, without gaps and repetitions."""
+        return self.dense and self.distinct_size == self.size and self._order == sorted(self._order)
 
     def distinct_values(self, x: Tensor) -> Tensor:
         """The values of ``x`` without those repeated by expansion, contiguous."""
@@ -48,6 +87,32 @@ class Layout:
             if stride == 0 and size > 1:
                 x = x.narrow(axis, 0, 1)
         return x.contiguous()
+
+    @property
+    def _order(self) -> list[int]:
+        """The axes as they lie in memory, the one with the longest steps first."""
+        return sorted(range(len(self.size)), key=lambda axis: self.stride[axis], reverse=True)
+
+    @property
+    def strides_in_memory(self) -> tuple[int, ...]:
+        """Of each axis, how far apart its neighbours are in :meth:`in_memory_order`; whatever for axes of extent 1."""
+        size, order = self.distinct_size, self._order
+        steps = {axis: prod(size[inner] for inner in order[place + 1 :]) for place, axis in enumerate(order)}
+        return tuple(steps[axis] for axis in range(len(size)))
+
+    def in_memory_order(self, x: Tensor) -> Tensor:
+        """The distinct values of ``x``, (n,), in the order in which they lie in memory: no copy of a tensor without gaps."""
+        narrowed = x.detach().as_strided(self.distinct_size, self.stride, x.storage_offset())
+        return narrowed.permute(self._order).reshape(-1)
+
+    def from_memory_order(self, values: Tensor) -> Tensor:
+        """A tensor of this layout from :meth:`in_memory_order`; it has the memory of ``values`` when the layout has no gaps."""
+        if self.dense:
+            return values.as_strided(self.size, self.stride)
+        laid_out = torch.empty_strided(self.distinct_size, self.stride, dtype=self.dtype, device=self.device)
+        narrowed = laid_out.permute(self._order)
+        narrowed.copy_(values.view(narrowed.shape))
+        return laid_out.as_strided(self.size, self.stride)
 
     def restore(self, values: Tensor, source: str) -> Tensor:
         """A tensor of this layout from :meth:`distinct_values`.
@@ -64,3 +129,9 @@ class Layout:
         laid_out = torch.empty_strided(self.distinct_size, self.stride, dtype=self.dtype, device=self.device)
         laid_out.copy_(values)
         return laid_out.as_strided(self.size, self.stride)
+
+
+def parts(count: int) -> Iterator[slice]:
+    """``count`` values in a few parts, each of which begins at a multiple of 8."""
+    length = max(-(-count // (8 * _PARTS)) * 8, _LEAST_PART)
+    return (slice(start, min(start + length, count)) for start in range(0, count, length))

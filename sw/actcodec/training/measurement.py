@@ -11,6 +11,7 @@ from cdu_spec.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec
+from actcodec.codecs.codec import check_finite
 from actcodec.codecs.group_quantizer import sample_count, sample_size
 from actcodec.training.operations import Operation
 from actcodec.training.recurring import on_gradient
@@ -30,7 +31,11 @@ class Measurement:
 
     @classmethod
     def of(cls, x: Tensor, candidates: Sequence[Codec]) -> Measurement:
-        """Compress ``x`` with every candidate. UserError when none of them takes it, as the first one says it."""
+        """Compress ``x`` with every candidate.
+
+        NonFiniteError for NaN and infinity, which cannot be weighed; UserError when none takes ``x``, as the first one says it.
+        """
+        check_finite(x)
         nbytes, errors, refused = [], [], []
         samples = sample_count(x.shape)
         exact = x.to(torch.float64).reshape(samples, -1)

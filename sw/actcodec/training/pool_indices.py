@@ -7,7 +7,7 @@ Indices come back exactly. The windows of a fractional max pool are drawn at ran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from actcodec.golden.wide_codes import pack_wide, unpack_wide
-from actcodec.training.layout import Layout
+from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
+from actcodec.training.layout import Layout, parts
 from actcodec.training.operations import Operation
 
 _SUFFIXES = ("", "_with_indices")
@@ -37,22 +37,27 @@ class _Axis:
 
 
 class WindowPositions:
-    """The indices of one max pool as positions in windows: a :class:`~actcodec.training.forms.Form`.
+    """The indices of one max pool as positions in windows, row by row: a :class:`~actcodec.training.forms.Form`.
 
     Parameters
     ----------
     indices
-        int64, as the pool computes them.
+        int64, as the pool computes them. What does not lie in its window is lost, see :meth:`of`.
     axes
         The last axes, those that were pooled.
-    positions
-        In the windows, row by row: int64, shape of ``indices``.
     """
 
-    def __init__(self, indices: Tensor, axes: Sequence[_Axis], positions: Tensor) -> None:
+    def __init__(self, indices: Tensor, axes: Sequence[_Axis]) -> None:
         self._layout = Layout.of(indices)
         self._axes = tuple(axes)
-        self._packed = pack_wide(self._layout.distinct_values(positions).flatten(), self._bits)
+        flat = self._layout.in_memory_order(indices)
+        self._count = flat.numel()
+        self._packed = torch.empty(wide_bytes(self._count, self._bits), dtype=torch.uint8, device=flat.device)
+        stray = torch.zeros((), dtype=torch.bool, device=flat.device)
+        for part in parts(self._count):
+            positions = self._positions(flat[part], part, stray)
+            put_wide(self._packed, positions, self._bits, self._count, part.start)
+        self._is_exact = not bool(stray)
 
     @classmethod
     def of(cls, indices: Tensor, operation: Operation) -> WindowPositions | None:
@@ -63,21 +68,20 @@ class WindowPositions:
         axes = _axes(indices, operation)
         if not axes or indices.numel() == 0 or Layout.of(indices).overlaps:
             return None
-        extents = [axis.extent for axis in axes]
-        stray = (indices < 0) | (indices >= prod(extents))
-        positions = torch.zeros_like(indices)
-        for place, found in enumerate(torch.unravel_index(indices, extents), -len(axes)):
-            axis = axes[place]
-            distances = found - _along(axis.starts, place, found)
-            steps = distances.div(axis.dilation, rounding_mode="floor")
-            stray |= (steps < 0) | (steps >= axis.positions) | (steps * axis.dilation != distances)
-            positions = positions * axis.positions + steps
-        return None if bool(stray.any()) else cls(indices, axes, positions)
+        packed = cls(indices, axes)
+        return packed if packed._is_exact else None
 
     @property
     def _bits(self) -> int:
         """Bits of a position."""
         return (prod(axis.positions for axis in self._axes) - 1).bit_length()
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        """Format of indices and positions while they are computed."""
+        inputs, window = prod(axis.extent for axis in self._axes), prod(axis.positions for axis in self._axes)
+        largest = max(self._count, inputs, window)
+        return torch.int32 if largest <= torch.iinfo(torch.int32).max else torch.int64
 
     @property
     def nbytes(self) -> int:
@@ -86,14 +90,43 @@ class WindowPositions:
 
     def tensor(self) -> Tensor:
         """The indices."""
-        size = self._layout.distinct_size
-        positions = unpack_wide(self._packed, self._bits, prod(size), torch.int64).view(size)
-        indices = torch.zeros_like(positions)
-        windows = [axis.positions for axis in self._axes]
-        for place, steps in enumerate(torch.unravel_index(positions, windows), -len(windows)):
-            axis = self._axes[place]
-            indices = indices * axis.extent + steps * axis.dilation + _along(axis.starts, place, steps)
-        return self._layout.restore(indices, "the index packer")
+        flat = torch.empty(self._count, dtype=torch.int64, device=self._packed.device)
+        for part in parts(self._count):
+            flat[part] = self._indices(take_wide(self._packed, self._bits, self._count, part, self._dtype), part)
+        return self._layout.from_memory_order(flat)
+
+    def _positions(self, indices: Tensor, part: slice, stray: Tensor) -> Tensor:
+        """Of a part of the indices; ``stray`` becomes true when one of them does not lie in its window."""
+        stray |= ((indices < 0) | (indices >= prod(axis.extent for axis in self._axes))).any()
+        rest = indices.to(self._dtype, copy=True)
+        positions, weight = torch.zeros_like(rest), 1
+        for axis, starts in self._windows(part):
+            steps = (rest % axis.extent).sub_(starts)
+            rest.div_(axis.extent, rounding_mode="floor")
+            if axis.dilation > 1:
+                stray |= (steps % axis.dilation).any()
+                steps.div_(axis.dilation, rounding_mode="floor")
+            stray |= ((steps < 0) | (steps >= axis.positions)).any()
+            positions.add_(steps, alpha=weight)
+            weight *= axis.positions
+        return positions
+
+    def _indices(self, positions: Tensor, part: slice) -> Tensor:
+        """The inverse of :meth:`_positions`; ``positions`` is used up."""
+        indices, weight = torch.zeros_like(positions), 1
+        for axis, starts in self._windows(part):
+            indices.add_((positions % axis.positions).mul_(axis.dilation).add_(starts), alpha=weight)
+            positions.div_(axis.positions, rounding_mode="floor")
+            weight *= axis.extent
+        return indices
+
+    def _windows(self, part: slice) -> Iterator[tuple[_Axis, Tensor]]:
+        """The pooled axes, the last one first, and where the windows of a part of the outputs start along them."""
+        size, steps = self._layout.distinct_size, self._layout.strides_in_memory
+        outputs = torch.arange(part.start, part.stop, dtype=self._dtype, device=self._packed.device)
+        for place, axis in enumerate(reversed(self._axes), 1):
+            starts = torch.tensor(axis.starts, dtype=self._dtype, device=self._packed.device)
+            yield axis, starts[(outputs // steps[-place]).remainder_(size[-place])]
 
 
 def _axes(indices: Tensor, operation: Operation) -> list[_Axis]:
@@ -128,8 +161,3 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
     """A parameter for each axis."""
     values = tuple(value) if isinstance(value, Sequence) else (value,)
     return values * rank if len(values) == 1 else values
-
-
-def _along(starts: Sequence[int], axis: int, like: Tensor) -> Tensor:
-    """Starts as a tensor along a (negative) axis."""
-    return torch.tensor(starts, device=like.device).view(-1, *(1 for _ in range(-1 - axis)))

@@ -22,7 +22,7 @@ class Recorder(Policy):
         self.chosen = chosen
         self.facts: list[SavedTensor] = []
         self.codecs: list[Codec] = []
-        self.packed: list[Packed] = []
+        self.packed: dict[int, Packed] = {}  #: by the place of the choice; those that a codec refused are not there
         self.records: list[TensorRecord] = []
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
@@ -50,7 +50,7 @@ class _Recording:
         codec = codec if self._own is None else self._own.codec_of(tensor, codec)
         self._recorder.facts.append(tensor)
         self._recorder.codecs.append(codec)
-        return _Remembering(codec, self._recorder.packed)
+        return _Remembering(codec, len(self._recorder.codecs) - 1, self._recorder.packed)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
@@ -62,14 +62,14 @@ class _Recording:
 class _Remembering(Codec):
     """A codec whose results are kept."""
 
-    def __init__(self, codec: Codec, packed: list[Packed]) -> None:
+    def __init__(self, codec: Codec, number: int, packed: dict[int, Packed]) -> None:
         self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred
-        self.codec, self._packed = codec, packed
+        self.codec, self._number, self._packed = codec, number, packed
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
-        self._packed.append(self.codec.compress(x))
-        return self._packed[-1]
+        packed = self._packed[self._number] = self.codec.compress(x)
+        return packed
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

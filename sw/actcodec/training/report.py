@@ -9,6 +9,7 @@ from pathlib import Path
 from actcodec.data import Dataset
 from actcodec.training.experiment import BASELINE, Recipe, Run, summarise
 from actcodec.training.networks import NETWORKS
+from actcodec.training.statistics import WEIGHTS
 
 _UNITS = {"accuracy": "%", "psnr": "dB"}
 # A loss that falls by more than this factor is drawn on a logarithmic axis.
@@ -50,6 +51,7 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
         "activation that autograd saves once, and all bytes that are kept for it, headers and scales included; parameters, "
         "statistics and indices are not counted. Times are of this machine and include the compression in software.",
         "",
+        *_not_counted(runs),
         "![Loss and score over the steps](curves.png)",
     ]
     for codec in dict.fromkeys(run.codec for run in runs if run.codec != BASELINE):
@@ -71,6 +73,25 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
                 f"{row['relative_error']:.4f} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _not_counted(runs: Sequence[Run]) -> list[str]:
+    """What autograd saves besides, of the first run of each codec, and the ratio with it."""
+    first = {run.codec: run for run in reversed(runs)}
+    lines = []
+    for codec in dict.fromkeys(run.codec for run in runs):
+        run = first[codec]
+        kinds = ", ".join(f"{what} {count / len(run.losses) / 1024:.1f}" for what, count in run.not_counted.most_common())
+        if kinds:
+            lines.append(f"- {codec}: {kinds}; ratio with them {run.ratio_of_everything:.2f}")
+    if not lines:
+        return []
+    return [
+        f"Not counted, KiB kept per step; the ratio with them leaves {WEIGHTS} out, which are there anyway:",
+        "",
+        *lines,
+        "",
+    ]
 
 
 def curves(title: str, runs: Sequence[Run]) -> bytes:

@@ -55,6 +55,11 @@ class ShapeOnly:
         return 2 * _NUMBER_BYTES * len(self._layout.size)
 
     def tensor(self) -> Tensor:
-        """A tensor of NaN: should anything use a value, the gradient would show it."""
+        """A tensor of NaN: should anything use a value, the gradient would show it.
+
+        For a contiguous one on the CPU it is one number seen everywhere, which takes no memory; elsewhere strides may matter.
+        """
         values = torch.full((1,), nan, dtype=self._layout.dtype, device=self._layout.device)
+        if self._layout.contiguous and self._layout.device.type == "cpu":
+            return values.expand(self._layout.size)
         return self._layout.restore(values.expand(self._layout.distinct_size), "the shape keeper")

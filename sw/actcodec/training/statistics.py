@@ -11,6 +11,26 @@ from torch import Tensor
 
 from actcodec.training.shape_only import SHAPE
 
+#: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
+WEIGHTS = "weights and buffers"
+STATISTICS = "statistics and copies within operations"
+SMALL = "tensors of rank 0 and 1"
+MASKS = "boolean masks"
+POOL_INDICES = "indices of max pools"
+COMPLEX = "complex numbers"
+OTHERS = "subclasses and sparse tensors"
+#: From which part on of what is kept the table says what ratio is left with what is not counted.
+_MUCH = 0.05
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    original: int = 0
+    kept: int = 0
+
+
+_NO_BYTES = _Bytes()
+
 
 @dataclass
 class TensorRecord:
@@ -27,19 +47,62 @@ class TensorRecord:
     saved_by: tuple[str, ...] = ()  #: operations that saved it
     choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
 
+    def add_user(self, operation: str) -> None:
+        """One more operation saves it."""
+        if operation not in self.saved_by:
+            self.saved_by += (operation,)
+
 
 class Statistics:
     """Account of all activations saved while the context was open.
 
     An activation is a floating-point tensor of rank 2 or more that autograd saved and that is no parameter, buffer or
     statistic; a float dropout mask is one. A tensor that several operations save counts once. Values repeated by expansion
-    count once. Indices of max pools are no activations and have an account of their own.
+    count once, and so does memory that is saved in several shapes. What else autograd saved, integers, masks, statistics,
+    weights, is in :attr:`not_counted`.
     """
 
     def __init__(self, records: Iterable[TensorRecord] = ()) -> None:
         self.records = list(records)
-        self.index_bytes_original = 0  #: of the indices of max pools, int64
-        self.index_bytes_compressed = 0
+        self._uncounted: dict[str, _Bytes] = {}
+
+    def add_uncounted(self, what: str, original: int, kept: int) -> None:
+        """Bytes of a distinct tensor that is no activation, and what is kept of them; negative to take them back."""
+        before = self._uncounted.get(what, _NO_BYTES)
+        self._uncounted[what] = _Bytes(before.original + original, before.kept + kept)
+
+    @property
+    def not_counted(self) -> dict[str, int]:
+        """Bytes kept of what autograd saved that is no activation, by kind, the most first.
+
+        Weights and buffers are those that operations saved; they are there without autograd as well, but for copies of them
+        (autocast's, for one).
+        """
+        kinds = sorted(self._uncounted.items(), key=lambda kind: -kind[1].kept)
+        return {what: bytes_of.kept for what, bytes_of in kinds if bytes_of.kept}
+
+    @property
+    def bytes_of_everything(self) -> tuple[int, int]:
+        """Bytes original and kept of activations and of what is not counted, but for weights and buffers."""
+        others = [bytes_of for what, bytes_of in self._uncounted.items() if what != WEIGHTS]
+        original = self.bytes_original + sum(one.original for one in others)
+        return original, self.bytes_compressed + sum(one.kept for one in others)
+
+    @property
+    def ratio_of_everything(self) -> float:
+        """As :attr:`ratio`, of :attr:`bytes_of_everything`; 1.0 when nothing was saved."""
+        original, kept = self.bytes_of_everything
+        return original / kept if kept else 1.0
+
+    @property
+    def index_bytes_original(self) -> int:
+        """Of the indices of max pools, int64."""
+        return self._uncounted.get(POOL_INDICES, _NO_BYTES).original
+
+    @property
+    def index_bytes_compressed(self) -> int:
+        """Kept of the indices of max pools."""
+        return self._uncounted.get(POOL_INDICES, _NO_BYTES).kept
 
     @property
     def bytes_original(self) -> int:
@@ -71,7 +134,10 @@ class Statistics:
         return [_row(records) for records in groups.values()]
 
     def table(self) -> str:
-        """The rows of :attr:`tensors` and their sum as a text table."""
+        """The rows of :attr:`tensors` and their sum as a text table, and what is not counted.
+
+        Where that is much, the ratio that is left with it.
+        """
         heading = ("module", "operation", "shape", "codec", "bytes", "kept", "ratio", "error")
         rows = [heading]
         for row in self.tensors:
@@ -89,7 +155,17 @@ class Statistics:
                 )
             )
         rows.append(("all", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
-        return text_table(rows, left=4)
+        lines = [text_table(rows, left=4)]
+        if self.not_counted:
+            lines.append("not counted, in bytes: " + ", ".join(f"{what} {count}" for what, count in self.not_counted.items()))
+        if abs(self.ratio_of_everything / self.ratio - 1) > _MUCH:
+            lines.append(f"with what is not counted, but for {WEIGHTS}, the ratio is {self.ratio_of_everything:.2f}")
+        return "\n".join(lines)
+
+
+def integers_of(operation: str) -> str:
+    """The kind of the integers, indices or a workspace, that an operation saved."""
+    return f"integers of {operation}"
 
 
 def text_table(rows: Sequence[Sequence[str]], left: int) -> str:
@@ -130,8 +206,8 @@ def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
     exact, got = x.detach().double(), y.double()
     if codec == "brc":
         exact = (exact > 0).double()
-    if torch.equal(exact, got):
-        return 0.0  # also where an attention's mask is infinite
+    if bool(((exact == got) | (exact.isnan() & got.isnan())).all()):
+        return 0.0  # also where values are infinite
     norm = float(torch.linalg.vector_norm(exact))
     error = float(torch.linalg.vector_norm(exact - got))
     return error / norm if norm else error

@@ -1,13 +1,12 @@
 """Real libraries for the plug-in's tests."""
 
 import sys
-from contextlib import suppress
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from actcodec.models import library
+from cdu_spec.errors import MissingToolError
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "training")]
 
@@ -19,21 +18,11 @@ def _repeatable():
 
 @pytest.fixture(scope="session")
 def torchvision():
-    """The library; its operators for detection, which no model here has, are only declared where they do not load.
-
-    The package index has torchvision for CUDA. Beside torch for the CPU its compiled operators do not load, and it cannot be
-    imported without their names.
-    """
-    spec = find_spec("torchvision")
-    if spec is None:
-        pytest.skip("needs torchvision, from the index that torch came from")
-    for library in Path(spec.origin).parent.glob("_C*.so"):
-        with suppress(OSError):
-            torch.ops.load_library(str(library))
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return import_module("torchvision")
+    """The library, see :func:`actcodec.models.library.torchvision`."""
+    try:
+        return library.torchvision()
+    except MissingToolError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

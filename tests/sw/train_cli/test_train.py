@@ -4,6 +4,7 @@ import json
 import math
 
 import typer
+from actcodec.training.statistics import SMALL, WEIGHTS, integers_of
 from cdu_cli import train
 from typer.testing import CliRunner
 
@@ -31,12 +32,18 @@ def test_resnet_on_digits(tmp_path):
         assert 0 <= r["score"] <= 100
         assert math.isclose(r["ratio"], r["bytes_original"] / r["bytes_compressed"])
         assert (r["ratio"] == 1.0) == (codec == "none")
+        others = sum(count for what, count in r["not_counted"].items() if what != WEIGHTS)
+        assert set(r["not_counted"]) == {WEIGHTS, SMALL, integers_of("loss")}
+        assert r["not_counted"][integers_of("loss")] == 4 * 64 * 8  # 4 steps of 64 labels
+        everything = (r["bytes_original"] + others) / (r["bytes_compressed"] + others)
+        assert math.isclose(r["ratio_of_everything"], everything)
         assert all(set(t) == {"name", "op", "shape", "codec", "ratio", "relative_error"} for t in r["tensors"])
     assert runs[("none", 0)]["losses"] != runs[("none", 1)]["losses"]
     assert runs[("jpeg-act", 0)]["losses"] != runs[("none", 0)]["losses"]
     assert (tmp_path / "out" / "curves.png").read_bytes()[:4] == b"\x89PNG"
     report = (tmp_path / "out" / "report.md").read_text()
     assert f"{runs[('sfpr', 0)]['ratio']:.1f}" in report
+    assert f"; ratio with them {runs[('sfpr', 0)]['ratio_of_everything']:.2f}" in report
 
 
 def test_same_seed_same_losses_and_vdsr_on_photos(tmp_path):

@@ -210,12 +210,12 @@ def test_zero_and_infinite_gradients_teach_nothing():
 
 
 def test_nan_in_an_activation_is_named():
-    chosen = policy("autoquant", interval=1)
+    chosen = policy("autoquant", interval=1, nonfinite="raise")
     x = batch(8, 6)
     model = nn.Linear(6, 4)
     for _ in range(2):
         step(model, chosen, x)
-    with pytest.raises(NonFiniteError):
+    with pytest.raises(NonFiniteError, match=r"48 of 48 values .*: correct the values, or leave out"):
         step(model, chosen, x * float("nan"))
 
 

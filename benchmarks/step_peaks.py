@@ -1,0 +1,89 @@
+"""Peak of the memory that torch's allocator gives out in one training step of torchvision's networks on the CPU, by policy.
+
+    python benchmarks/step_peaks.py
+    python benchmarks/step_peaks.py --networks vgg11_bn --policies none,sfpr --batch 16
+
+Images are random, 3 x 64 x 64. The step is forward, loss, backward and update by SGD with momentum; a step before it makes the
+optimiser's state and whatever libraries keep. Counted is what comes on top of what was there before the step: activations and
+what is kept of them, gradients, and everything temporary. Prints a markdown table:
+
+peak
+    MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.training.allocations`);
+forward
+    MiB at the worst moment of the forward pass, in which everything is packed;
+kept
+    MiB that are kept for the backward pass of what the statistics count, and of what they do not but for weights.
+
+``without`` is the step without hooks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import actcodec
+import torch
+from actcodec.models.library import torchvision
+from actcodec.training import Statistics, catalog
+from actcodec.training.allocations import allocations
+from torch import Tensor, nn
+
+#: The step without hooks.
+WITHOUT = "without"
+#: Images of a batch.
+NETWORKS = {"resnet18": 64, "vgg11_bn": 32}
+POLICIES = ("none", "brc", "sfpr", "jpeg-act")
+_CLASSES = 10
+_MIB = 1 << 20
+
+
+def peaks(network: str, policy: str, batch: int) -> list[str]:
+    """A row of the table."""
+    torch.manual_seed(0)
+    model = getattr(torchvision().models, network)(num_classes=_CLASSES)
+    images, labels = torch.randn(batch, 3, 64, 64), torch.randint(_CLASSES, (batch,))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    chosen = None
+    if policy != WITHOUT:
+        options: dict[str, Any] = {"backend": "native"} if "backend" in catalog.policy_options(policy) else {}
+        chosen = catalog.policy(policy, **options)
+
+    def forward() -> tuple[Tensor, Statistics | None]:
+        if chosen is None:
+            return nn.functional.cross_entropy(model(images), labels), None
+        with actcodec.compress_activations(model, chosen) as stats:
+            loss = nn.functional.cross_entropy(model(images), labels)
+        return loss, stats
+
+    def step() -> Statistics | None:
+        loss, stats = forward()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        return stats
+
+    step()
+    whole = allocations(step)
+    alone = allocations(lambda: forward()[0])
+    kept = "-" if whole.result is None else f"{whole.result.bytes_of_everything[1] / _MIB:.1f}"
+    return [network, str(batch), policy, f"{whole.peak / _MIB:.1f}", f"{alone.peak / _MIB:.1f}", kept]
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--networks", default=",".join(NETWORKS), help="of torchvision, with commas between")
+    parser.add_argument("--policies", default=",".join((WITHOUT, *POLICIES)), help="names with commas between")
+    parser.add_argument("--batch", type=int, help="64 for resnet18, 32 for others unless given")
+    arguments = parser.parse_args()
+    print("| network | batch | policy | peak MiB | forward MiB | kept MiB |")
+    print("|---|---|---|---|---|---|")
+    for network in arguments.networks.split(","):
+        for policy in arguments.policies.split(","):
+            row = peaks(network, policy, arguments.batch or NETWORKS.get(network, 32))
+            print("|", " | ".join(row), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What torch's allocator for the CPU gives out while something runs, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from torch._C._autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+Result = TypeVar("Result")
+_MEMORY_EVENT = "[memory]"
+
+
+@dataclass(frozen=True)
+class Allocations(Generic[Result]):
+    """Bytes of tensors on the CPU, counted from what was there before."""
+
+    result: Result
+    peak: int  #: most at any time
+    kept: int  #: when it was over, the result included
+
+    @property
+    def temporary(self) -> int:
+        """How much more there was at the peak than was kept."""
+        return self.peak - self.kept
+
+
+def allocations(run: Callable[[], Result]) -> Allocations[Result]:
+    """Call ``run`` under torch's profiler. What comes from elsewhere than torch's allocator (numpy, Python) is not seen."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        result = run()
+    assert profiler.profiler is not None, "it has run"
+    assert profiler.profiler.kineto_results is not None, "it has run"
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == _MEMORY_EVENT]
+    now = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        if event.device_type() == DeviceType.CPU:
+            now += event.nbytes()
+            peak = max(peak, now)
+    return Allocations(result, peak, now)
