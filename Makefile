@@ -49,6 +49,7 @@ full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator
 	$(BIN)/cdu verify --level full --sim icarus -o build/full/icarus
 	$(BIN)/cdu verify --training --level full -o build/full/training
+	$(BIN)/pytest -m campaign -n auto
 
 results: $(INSTALLED)
 	$(BIN)/python benchmarks/results.py

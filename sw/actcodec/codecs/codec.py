@@ -32,6 +32,8 @@ class Codec(ABC):
     name: str
     #: Whether a reconstruction is zero where the values are and nowhere else, so that ReLU needs no signs beside it.
     keeps_zeros: bool = False
+    #: Whether a reconstruction is the tensor to the last bit.
+    lossless: bool = False
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
@@ -60,6 +62,7 @@ class NoCodec(Codec):
 
     name = "none"
     keeps_zeros = True
+    lossless = True
 
     def compress(self, x: Tensor) -> RawCopy:
         """See :class:`Codec`."""
@@ -117,6 +120,7 @@ class BypassCodec(Codec):
 
     name = Mode.BYPASS.label
     keeps_zeros = True
+    lossless = True
 
     def __post_init__(self) -> None:
         self._backend = backend(self.backend)

@@ -10,6 +10,9 @@ from torch import Tensor
 from actcodec.codecs import Codec, Packed
 from actcodec.training.layout import Layout
 
+#: In place of a codec's name: what is needed, without loss, in one or two bits a value.
+BITS = "bits"
+
 
 class Form(Protocol):
     """One kept tensor."""
