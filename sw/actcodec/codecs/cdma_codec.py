@@ -55,6 +55,7 @@ class CdmaCodec(Codec):
     """
 
     name = "cdma"
+    lossless = True
 
     def compress(self, x: Tensor) -> CdmaForm:
         """See :class:`Codec`."""

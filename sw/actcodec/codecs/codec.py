@@ -35,6 +35,8 @@ class Codec(ABC):
     #: Whether channels far from zero are to be centred before it (:mod:`actcodec.codecs.centring`): what it keeps of a value is
     #: only near the value.
     centred: bool = False
+    #: Whether a reconstruction is the tensor to the last bit.
+    lossless: bool = False
 
     @abstractmethod
     def compress(self, x: Tensor) -> Packed:
@@ -67,6 +69,7 @@ class NoCodec(Codec):
 
     name = "none"
     keeps_zeros = True
+    lossless = True
 
     def compress(self, x: Tensor) -> RawCopy:
         """See :class:`Codec`."""
@@ -124,6 +127,7 @@ class BypassCodec(Codec):
 
     name = Mode.BYPASS.label
     keeps_zeros = True
+    lossless = True
 
     def __post_init__(self) -> None:
         self._backend = backend(self.backend)

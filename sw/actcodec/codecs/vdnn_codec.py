@@ -19,6 +19,7 @@ class VdnnCodec(Codec):
     """
 
     name = "vdnn"
+    lossless = True
 
     def __post_init__(self) -> None:
         self._swap = HostSwap()

@@ -192,6 +192,10 @@ class _Groups:
         found = _group_of(x, operation)
         return codec if found is None else found
 
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """See GroupObserver."""
+        return _group_of(x, operation) is not None
+
     def counted(self, codec: Codec, record: TensorRecord) -> None:
         """See GroupObserver."""
         if isinstance(codec, _InputCodec):

@@ -13,6 +13,9 @@ from actcodec.codecs.centring import CentredForm, compress_centred, decompress_c
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.training.layout import Layout, parts
 
+#: In place of a codec's name: what is needed, without loss, in one or two bits a value.
+BITS = "bits"
+
 
 class Form(Protocol):
     """One kept tensor."""

@@ -21,8 +21,9 @@ from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.training.cache import Found, Place, TensorCache
 from actcodec.training.catalog import policy as policy_of
-from actcodec.training.forms import Bits, Coded, Exact, Form, distinct_bytes
+from actcodec.training.forms import BITS, Bits, Coded, Exact, Form, distinct_bytes
 from actcodec.training.layout import Layout
+from actcodec.training.needs import SIGNS, bears_errors
 from actcodec.training.operations import (
     CHECKPOINT,
     NOT_TRACED,
@@ -32,11 +33,13 @@ from actcodec.training.operations import (
     is_parameter,
     leaf_of,
     low_precision_copy,
+    plain,
     producer,
     untraced,
 )
 from actcodec.training.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
 from actcodec.training.pool_indices import WindowPositions
+from actcodec.training.regions import ExtremeBits, RegionBits, regions_of
 from actcodec.training.shape_only import SHAPE, ShapeOnly
 from actcodec.training.statistics import (
     COMPLEX,
@@ -55,6 +58,8 @@ from actcodec.training.views import View, codec_of
 
 #: Operations that may draw a float mask for a dropout within them.
 _MASKING = ("dropout", "mul", "attention", "recurrent")
+#: Forms without values, each of which serves the operation that it was made for and no other.
+_WITHOUT_VALUES = (ShapeOnly, RegionBits, ExtremeBits)
 #: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
 _PARAMETRIZATION = "parametrizations"
 #: Modules whose functions stand on the call stack between what saves a tensor and the pack hook.
@@ -100,12 +105,14 @@ def compress_activations(
     Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
     of the other one, masks of an attention, what a checkpoint around a part of the model saves, tensors of rank 0 and 1,
-    subclasses of Tensor, and what the policy leaves exact. As these share memory with the model, changing one in place before
+    subclasses of Tensor, what is saved by operations whose gradients would not bear an error (:mod:`actcodec.training.needs`),
+    and what the policy leaves exact. As these share memory with the model, changing one in place before
     backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 
     Unless the policy leaves out such ``companions`` (``none`` does), no more than the shape is kept of the input of a pool that
     no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
-    masks one bit per value; no gradient changes by it.
+    masks and inputs of activations that are linear within a few regions (ReLU6, clamp) one bit per value; no gradient changes
+    by it.
 
     A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
     quarter or more): it is compressed in the shape of the first, and the others see the reconstruction so. When its first user
@@ -157,11 +164,11 @@ class _Saved:
 
     __slots__ = ("__weakref__", "beside", "form", "is_mask", "record", "uncounted")
 
-    def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False, beside: Form | None = None) -> None:
+    def __init__(self, form: Form, record: TensorRecord | None = None, signs: bool = False, beside: int = 0) -> None:
         self.form = form
         self.record = record
         self.is_mask = signs
-        self.beside = beside  #: signs that ReLU keeps of the same tensor
+        self.beside = beside  #: bytes of the signs and regions that other operations keep of the same tensor
         self.uncounted = ""  #: what it is when it is no activation
 
 
@@ -278,7 +285,10 @@ class _Session:
         return not self._wants_more(whole.entry, self._codec_for(x, self._facts(x)))
 
     def _without_values(self, x: Tensor, found: Found[_Saved] | None) -> _Saved | None:
-        """What pooling needs: its indices as positions in windows, and of its input the shape; None for other tensors."""
+        """The form of a tensor of which the operation needs no values; None where it does.
+
+        Indices of pooling become positions in windows.
+        """
         operation = self.tracker.current
         if operation is None or not self._policy.companions:
             return None
@@ -287,14 +297,28 @@ class _Session:
             if positions is None:
                 return None
             return self._uncounted(x, POOL_INDICES, positions)
-        form = ShapeOnly.of(x, operation)
+        form: Form | None = ShapeOnly.of(x, operation)
+        kind, beside = SHAPE, 0
+        if form is None and not self._has_regions(x, operation, found):
+            form, kind = regions_of(x, operation), BITS
+            beside = 0 if form is None else form.nbytes
         if form is None:
             return None
         if found is None:
-            return self._remembered(x, _Saved(form, self._record(x, self._facts(x), SHAPE, form)))
+            return self._remembered(x, _Saved(form, self._record(x, self._facts(x), kind, form), beside=beside))
         if found.entry.record is not None:
+            found.entry.beside += beside
+            found.entry.record.bytes_compressed += beside
             found.entry.record.add_user(operation.name)
         return _Saved(form)
+
+    def _has_regions(self, x: Tensor, operation: Operation, found: Found[_Saved] | None) -> bool:
+        """Whether what is kept of a tensor anyway tells in which regions of the operation its values lie."""
+        if found is not None and isinstance(found.entry.form, Exact):
+            return True
+        if self._groups is None or plain(operation.function) not in SIGNS:
+            return False
+        return self._groups.has_signs(x, operation)
 
     def _first(self, x: Tensor) -> _Saved:
         if x.dtype == torch.bool:
@@ -310,7 +334,7 @@ class _Session:
         may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
         mask = Bits.of(x) if may_be_mask else None
         if mask is not None:
-            form, kind = (mask, "bits") if self._policy.companions else (Exact(x), EXACT)
+            form, kind = (mask, BITS) if self._policy.companions else (Exact(x), EXACT)
             return _Saved(form, self._record(x, replace(tensor, producer="mask"), kind, form))
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
@@ -354,8 +378,8 @@ class _Session:
     def _wants_more(saved: _Saved, codec: Codec | None) -> bool:
         """Whether what is kept is not enough for an operation for which ``codec`` would be chosen, or None: exact."""
         if codec is None:
-            return isinstance(saved.form, (Coded, ShapeOnly))
-        return isinstance(saved.form, ShapeOnly) or (saved.is_mask and not signs_only(codec))
+            return isinstance(saved.form, _WITHOUT_VALUES) or codec_of(saved.form) is not None
+        return isinstance(saved.form, _WITHOUT_VALUES) or (saved.is_mask and not signs_only(codec))
 
     def _add_user(self, x: Tensor, found: Found[_Saved]) -> _Saved:
         """Another operation saves memory that is already kept: the stronger form serves both."""
@@ -385,15 +409,14 @@ class _Session:
             if isinstance(stronger.form, Coded):
                 self._groups.replaced(stronger.form.codec, stronger.record)
                 self._groups.counted(stronger.form.codec, record)
-        if isinstance(saved.form, ShapeOnly):
-            return _Saved(stronger.form, record, stronger.is_mask)
-        if codec is not None and self._policy.keep_signs and not _keeps_zeros(stronger.form):
-            both = _Saved(stronger.form, record, beside=saved.form)
+        if isinstance(saved.form, _WITHOUT_VALUES):
+            both = _Saved(stronger.form, record, stronger.is_mask, saved.beside)
+        elif codec is not None and self._policy.keep_signs and not _keeps_zeros(stronger.form):
+            both = _Saved(stronger.form, record, beside=saved.beside + saved.form.nbytes)
         else:
             both = _Saved(stronger.form, record, stronger.is_mask, saved.beside)
             saved.form, saved.is_mask = _seen_from(found.place, both, Place.of(x)), stronger.is_mask
-        if both.beside is not None:
-            record.bytes_compressed += both.beside.nbytes
+        record.bytes_compressed += both.beside
         return both
 
     def _record(self, x: Tensor, tensor: SavedTensor, codec: str, form: Form) -> TensorRecord:
@@ -419,7 +442,8 @@ class _Session:
     def _facts(self, x: Tensor) -> SavedTensor:
         operation = self.tracker.current
         consumer = operation.name if operation is not None else CHECKPOINT if _checkpoint_saves() else UNKNOWN
-        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(sys._getframe(1)))
+        smooth = operation is not None and bears_errors(operation, x)
+        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(sys._getframe(1)), smooth)
 
     def _module_name(self, frame: FrameType | None) -> str:
         """Name of the innermost module whose forward is on the call stack.

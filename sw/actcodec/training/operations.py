@@ -66,19 +66,20 @@ _WALK_LIMIT = 64
 _PRODUCER_MARK = "actcodec.producer"
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A function's or node's name without case and underscores (``Tensor.__mul__`` -> ``mul``)."""
     return name.replace("_", "").lower()
 
 
 def canonical(name: str) -> str:
     """The word of the vocabulary for a function's name (``conv2d`` -> ``conv``)."""
-    plain = _plain(name)
-    return next((word for pattern, word in _VOCABULARY if pattern.fullmatch(plain)), plain)
+    bare = plain(name)
+    return next((word for pattern, word in _VOCABULARY if pattern.fullmatch(bare)), bare)
 
 
 def _node_name(node: Node) -> str:
     """``ConvolutionBackward0`` -> ``convolution``."""
-    return re.sub(r"backward\d*$", "", _plain(node.name()))
+    return re.sub(r"backward\d*$", "", plain(node.name()))
 
 
 def metadata(node: Node) -> dict[str, object]:

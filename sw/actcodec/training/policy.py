@@ -32,7 +32,7 @@ from torch import Tensor
 
 from actcodec import codecs
 from actcodec.codecs import Codec
-from actcodec.training.operations import Operation
+from actcodec.training.operations import UNKNOWN, Operation
 from actcodec.training.statistics import Statistics, TensorRecord
 
 #: In place of a codec: keep the tensor as it is.
@@ -52,6 +52,7 @@ class SavedTensor:
     shape: tuple[int, ...]
     dtype: torch.dtype
     module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
+    smooth: bool = True  #: whether the consumer's gradient bears small errors of it (:mod:`actcodec.training.needs`)
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class GroupObserver(Observer, Protocol):
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
         """The codec of a tensor that belongs to a group, a new object; ``codec`` where it belongs to none."""
 
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """Whether a group has all signs of a tensor that ``operation`` saves, so that they cost nothing."""
+
     def counted(self, codec: Codec, record: TensorRecord) -> None:
         """``record`` is the entry of the tensor that ``codec`` has compressed."""
 
@@ -126,7 +130,9 @@ class Policy:
     """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
 
     A codec that keeps only signs (``brc``) is passed over unless a ReLU saves its own result, because nothing else can
-    compute a gradient from signs.
+    compute a gradient from signs. A codec with losses is passed over where the gradient would not bear them: it may become
+    infinite, NaN or zero (:mod:`actcodec.training.needs`). Of custom autograd functions this is not known: they too get such
+    a codec only by a rule that names their consumer, ``unknown``.
 
     Parameters
     ----------
@@ -177,11 +183,11 @@ class Policy:
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
         """The codec for a tensor; None means that it is kept exactly."""
-        chosen = [codec for rule, codec in zip(self.rules, self._by_rule, strict=True) if rule.matches(tensor)]
-        for codec in (*chosen, self._by_default):
+        chosen = [(rule, codec) for rule, codec in zip(self.rules, self._by_rule, strict=True) if rule.matches(tensor)]
+        for rule, codec in (*chosen, (None, self._by_default)):
             if codec is None:
                 return None
-            if (not signs_only(codec) or tensor.producer == tensor.consumer == "relu") and codec.fits(tensor.shape):
+            if _bears(rule, codec, tensor) and codec.fits(tensor.shape):
                 return codec
         return None
 
@@ -206,6 +212,14 @@ class Policy:
     def context_closed(self, statistics: Statistics) -> None:
         """Called when a context closes, before its backward pass, with what it kept; only policies that adapt care."""
         del statistics
+
+
+def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
+    """Whether the gradient can be computed from what a codec keeps; None stands for a policy's default."""
+    if signs_only(codec):
+        return tensor.producer == tensor.consumer == "relu"
+    vouched = rule is not None and tensor.consumer == UNKNOWN in rule.consumer
+    return tensor.smooth or codec.lossless or vouched
 
 
 def signs_only(codec: Codec) -> bool:

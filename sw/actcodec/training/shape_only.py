@@ -12,23 +12,9 @@ import torch
 from torch import Tensor
 
 from actcodec.training.layout import Layout
-from actcodec.training.operations import Operation
+from actcodec.training.needs import SIZES
+from actcodec.training.operations import Operation, plain
 
-_RANKS = (1, 2, 3)
-_SUFFIXES = ("", "_with_indices")
-#: Functions that save their input, and no other floating-point tensor, for its shape: ``pad`` with mode reflect or replicate,
-#: ``interpolate`` with mode area.
-_FUNCTIONS = frozenset(
-    {
-        "gather",
-        "take_along_dim",
-        "interpolate",
-        "pad",
-        *(f"{kind}avg_pool{rank}d" for kind in ("", "adaptive_") for rank in _RANKS),
-        *(f"{kind}max_pool{rank}d{suffix}" for kind in ("", "adaptive_") for rank in _RANKS for suffix in _SUFFIXES),
-        *(f"fractional_max_pool{rank}d{suffix}" for rank in (2, 3) for suffix in _SUFFIXES),
-    }
-)
 #: Elsewhere backward may read the input (max pooling on Apple's GPUs does).
 _DEVICES = ("cpu", "cuda")
 _NUMBER_BYTES = 8
@@ -45,7 +31,7 @@ class ShapeOnly:
     @classmethod
     def of(cls, x: Tensor, operation: Operation) -> ShapeOnly | None:
         """The form of a tensor that ``operation`` saves, or None when its values may be needed."""
-        if operation.function not in _FUNCTIONS or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
+        if plain(operation.function) not in SIZES or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
             return None
         return None if Layout.of(x).overlaps else cls(x)
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from actcodec.training.forms import BITS
 from actcodec.training.shape_only import SHAPE
 
 #: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
@@ -40,7 +41,8 @@ class TensorRecord:
     op: str  #: operation that produced it
     shape: tuple[int, ...]
     dtype: str
-    codec: str  #: a codec's name, ``exact``, ``bits`` (a float mask in one bit per value), or ``shape`` (no value is needed)
+    #: A codec's name, ``exact``, ``bits`` (a mask, or in which region each value lies), or ``shape`` (no value is needed)
+    codec: str
     bytes_original: int
     bytes_compressed: int
     relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
@@ -200,8 +202,8 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
 
 
 def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
-    """||x - y|| / ||x|| in double; for ``brc`` of the signs, and for a shape 0: nothing more is asked for."""
-    if codec == SHAPE:
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, for bits and shapes 0: nothing more is asked for."""
+    if codec in (SHAPE, BITS):
         return 0.0
     exact, got = x.detach().double(), y.double()
     if codec == "brc":

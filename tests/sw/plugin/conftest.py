@@ -8,7 +8,8 @@ import torch
 from actcodec.models import library
 from cdu_spec.errors import MissingToolError
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "training")]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(folder) for folder in (HERE, HERE.parent / "training", HERE.parents[2] / "benchmarks")]
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ class ExactCodec(Codec):
     """Keeps a copy; counts, and remembers what it was given."""
 
     name = "copy"
+    lossless = True
 
     def __init__(self):
         self.given = []
