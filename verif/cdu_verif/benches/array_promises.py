@@ -447,3 +447,38 @@ async def any_address(dut: Any) -> None:
             assert await bench.bus.raw_read(place + (low ^ 3)) == (value, 0)
             bench.cases += 1
     bench.report()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=_CHANNELS)
+async def empty_packets(dut: Any, direction: str) -> None:
+    """A packet of no bytes is an input that is missing from its beginning, at the port of data and at that of scales."""
+    bench = await armed(dut, f"empty_packets/direction={direction}")
+    channel = Channel(direction)
+    for mode in _MODES:
+        item = small_item(bench, mode, 8)
+        job = job_of(channel, item)
+        for kind in ("input", "scales") if mode.has_scales else ("input",):
+            await prepare(bench, channel, job)
+            empty = [(bench.rng.getrandbits(32), 0) for _ in range(bench.rng.randint(1, 3))]
+            if mode.has_scales:
+                port = bench.scales[channel]
+                port.send_words(empty) if kind == "scales" else port.send(bench.scale_packet(job))
+            if kind == "input":
+                bench.i[channel].send_words(empty)
+            else:
+                bench.i[channel].send(input_of(channel, item))
+            result = await bench.result(channel, job)
+            if channel is Channel.DECOMPRESS:
+                assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
+            elif kind == "input":
+                zeros = torch.zeros_like(item.beats)
+                assert result == (float_bytes(zeros) if mode is Mode.BYPASS else golden(job, zeros)), f"{item.name}: not zeros"
+            await bench.idle(60)
+            if kind == "input":
+                await expect(bench, channel, "early_last", also=("bad_head",))
+            else:
+                also = ("scale_missing",) if len(job.scales) > 1 else ()
+                await expect(bench, channel, "keep", "bad_scale", *also)
+            await good(bench, channel)
+    bench.report()
