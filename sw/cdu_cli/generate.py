@@ -23,7 +23,7 @@ def generate(
     block: BlockOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, versions, checksums) and NAME.core (FuseSoC).
+    """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
 
     For the whole unit also NAME.h, the registers in C. NAME is the name of the configuration, or of the block with --block.
     The bytes are the same on every machine.

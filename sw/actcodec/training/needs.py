@@ -45,6 +45,7 @@ SMOOTH = _names(
     "batchnorm instancenorm layernorm groupnorm rmsnorm nativebatchnorm nativelayernorm nativegroupnorm var varmean",
     # Activations whose derivative is continuous, or bounded and wrong only near its steps.
     "relu gelu silu mish elu celu selu softplus logsigmoid sigmoid specialexpit tanh tanhshrink hardswish glu prelu leakyrelu",
+    "atan arctan asinh arcsinh",
     "exp exp2 expm1 erf erfc softmax softmin dropout dropout1d dropout2d dropout3d",
     "alphadropout featuredropout featurealphadropout",
     "scaleddotproductattention multiheadattentionforward",
