@@ -80,6 +80,7 @@ class AxiReceiver(wiring.Component):
         transfer, taken = self.tvalid & self.tready, Signal()
         front = Signal(self.size)  # bytes up to the first hole
         arrives, closes, moves = Signal(), Signal(), Signal()
+        begins = ~waits | ahead["last"]  # what comes belongs to another packet than what waits
         m.d.comb += [
             *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
             self.tready.eq((~self.clear & (~waits | advance)) | self.flushing),
@@ -93,7 +94,7 @@ class AxiReceiver(wiring.Component):
             m.d.sync += [self.o.valid.eq(moves), self.o.payload.eq(ahead), self.o.payload["last"].eq(ahead["last"] | closes)]
         with m.If(moves | ~waits):
             m.d.sync += [
-                waits.eq(arrives | (closes & ~waits)),
+                waits.eq(arrives | (closes & begins)),
                 ahead["data"].eq(self.tdata & expand(front)),
                 ahead["count"].eq(_thermometer_count(m, front)),
                 ahead["last"].eq(self.tlast),

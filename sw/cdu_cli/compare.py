@@ -17,7 +17,16 @@ from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 
 from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
-from cdu_cli.options import ConfigOption, JsonOption, SetOption, configuration, distinct, output_directory, write_json
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    OptionalOutputOption,
+    SetOption,
+    configuration,
+    distinct,
+    output_directory,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from cdu import yosys
@@ -29,7 +38,6 @@ BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compresso
 #: Samples per cycle of a design, more than any has wires for.
 _GREATEST_RATE = 65_536
 
-OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
 ListOption = Annotated[bool, typer.Option("--recipes", help="Print the known open cores and how to fetch them, nothing else.")]
 PeersOption = Annotated[Path | None, typer.Option("--peers", help="Folder with the open cores, cloned as --recipes says.")]
 VerilogOption = Annotated[
@@ -49,7 +57,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    output: OutputOption = None,
+    output: OptionalOutputOption = None,
     recipes: ListOption = False,
     peers: PeersOption = None,
     verilog: VerilogOption = None,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import typer
 from cdu_spec.errors import UserError
-from typer.core import TyperCommand
 
 from cdu_cli import (
     compare,
@@ -30,31 +28,14 @@ from cdu_cli import (
     vectors,
     verify,
 )
+from cdu_cli.commands import Commands
 from cdu_cli.endings import INPUT_ERROR, in_one_sentence
-from cdu_cli.outputs import check_outputs
 
 #: What typer raises for words that are no command line; the class has no public name.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
-class _Command(TyperCommand):
-    """A command that looks at the files it is to write before it begins."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """See TyperCommand."""
-        check_outputs(ctx.params)
-        return super().invoke(ctx)
-
-
-class _Commands(typer.Typer):
-    """Commands of this kind."""
-
-    def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
-        """See typer.Typer."""
-        return super().command(*names, **{"cls": _Command, **settings})
-
-
-app = _Commands(
+app = Commands(
     name="cdu",
     help="Generate, verify and cost compression/decompression units for DNN training, and train through them.",
     no_args_is_help=True,

@@ -25,7 +25,21 @@ ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
 ]
-OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Directory for the results (made when missing).")]
+
+
+def folder_name(text: str) -> Path:
+    """The directory of ``-o``; UserError for one without a name, which is not the present one."""
+    if not text:
+        raise UserError("-o names no directory: give it a name, or . for the present one")
+    return Path(text)
+
+
+_OUTPUT: Any = typer.Option(
+    "-o", "--output", help="Directory for the results (made when missing).", parser=folder_name, metavar="DIRECTORY"
+)
+OutputOption = Annotated[Path, _OUTPUT]
+#: Of a command that need not write anything.
+OptionalOutputOption = Annotated[Path | None, _OUTPUT]
 BackendOption = Annotated[
     str,
     typer.Option(

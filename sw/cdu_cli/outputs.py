@@ -36,7 +36,7 @@ def check_outputs(values: Mapping[str, Any]) -> None:
             _check_writable(path, None if folder is None else Path(folder))
         if any(_same(path, other) for other in inputs):
             raise UserError(f"{path} is read and written: write another file")
-        if any(_same(path, other) for _, other in outputs[:index]):
+        if any(path.absolute() == other.absolute() or _same(path, other) for _, other in outputs[:index]):
             raise UserError(f"{path} is written twice: use two files")
 
 

@@ -9,6 +9,7 @@ import typer
 from cdu_spec.distinct import check_distinct
 from cdu_spec.errors import UserError
 
+from cdu_cli.commands import Commands
 from cdu_cli.options import JsonOption, write_json
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Librar
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands to the application."""
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group = Commands(no_args_is_help=True, rich_markup_mode=None)
     group.command("list", epilog="Example: cdu pdk list --json build/libraries.json")(show)
     group.command(epilog="Example: cdu pdk fetch sky130hd ihp_sg13g2")(fetch)
     app.add_typer(group, name="pdk", help="Show standard-cell libraries with their licences, and fetch them.")

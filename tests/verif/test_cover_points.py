@@ -5,7 +5,7 @@ import torch
 from actcodec.codecs.job import Job
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, Mode
-from cdu_spec.config import CduConfig
+from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.registers import ERROR_FLAGS, Channel
 from cdu_verif import cover_points, plan, rates, results
 
@@ -20,7 +20,7 @@ def test_bins_are_named_once():
 
 
 def test_every_error_of_the_register_map_is_a_bin():
-    names = cover_points.bins(CduConfig())["cp_error"]
+    names = cover_points.bins(CONFIGS["universal"])["cp_error"]
     for flag, _ in ERROR_FLAGS:
         assert any(cover_points.error(flag, channel) in names for channel in Channel), flag
 

@@ -15,7 +15,7 @@ from cdu_spec import CONFIGS, Mode
 from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, address, register
+from cdu_spec.registers import Channel, ScaleSource, address, register
 from cdu_verif.compiled import library
 from cdu_verif.compiled.device import CompiledDevice
 from cdu_verif.compiled.unit import CompiledUnit, Packet
@@ -269,7 +269,7 @@ class CJob(ctypes.Structure):
     """``struct cdu_job`` of the example."""
 
     _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank")),
+        *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
         ("shifts", ctypes.c_uint8 * 64),
     )
 
@@ -329,7 +329,8 @@ def example(tmp_path, unit):
 
 
 def _c_job(job, bank):
-    return ctypes.byref(CJob(job.beats, job.row_beats, job.channel_rows, bank, (ctypes.c_uint8 * 64)(*job.shifts)))
+    numbers = (job.beats, job.row_beats, job.channel_rows, bank, ScaleSource.REGISTERS)
+    return ctypes.byref(CJob(*numbers, (ctypes.c_uint8 * 64)(*job.shifts)))
 
 
 def test_the_c_example_compresses_and_recovers(example, unit):

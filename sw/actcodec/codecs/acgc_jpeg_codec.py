@@ -71,8 +71,9 @@ class AcgcJpegCodec(ErrorBoundedCodec):
             raise UserError(f"coder = {self.coder!r} is not allowed: use {' or '.join(CODERS)}")
         if self.huffman not in HUFFMAN_KINDS:
             raise UserError(f"huffman = {self.huffman!r} is not allowed: use {' or '.join(HUFFMAN_KINDS)}")
-        if not isinstance(self.deviations, (int, float)) or not 0 <= self.deviations <= _MOST_DEVIATIONS:
-            raise UserError(f"deviations = {self.deviations!r} is not allowed: use a number from 0 to {_MOST_DEVIATIONS}")
+        if not isinstance(self.deviations, (int, float)) or not abs(self.deviations) <= _MOST_DEVIATIONS:
+            allowed = f"use a number from {-_MOST_DEVIATIONS} to {_MOST_DEVIATIONS}"
+            raise UserError(f"deviations = {self.deviations!r} is not allowed: {allowed}")
         if not isinstance(self.verify, bool):
             raise UserError(f"verify = {self.verify!r} is not allowed: use True or False")
         self._map = load_level_map(self.coder, self.levels)

@@ -174,6 +174,8 @@ class DivisionCodec(AffineCodec):
         check_s(self.S)
         if self.S != 1 and self.range == RangeKind.BLOCK.value:
             raise UserError(f"S = {self.S!r} goes with range = channel: a block's codes reach its least and its greatest value")
+        if self.step_log2 is not None and self.range == RangeKind.BLOCK.value:
+            raise UserError(f"step_log2 = {self.step_log2!r} goes with range = channel: the step of a block is found")
         super().__post_init__()
 
     def takes(self, shape: Sequence[int]) -> bool:
@@ -189,7 +191,7 @@ class DivisionCodec(AffineCodec):
 
     def _settings(self) -> AffineSettings:
         if self.range == RangeKind.BLOCK.value:
-            return AffineSettings(self.bits, self.step_log2 or 0, block_range=True)
+            return AffineSettings(self.bits, block_range=True)
         return AffineSettings(self.bits, 12 - self.bits if self.step_log2 is None else self.step_log2)
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:

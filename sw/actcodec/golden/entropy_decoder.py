@@ -29,6 +29,9 @@ _Piece = tuple["array[int]", "array[int]", int | None]
 _CHUNK_BYTES = 1 << 16
 #: Blocks whose values are read together.
 _PIECE_BLOCKS = 1 << 10
+#: Bits of the shortest block: a DC category and the end of the block.
+_LEAST_BLOCK_BITS = 2
+_TOO_SHORT = "corrupted stream: the entropy-coded segment ends before its last block does"
 #: Bytes of ones after the segment, so that a window may reach over its end.
 _BEYOND = 4
 #: What EOB, and a pattern that is no code, add to the place in a block: the block ends.
@@ -43,11 +46,13 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
     """
     require("segment", segment, (torch.uint8,))
     data = _unstuffed(segment.cpu().numpy())
+    if _LEAST_BLOCK_BITS * count > 8 * (len(data) - _BEYOND):
+        raise BitstreamError(_TOO_SHORT)
     coefficients = np.zeros((count, BLOCK_VALUES), dtype=np.int16)
     done = previous_dc = 0
     for positions, firsts, end in _chain(data, count, tables):
         if end is not None and (done + len(firsts) != count or end > 8 * (len(data) - _BEYOND)):
-            raise BitstreamError("corrupted stream: the entropy-coded segment ends before its last block does")
+            raise BitstreamError(_TOO_SHORT)
         piece = coefficients[done : done + len(firsts)]
         _fill(piece, data, (positions, firsts, end), tables, previous_dc)
         done, previous_dc = done + len(firsts), int(piece[-1, 0])

@@ -245,7 +245,7 @@ def test_another_backend_computes(name):
     [
         ({"coder": "png"}, "use jpeg-base or jpeg-act"),
         ({"huffman": "best"}, "use standard or optimal"),
-        ({"deviations": math.nan}, "use a finite number"),
+        ({"deviations": math.nan}, "use a number from -100 to 100"),
         ({"levels": "nowhere.json"}, "cannot read the levels in nowhere.json"),
     ],
 )

@@ -237,7 +237,7 @@ def test_reconstruction_is_unbiased(name):
         ("division", {"step_log2": 0, "range": "channel"}, "use 1 or more"),
         ("division", {"S": 1.5}, "S = 1.5 goes with range = channel"),
         ("division", {"step_log2": 15, "range": "channel"}, "step_log2 = 15 is not allowed with 2 bits: use 0 to 14"),
-        ("division", {"step_log2": 5}, "where the step is found: use 0"),
+        ("division", {"step_log2": 5}, "the step of a block is found"),
         ("actnn", {"seed": -1}, "seed = -1 is not allowed: use 0 to 4294967295"),
         ("actnn", {"step_log2": 1}, "codec 'actnn' has no option 'step_log2': use bits, rounding"),
         ("blpa", {"gamma": -1.0}, "gamma = -1.0 is not allowed: use finite numbers and not negative"),

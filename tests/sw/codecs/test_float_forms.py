@@ -234,7 +234,7 @@ def test_no_value_becomes_infinite():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block": 0}, "block = 0 is not allowed: use 1 or more values"),
+        ({"block": 0}, "block = 0 is not allowed: use 1 to 65536 values"),
         ({"block": 8.0}, "block = 8.0 is not allowed"),
         ({"parts": "dc"}, "parts = 'dc' is not allowed: use both, low, high, plain"),
     ],

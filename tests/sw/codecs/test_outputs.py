@@ -44,16 +44,23 @@ def is_file(option):
 @pytest.mark.parametrize("option", ["--json", "--record", "--table"])
 def test_files(run, option, target):
     for command in given(option):
-        with pytest.raises(UserError, match=r"^cannot write ") as caught:
-            run(command, option, target)
+        with pytest.raises(UserError, match=r"^cannot (write|read) ") as caught:
+            run(command, option, target, *others(command))
         assert "\n" not in str(caught.value)
+
+
+def others(command, output=("-o", "out")):
+    """What a command needs besides, that it looks at its outputs."""
+    given = COMMANDS[command].params
+    arguments = [f"absent{place}" for place, one in enumerate(given) if one.param_type_name == "argument" and one.required]
+    return (*arguments, *(output if any("-o" in one.opts and one.required for one in given) else ()))
 
 
 @pytest.mark.parametrize("target", ["file", "file/x", "n" * 256, "/dev/null", "/dev/full/x", "folder/../file"])
 def test_directories(run, target):
     for command in given("-o"):
         with pytest.raises(UserError, match=r"^cannot make the output directory ") as caught:
-            run(command, "-o", target)
+            run(command, "-o", target, *others(command, ()))
         assert "\n" not in str(caught.value)
 
 

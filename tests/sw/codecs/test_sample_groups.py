@@ -163,7 +163,7 @@ def test_more_than_65535_groups():
         ({"bits": torch.tensor([1, 9])}, "is not allowed: use 1 to 8"),
         ({"bits": torch.tensor([1.0])}, r"bits of dtype torch.float32 and shape \(1,\): use integers \(samples,\)"),
         ({"bits": torch.ones(2, 2, dtype=torch.int64)}, r"shape \(2, 2\): use integers"),
-        ({"group": 0}, "group = 0 is not allowed: use 1 or more values"),
+        ({"group": 0}, "group = 0 is not allowed: use 1 to 2147483648 values"),
         ({"group": 2.0}, "group = 2.0"),
         ({"rounding": "up"}, "rounding = 'up' is not allowed: use stochastic or nearest"),
         ({"seed": -1}, "seed = -1"),

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def test_is_refused_in_one_sentence(words, said, unchanged, soon, monkeypatch, c
 
 @pytest.mark.parametrize(("words", "said"), ROWS[::SAMPLED])
 def test_a_process_of_its_own_says_the_same(words, said, unchanged):
-    done = subprocess.run(["cdu", *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    program = Path(sysconfig.get_path("scripts")) / "cdu"
+    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     _is_one_sentence(done.stderr, said)
 

@@ -59,8 +59,8 @@ def test_every_error_has_its_enable():
 
 
 def test_pack_refuses_what_does_not_fit():
-    assert register("MODE").pack(mode=3, bank=1) == 0x103
-    assert register("MODE").unpack(0x103) == {"mode": 3, "bank": 1}
+    assert register("MODE").pack(mode=3, bank=1, scales=2) == 0x2103
+    assert register("MODE").unpack(0x2103) == {"mode": 3, "bank": 1, "scales": 2}
     with pytest.raises(ValueError, match=r"MODE.mode = 16 is not allowed: use 0 to 15"):
         register("MODE").pack(mode=16)
     with pytest.raises(KeyError):

@@ -36,6 +36,7 @@ def sender_harness(device: Device) -> str:
 def receiver_harness(device: Device, size: int) -> str:
     """Bytes leave once, in order; no word is empty, but for that of a packet without bytes; a packet ends with its last byte.
 
+    As many packets leave as come, those without bytes included: more than two cannot be inside.
     The end of a byte's packet may come after it, in a transfer without bytes: ``pending`` until then.
     """
     count, last = device.field("o__payload", "count"), device.field("o__payload", "last")
@@ -68,6 +69,13 @@ def receiver_harness(device: Device, size: int) -> str:
       byte_ends <= closes;
     end
     ended_before <= rst | (o__valid & o__ready ? {last} : ended_before);
+  end
+  reg [3:0] packets;
+  wire leaves_last = o__valid & o__ready & {last};
+  always @(posedge clk) packets <= rst ? 0 : packets + (taken & tlast) - leaves_last;
+  always @* if (started & ~rst) begin
+    no_packet_lost: assert (packets <= 2);
+    no_packet_made: assert (~leaves_last | packets != 0);
   end
   always @* if (started & ~rst & o__valid) begin
     empty: assert ({count} != 0 || ({last} && ended_before));
