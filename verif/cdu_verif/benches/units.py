@@ -235,6 +235,8 @@ async def wrong_lengths(dut: Any) -> None:
                 bench.sinks["o"].pattern = always()
                 await bench.idle(20)
                 raised = {name for name, count in driver.seen.items() if count > before[name]}
+                if event == "early_last":
+                    raised.discard("bad_head")  # zeros where a head is missing
                 assert raised == ({event} if event else set()), f"{item.name}: {raised} instead of {event}"
                 assert not bench.sinks["o"].received, "more words than the job has"
                 if length >= 0:
