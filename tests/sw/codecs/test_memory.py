@@ -135,7 +135,8 @@ import torch, numpy, actcodec, rich.markup
 from cdu_cli.main import main
 page = resource.getpagesize()
 used = int(Path("/proc/self/statm").read_text().split()[0]) * page
-resource.setrlimit(resource.RLIMIT_AS, (used + (96 << 20), used + (96 << 20)))
+room = 48 << 20  # less than the tensor alone
+resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 main()
 """
 
