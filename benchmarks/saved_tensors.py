@@ -223,9 +223,12 @@ codec = "sfpr"
 consumer = ["unknown"]
 ```
 
-What is known stands in one table, `sw/actcodec/training/needs.py`. Two errors grow without a pole: attention may compute its
-softmax again from queries and keys, with the sums of the exact ones, so that an error of a logit acts as its exponential; and
-normalisations divide by the deviation of a channel, so that one far from zero loses what it varies by.
+What is known stands in one table, `sw/actcodec/training/needs.py`. Two errors would grow without a
+pole. Normalisations divide by the deviation of a channel, so that one far from zero loses what it varies by: it is centred
+before it is compressed. Fused attention computes its softmax again from queries and keys, with the sums of the exact ones, so
+that the error of a logit acts as its exponential: the sums are computed again from what is rebuilt
+(`sw/actcodec/training/attention.py`), one more product of queries and keys in backward. With three bits and logits of deviation
+10 the gradient was infinite, and is now off as far as that of a softmax with such logits is.
 
 Below are the operations of the test database of torch {torch.__version__.split("+")[0]} that save activations, with policy
 `sfpr`; a call of several operations, and one with different arguments, may keep its tensors in several ways. `python

@@ -19,6 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
+from actcodec.training.attention import RowSums
 from actcodec.training.cache import Found, Place, TensorCache
 from actcodec.training.catalog import policy as policy_of
 from actcodec.training.forms import BITS, Bits, Coded, Exact, Form, distinct_bytes
@@ -202,9 +203,12 @@ class _Session:
         """Pack hook: the kept form of a tensor that autograd saves."""
         with _PlainTorch():
             saved = self._pack(x)
-        codec = codec_of(saved.form)
-        if codec is not None and self.tracker.current is not None:
-            self.tracker.current.saved.append(codec)
+        codec, operation = codec_of(saved.form), self.tracker.current
+        if operation is not None:
+            if codec is not None:
+                operation.saved.append(codec)
+            if operation.name == "attention":
+                operation.packed.append((x.shape, saved))
         return saved
 
     def unpack(self, saved: _Saved) -> Tensor:
@@ -338,7 +342,9 @@ class _Session:
             return _Saved(form, self._record(x, replace(tensor, producer="mask"), kind, form))
         if auxiliary:
             # Made inside the operation and not differentiable: a statistic.
-            return self._uncounted(x, STATISTICS, Exact(x))
+            operation = self.tracker.current
+            sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
+            return self._uncounted(x, STATISTICS, sums or Exact(x))
         return self._compressed(x, tensor, self._codec_for(x, tensor))
 
     def _codec_for(self, x: Tensor, tensor: SavedTensor) -> Codec | None:

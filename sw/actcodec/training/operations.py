@@ -137,6 +137,7 @@ class Operation:
     kwargs: dict[str, Any]
     function: str = UNKNOWN  #: its own name (``conv2d``)
     saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
+    packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""

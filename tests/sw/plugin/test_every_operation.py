@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 PAGE = (Path(__file__).parents[3] / "docs" / "saved_tensors.md").read_text()
 #: Policies, options, and the largest relative error of an operation's gradient; None for few bits, where it may be any.
-#: Scales that saturate, and transforms of values that are no pictures, make up to 0.92 (sigmoid).
+#: Scales that saturate, and transforms of values that are no pictures, may leave as little as no gradient would be: 1.
 POLICIES = {
     "sfpr": ({"S": 1.0}, 0.05),
     "actnn": ({"bits": 8}, 0.05),
@@ -32,10 +32,8 @@ POLICIES = {
     "gridquantz": ({}, None),
     "auto": ({}, None),
 }
-#: Operations whose error grows beyond that of what they save, and why; their gradients are finite and not zero all the same.
-AMPLIFYING = {
-    "nn.functional.scaled_dot_product_attention": "errors of logits act as exponentials",
-}
+#: Operations whose relative error may be this many times as large: the gradient of a softmax that is nearly 0 or 1 is small.
+AMPLIFYING = {"nn.functional.scaled_dot_product_attention": 8}
 
 
 def assert_all_right(which, samples):
@@ -46,8 +44,8 @@ def assert_all_right(which, samples):
         name = name_of(entry)
         for outcome in outcomes(entry, which, options, samples):
             assert not outcome.fault, outcome
-            if bound is not None and name not in AMPLIFYING:
-                assert outcome.error < bound, outcome
+            if bound is not None:
+                assert outcome.error < bound * AMPLIFYING.get(name, 1), outcome
             if outcome.kept - {"exact", "bits", "shape", "brc"}:
                 compressed.add(name)
             if "bits" in outcome.kept:

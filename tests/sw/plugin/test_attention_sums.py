@@ -1,0 +1,146 @@
+"""Fused attention: the sums of its softmax are those of the queries and keys that backward sees."""
+
+import actcodec
+import pytest
+import torch
+from actcodec.training.attention import RowSums
+from torch import nn
+from torch.nn import functional as F
+
+HEADS, ROWS, COLUMNS, FEATURES = 4, 40, 24, 16
+Cdma = type(actcodec.codec("cdma"))
+
+
+class Unsure(Cdma):
+    """Loses nothing, but does not say so: what is rebuilt is what it was, so that L has to be as well."""
+
+    lossless = False
+
+
+def tensors(rows=ROWS, columns=COLUMNS, groups=HEADS, dtype=torch.float32, gain=1.0):
+    generator = torch.Generator().manual_seed(0)
+    shapes = (2, HEADS, rows, FEATURES), (2, groups, columns, FEATURES), (2, groups, columns, FEATURES)
+    return [(torch.randn(shape, generator=generator) * gain).to(dtype).requires_grad_() for shape in shapes]
+
+
+def gradients(run, leaves, codec=None):
+    if codec is None:
+        result = run(*(leaf * 1 for leaf in leaves))
+    else:
+        with actcodec.compress_activations(nn.Module(), codec):
+            result = run(*(leaf * 1 for leaf in leaves))
+    towards = torch.randn(result.shape, generator=torch.Generator().manual_seed(1))
+    return torch.autograd.grad(result, leaves, towards.to(result.dtype))
+
+
+@pytest.fixture
+def rebuilt(monkeypatch):
+    """The tensors L that were computed again."""
+    made, tensor = [], RowSums.tensor
+
+    def recorded(self):
+        made.append(tensor(self))
+        return made[-1]
+
+    monkeypatch.setattr(RowSums, "tensor", recorded)
+    return made
+
+
+def random_mask(rows=ROWS, columns=COLUMNS):
+    mask = torch.rand(rows, columns, generator=torch.Generator().manual_seed(2)) > 0.5
+    mask[3] = False  # nothing is left of this row
+    return mask
+
+
+def assert_same(found, exact, tolerance=1e-5):
+    for mine, other in zip(found, exact, strict=True):
+        assert (mine - other).norm() <= tolerance * other.norm()
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ({}, {}),
+        ({"is_causal": True}, {}),
+        ({"is_causal": True}, {"columns": 56}),
+        ({"scale": 0.7}, {}),
+        ({"attn_mask": random_mask()}, {}),
+        ({"attn_mask": random_mask(2 * HEADS * ROWS).view(2, HEADS, ROWS, COLUMNS)}, {}),
+        ({"attn_mask": torch.linspace(-3, 3, ROWS * COLUMNS).view(ROWS, COLUMNS)}, {}),
+        ({"attn_mask": torch.linspace(-3, 3, 2 * COLUMNS).view(2, 1, 1, COLUMNS)}, {}),
+        ({"enable_gqa": True}, {"groups": 2}),
+        ({"enable_gqa": True, "is_causal": True, "scale": 0.1}, {"groups": 1}),
+        ({}, {"rows": 1, "columns": 300}),
+        ({}, {"rows": 300, "columns": 1}),
+    ],
+)
+def test_sums_of_what_is_exact_are_those_saved(options, made, rebuilt):
+    def run(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, **options)
+
+    leaves = tensors(**made)
+    assert_same(gradients(run, leaves, Unsure()), gradients(run, leaves))
+    assert len(rebuilt) == 1
+
+
+def test_arguments_by_position(rebuilt):
+    def run(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, None, 0.0, True)
+
+    leaves = tensors()
+    assert_same(gradients(run, leaves, Unsure()), gradients(run, leaves))
+    assert len(rebuilt) == 1
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_within_the_module(padded, causal, rebuilt):
+    torch.manual_seed(3)
+    module = nn.MultiheadAttention(32, HEADS, batch_first=True)
+    padding = torch.arange(ROWS) >= torch.tensor([[ROWS], [ROWS - 9]]) if padded else None
+    mask = nn.Transformer.generate_square_subsequent_mask(ROWS) if causal else None
+
+    def run(x):
+        return module(x, x, x, need_weights=False, key_padding_mask=padding, attn_mask=mask, is_causal=causal)[0]
+
+    x = torch.randn(2, ROWS, 32, requires_grad=True)
+    assert_same(gradients(run, [x], Unsure()), gradients(run, [x]))
+    assert len(rebuilt) == 1
+
+
+def test_half_precision(rebuilt):
+    leaves = tensors(dtype=torch.bfloat16)
+    attention = F.scaled_dot_product_attention
+    assert_same(gradients(attention, leaves, Unsure()), gradients(attention, leaves), 1e-2)
+    assert rebuilt[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize("codec", ["sfpr", "jpeg-act"])
+def test_probabilities_are_those_of_what_is_rebuilt(codec, rebuilt):
+    leaves = tensors(rows=64, columns=64, gain=3.0)
+    *_, of_values = gradients(F.scaled_dot_product_attention, leaves, actcodec.codec(codec))
+    query, key, _ = (actcodec.codec(codec).compress(leaf.detach()).decompress() for leaf in leaves)
+    probabilities = torch.softmax(query @ key.mT / FEATURES**0.5, -1)
+    towards = torch.randn(2, HEADS, 64, FEATURES, generator=torch.Generator().manual_seed(1))
+    assert_same([of_values], [probabilities.mT @ towards])
+    assert len(rebuilt) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.5}])
+def test_few_bits_and_large_logits_overflow_no_more(options):
+    def run(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, **options)
+
+    for found, exact in zip(gradients(run, tensors(gain=6.0), "actnn-L3"), gradients(run, tensors(gain=6.0)), strict=True):
+        assert found.isfinite().all()
+        assert found.norm() < 100 * exact.norm()  # with the sums of the exact logits infinite, or NaN
+
+
+@pytest.mark.parametrize("codec", ["none", "brc", "cdma"])
+def test_nothing_is_computed_again_of_what_is_exact(codec, rebuilt):
+    leaves = tensors()
+    for mine, other in zip(
+        gradients(F.scaled_dot_product_attention, leaves, codec), gradients(F.scaled_dot_product_attention, leaves), strict=True
+    ):
+        assert torch.equal(mine, other)
+    assert not rebuilt
