@@ -78,8 +78,8 @@ class Layout:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the axes lie in memory in their order, without gaps and repetitions."""
-        return self.dense and self.distinct_size == self.size and self._order == sorted(self._order)
+        """Whether the strides are those of a new tensor, those of axes of extent 1 included: they tell the memory format."""
+        return self.stride == tuple(prod(self.size[axis + 1 :]) for axis in range(len(self.size)))
 
     def distinct_values(self, x: Tensor) -> Tensor:
         """The values of ``x`` without those repeated by expansion, contiguous."""

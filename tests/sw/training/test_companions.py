@@ -106,6 +106,11 @@ def assert_unchanged(x, function):
     return got[2]
 
 
+def test_the_memory_format_of_one_channel_is_kept():
+    x = torch.randn(1, 1, 2, 1).as_strided((1, 1, 2, 1), (2, 1, 1, 1))
+    assert_unchanged(x, lambda y: F.max_pool2d(y, 1))
+
+
 @settings(max_examples=150, deadline=None)
 @given(max_pools(), st.sampled_from(["normal", "ties", "infinite"]), st.booleans(), st.integers(0, 2**31))
 def test_max_pools_of_any_kind_keep_positions_and_a_shape(pool, kind, last, seed):
