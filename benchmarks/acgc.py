@@ -14,11 +14,12 @@ from typing import Any
 
 import actcodec
 import torch
-from actcodec.bounds import VARIANCE_GROWTH
-from actcodec.data import Dataset, load
-from actcodec.training import Policy, experiment, policy
-from actcodec.training.error_bounds import ErrorBoundPolicy
-from actcodec.training.grid_search import least_bits
+from actcodec.policies.bounds import VARIANCE_GROWTH
+from actcodec.policies.error_bounds import ErrorBoundPolicy
+from actcodec.study import experiment
+from actcodec.study.data import Dataset, load
+from actcodec.study.grid_search import least_bits
+from actcodec.training import Policy, policy
 from torch import Tensor, nn
 
 DRAWS = 30

@@ -18,8 +18,9 @@ import actcodec
 import torch
 from actcodec.codecs import Codec, Packed, RawCopy
 from actcodec.codecs.codec import NoCodec
-from actcodec.data import Dataset, load
-from actcodec.training import CodecSpec, Policy, Rule, experiment
+from actcodec.study import experiment
+from actcodec.study.data import Dataset, load
+from actcodec.training import CodecSpec, Policy, Rule
 from torch import Tensor
 from torch.nn import functional
 

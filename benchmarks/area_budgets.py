@@ -14,12 +14,13 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from cdu.blocks import BLOCKS
+from cdu.delivery.blocks import BLOCKS
 from cdu_spec import named_config
-from cdu_spec.files import write_whole
-from cdu_synth import budgets, pdk
+from cdu_synth.area import budgets
+from cdu_synth.library import pdk
+from cdu_tools.files import write_whole
 
-DATA = Path(__file__).parent.parent / "synth" / "cdu_synth" / budgets.FILE
+DATA = Path(budgets.__file__).with_name(budgets.FILE)
 #: The whole unit is measured by benchmarks/configurations.py.
 MEASURED = [block for block in BLOCKS if block != "array"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 
-from cdu import generator
+from cdu.delivery import generator
 from cdu_spec import named_config
-from cdu_synth import flow, pdk
+from cdu_synth.area import flow
+from cdu_synth.library import pdk
 
 
 def main() -> None:

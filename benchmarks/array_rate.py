@@ -20,7 +20,7 @@ from typing import Any
 
 from cdu_spec import CduConfig, named_config
 from cdu_spec.registers import Channel
-from cdu_verif import plan, regression, results
+from cdu_verif.regression import plan, regression, results
 
 _HEADER = (
     "| N | packed port, bytes | direction | mode | content | ratio | values/cycle | possible | held up by the unit | "

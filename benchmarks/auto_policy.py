@@ -18,16 +18,16 @@ from statistics import median
 from typing import Any
 
 import torch
-from actcodec import codecs, data
+from actcodec import codecs
 from actcodec.codecs import Codec
-from actcodec.training import experiment
-from actcodec.training.auto import AutoPolicy, ItemKey, item_key
-from actcodec.training.calibration import calibrate
-from actcodec.training.candidates import CANDIDATES
-from actcodec.training.catalog import policy as policy_of
-from actcodec.training.diagnosis import diagnose
+from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
+from actcodec.policies.candidates import CANDIDATES
+from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
+from actcodec.study import data, experiment
+from actcodec.study.calibration import calibrate
+from actcodec.study.diagnosis import diagnose
 from actcodec.training.hooks import compress_activations
-from actcodec.training.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional

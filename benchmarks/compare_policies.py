@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from actcodec.data import load
-from actcodec.training import Policy, experiment, policy
+from actcodec.study import experiment
+from actcodec.study.data import load
+from actcodec.training import Policy, policy
 
 #: Named comparisons.
 SETS: dict[str, tuple[str, ...]] = {

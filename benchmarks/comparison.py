@@ -27,8 +27,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import published
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 
 if TYPE_CHECKING:
     from actcodec.training import Policy
@@ -88,8 +88,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 def run(task: tuple[str, str, int]) -> tuple[str, str]:
     """Train one network by one method with one seed, and keep the result; says what it was, and what went wrong or nothing."""
     import torch
-    from actcodec import data
-    from actcodec.training import experiment
+    from actcodec.study import data, experiment
 
     torch.set_num_threads(1)
     name, method, seed = task
@@ -107,8 +106,8 @@ def run(task: tuple[str, str, int]) -> tuple[str, str]:
 
 def policy_of(method: str) -> Policy:
     """A method's policy, with native kernels where it takes them: the same bytes in less time."""
-    from actcodec.codecs.backend import NATIVE
-    from actcodec.training import experiment
+    from actcodec.backends.backend import NATIVE
+    from actcodec.study import experiment
 
     name, options = METHODS[method]
     native = {"backend": NATIVE} if "backend" in experiment.policy_options(name) else {}
@@ -118,8 +117,7 @@ def policy_of(method: str) -> Policy:
 def times(network: str, methods: Sequence[str]) -> dict[str, float]:
     """Time of a step of each method in steps of the uncompressed network, medians over rounds; measured unless kept."""
     import torch
-    from actcodec import data
-    from actcodec.training import experiment
+    from actcodec.study import data, experiment
 
     file = KEPT / network / "times.json"
     found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

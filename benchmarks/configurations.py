@@ -19,7 +19,7 @@ from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
-from cdu_spec.files import write_whole
+from cdu_tools.files import write_whole
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "configurations"

@@ -14,8 +14,8 @@ import argparse
 
 import actcodec
 import torch
-from actcodec.data import load
-from actcodec.training import experiment
+from actcodec.study import experiment
+from actcodec.study.data import load
 from affine_forms import activations
 from torch import Tensor
 

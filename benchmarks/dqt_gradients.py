@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import torch
-from actcodec import data
+from actcodec.study import data
+from actcodec.study.experiment import Recipe, build_model
 from actcodec.training import Policy, compress_activations, policy
-from actcodec.training.experiment import Recipe, build_model
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -27,15 +27,15 @@ from statistics import median
 import actcodec
 import torch
 from actcodec.codecs import Packed
-from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec, rms_error
-from actcodec.codecs.cusz_codec import CuszCodec
-from actcodec.codecs.error_bounded import ErrorBoundedCodec
-from actcodec.codecs.error_steps import UNIFORM_BOUND, steps_of_rms, whole_steps
-from actcodec.data import load
+from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec, rms_error
+from actcodec.codecs.acgc.cusz_codec import CuszCodec
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
+from actcodec.codecs.acgc.error_steps import UNIFORM_BOUND, steps_of_rms, whole_steps
 from actcodec.golden.integer_coder import encode
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, differences
-from actcodec.training import experiment
-from actcodec.training.recording import RecordingPolicy
+from actcodec.study import experiment
+from actcodec.study.data import load
+from actcodec.study.recording import RecordingPolicy
 from torch import Tensor
 
 #: RMS errors in units of the standard deviation of a tensor.

@@ -18,12 +18,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cdu import verilog
+from cdu.delivery import verilog
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
-from cdu_spec.files import write_whole
-from cdu_synth import nextpnr
-from cdu_synth.fpga_devices import ECP5
-from cdu_synth.fpga_report import CAVEAT, HEADS, cells, table
+from cdu_synth.fpga import nextpnr
+from cdu_synth.fpga.fpga_devices import ECP5
+from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table
+from cdu_tools.files import write_whole
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from actcodec.data import Dataset, load
-from actcodec.frequency import DEFAULT_CORNER
-from actcodec.training import experiment
-from actcodec.training.frequency_analysis import FrequencyAnalysis, LayerFrequencies
-from cdu_spec.files import write_whole
+from actcodec.study import experiment
+from actcodec.study.data import Dataset, load
+from actcodec.study.frequency import DEFAULT_CORNER
+from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
+from cdu_tools.files import write_whole
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 from torch.nn import functional

@@ -13,7 +13,7 @@ from typing import Any
 
 import actcodec
 import torch
-from actcodec.models import ResNet
+from actcodec.study.models import ResNet
 from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional as F

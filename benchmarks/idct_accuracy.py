@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 
-from cdu_verif.dct_accuracy import forward_errors, inverse_errors
-from cdu_verif.ieee1180 import LIMITS, Errors
+from cdu_verif.stimulus.dct_accuracy import forward_errors, inverse_errors
+from cdu_verif.stimulus.ieee1180 import LIMITS, Errors
 
 
 def main() -> None:

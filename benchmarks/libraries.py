@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 
-from cdu import generator, yosys
+from cdu.delivery import generator
 from cdu_spec import named_config
-from cdu_synth import flow, opensta, pdk
+from cdu_synth.area import flow, opensta
+from cdu_synth.library import pdk
+from cdu_tools import yosys
 
 BLOCKS = ("sfpr", "dct", "shift_quantizer", "zvc_encoder")
 RECIPE = "balanced"

@@ -12,10 +12,12 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from cdu import generator, yosys
+from cdu.delivery import generator
 from cdu_spec.bitstream import AFFINE_MODES, JPEG_ACT_MODES, Mode
 from cdu_spec.config import CduConfig
-from cdu_synth import flow, pdk
+from cdu_synth.area import flow
+from cdu_synth.library import pdk
+from cdu_tools import yosys
 
 CLOCK_NS = 2.0
 RECIPE = "balanced"

@@ -15,15 +15,15 @@ import json
 import sys
 
 import torch
-from actcodec import data
-from actcodec.codecs.backend import NATIVE
-from actcodec.training import compress_activations, experiment
+from actcodec.backends.backend import NATIVE
+from actcodec.study import data, experiment
+from actcodec.training import compress_activations
 from cdu_offload import network, ratios
 from cdu_offload.architectures import ARCHITECTURES
 from cdu_offload.catalog import MEASURED
 from cdu_offload.ratios import Ratios
 from cdu_offload.trace import trace
-from cdu_spec.files import write_whole
+from cdu_tools.files import write_whole
 
 #: Model -> data, width and depth. With two convolutions between pools VGG has maps of all kinds.
 MODELS = {

@@ -18,12 +18,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from cdu import verilator, yosys
 from cdu_spec.bitstream import MASK_BYTES
 from cdu_spec.geometry import BLOCK_VALUES
-from cdu_synth import peers
-from cdu_verif.dct_accuracy import forward_samples
-from cdu_verif.ieee1180 import BLOCKS_PER_RUN, COEFFICIENT_LIMITS, LIMITS, Blocks, Errors, runs
+from cdu_synth.peers import peers
+from cdu_tools import verilator, yosys
+from cdu_verif.stimulus.dct_accuracy import forward_samples
+from cdu_verif.stimulus.ieee1180 import BLOCKS_PER_RUN, COEFFICIENT_LIMITS, LIMITS, Blocks, Errors, runs
 from numpy.typing import NDArray
 from scipy.fft import dctn
 

@@ -17,13 +17,15 @@ from typing import Any
 
 from amaranth.lib.wiring import Component
 from amaranth.sim import Simulator
-from cdu import generator, yosys
-from cdu.blocks import BLOCKS
-from cdu.scale_windows import ONE
+from cdu.delivery import generator
+from cdu.delivery.blocks import BLOCKS
+from cdu.values.scale_windows import ONE
 from cdu_spec import CduConfig, named_config
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
-from cdu_synth import flow, pdk
+from cdu_synth.area import flow
+from cdu_synth.library import pdk
+from cdu_tools import yosys
 
 #: Parameters by what they concern.
 TRANSFORMS = {"dct_stages": 1}

@@ -17,8 +17,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu_spec.files import write_whole
-from cdu_verif.results import MEASURED, TESTS
+from cdu_tools.files import write_whole
+from cdu_verif.regression.results import MEASURED, TESTS
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")

@@ -24,13 +24,13 @@ from typing import Any
 
 import torch
 from actcodec.codecs import Backend, Compressed, TorchBackend, codec
-from cdu import generator
+from cdu.delivery import generator
 from cdu_spec.config import CduConfig, named_config
-from cdu_spec.files import write_whole
-from cdu_verif.bench import LEVEL, MANIFEST, RECORDS
+from cdu_tools.files import write_whole
+from cdu_verif.backends.compiled.backend import RtlBackend
 from cdu_verif.benches import speed
-from cdu_verif.compiled.backend import RtlBackend
-from cdu_verif.simulators import Simulation
+from cdu_verif.simulation.bench import LEVEL, MANIFEST, RECORDS
+from cdu_verif.simulation.simulators import Simulation
 from torch import Tensor
 
 CODECS = ("jpeg-act", "sfpr+zvc", "sfpr", "brc", "bypass")

@@ -22,7 +22,7 @@ from typing import Any
 import actcodec
 import torch
 from actcodec.training import Statistics
-from cdu_spec.files import write_whole
+from cdu_tools.files import write_whole
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves, tree_map
@@ -223,11 +223,11 @@ codec = "sfpr"
 consumer = ["unknown"]
 ```
 
-What is known stands in one table, `sw/actcodec/training/needs.py`. Two errors would grow without a
+What is known stands in one table, `sw/actcodec/saved/needs.py`. Two errors would grow without a
 pole. Normalisations divide by the deviation of a channel, so that one far from zero loses what it varies by: it is centred
 before it is compressed. Fused attention computes its softmax again from queries and keys, with the sums of the exact ones, so
 that the error of a logit acts as its exponential: the sums are computed again from what is rebuilt
-(`sw/actcodec/training/attention.py`), one more product of queries and keys in backward. With three bits and logits of deviation
+(`sw/actcodec/saved/attention.py`), one more product of queries and keys in backward. With three bits and logits of deviation
 10 the gradient was infinite, and is now off as far as that of a softmax with such logits is.
 
 Below are the operations of the test database of torch {torch.__version__.split("+")[0]} that save activations, with policy

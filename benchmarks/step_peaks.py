@@ -8,7 +8,7 @@ optimiser's state and whatever libraries keep. Counted is what comes on top of w
 what is kept of them, gradients, and everything temporary. Prints a markdown table:
 
 peak
-    MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.training.allocations`);
+    MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.study.allocations`);
 forward
     MiB at the worst moment of the forward pass, in which everything is packed;
 kept
@@ -24,9 +24,10 @@ from typing import Any
 
 import actcodec
 import torch
-from actcodec.models.library import torchvision
-from actcodec.training import Statistics, catalog
-from actcodec.training.allocations import allocations
+from actcodec.policies import catalog
+from actcodec.study.allocations import allocations
+from actcodec.study.models.library import torchvision
+from actcodec.training import Statistics
 from torch import Tensor, nn
 
 #: The step without hooks.

@@ -18,7 +18,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from amaranth.sim import Simulator
-from cdu.array import CduArray
+from cdu.unit.array import CduArray
 from cdu_spec import CduConfig, Mode
 from cdu_spec.geometry import LANES
 from cdu_spec.registers import Channel, address, register

@@ -44,8 +44,8 @@ def serve(policy_name: str, backend: str, batch: int, threads: int, width: int) 
     """One policy's process: a training step for every line that comes in, a line of JSON back."""
     import actcodec
     import torch
-    from actcodec.models import ResNet
-    from actcodec.training import catalog
+    from actcodec.policies import catalog
+    from actcodec.study.models import ResNet
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)

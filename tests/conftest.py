@@ -6,7 +6,7 @@ def pytest_terminal_summary(terminalreporter):
     reports = [report for key in ("passed", "failed") for report in terminalreporter.getreports(key)]
     areas = dict(sorted(pair for report in reports for key, pair in report.user_properties if key == "area"))
     if areas:
-        from cdu_synth import budgets
+        from cdu_synth.area import budgets
 
         terminalreporter.section("area of the blocks")
         for line in budgets.table(areas, budgets.read()):

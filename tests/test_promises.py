@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from cdu_verif.streams import jpeg_base, rules
-from cdu_verif.streams.ignored import ignored
+from cdu_verif.stimulus.streams import jpeg_base, rules
+from cdu_verif.stimulus.streams.ignored import ignored
 
 ROOT = Path(__file__).parents[1]
 ROWS = [row for path in sorted(ROOT.glob("docs/promises_*.csv")) for row in csv.DictReader(path.open(encoding="utf-8"))]

@@ -2,9 +2,9 @@
 
 from cdu_spec.config import CduConfig
 
-from cdu.array import CduArray
-from cdu.blocks import BLOCKS, top
-from cdu.compressor import Compressor
-from cdu.decompressor import Decompressor
+from cdu.delivery.blocks import BLOCKS, top
+from cdu.unit.array import CduArray
+from cdu.unit.compressor import Compressor
+from cdu.unit.decompressor import Decompressor
 
 __all__ = ["BLOCKS", "CduArray", "CduConfig", "Compressor", "Decompressor", "top"]

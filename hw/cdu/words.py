@@ -13,8 +13,8 @@ from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
-from cdu.streams import BEATS_BITS, float_beat, lanes
-from cdu.width_converter import Bytes
+from cdu.parts.streams import BEATS_BITS, float_beat, lanes
+from cdu.parts.width_converter import Bytes
 
 #: Bits of a scale, a float32 pattern.
 SCALE_BITS = Dtype.FP32.bits
@@ -202,8 +202,8 @@ class JobEvents(data.StructLayout):
 class PortEvents(data.StructLayout):
     """What may go wrong at the ports of a direction, each high for one cycle when it does.
 
-    ``keep``: a bad TKEEP. ``bad_scale``, ``scale_source``: see :class:`~cdu.scale_join.ScaleJoin`. ``payload_length``: see
-    :class:`~cdu.payload_length.PayloadLength`.
+    ``keep``: a bad TKEEP. ``bad_scale``, ``scale_source``: see :class:`~cdu.values.scale_join.ScaleJoin`. ``payload_length``:
+    see :class:`~cdu.control.payload_length.PayloadLength`.
     """
 
     def __init__(self) -> None:

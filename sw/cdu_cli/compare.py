@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from cdu_spec.config import CduConfig
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import UserError
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
 
 from cdu_cli.mapping import BlocksOption, ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import (
@@ -29,8 +29,8 @@ from cdu_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cdu import yosys
-    from cdu_synth import comparison
+    from cdu_synth.peers import comparison
+    from cdu_tools import yosys
 
 #: Blocks that stand beside the others unless some are named.
 BLOCKS = ("dct", "idct", "two_way_dct", "zvc_encoder", "zvc_decoder", "compressor", "decompressor")
@@ -109,10 +109,12 @@ def compare(
         raise UserError(f"--peers {peers} is no folder: clone the open cores as --recipes says")
     check_period(clock_ns)
     chosen, ways = configuration(config, settings), mapping_recipes(recipe)
-    from cdu import generator, yosys
-    from cdu_synth import comparison, flow
-    from cdu_synth import pdk as libraries
-    from cdu_synth.elaborate import elaborate
+    from cdu.delivery import generator
+    from cdu_synth.area import flow
+    from cdu_synth.library import pdk as libraries
+    from cdu_synth.peers import comparison
+    from cdu_synth.peers.elaborate import elaborate
+    from cdu_tools import yosys
     from rich.console import Console
 
     for name in blocks:
@@ -163,7 +165,7 @@ def compare(
 
 
 def _print_recipes(folder: Path) -> None:
-    from cdu_synth import peers
+    from cdu_synth.peers import peers
 
     for recipe in peers.recipes():
         typer.echo(f"{recipe.name}: {recipe.does}\n  top {recipe.top}, licence {recipe.licence}\n  {recipe.fetch(folder)}")
@@ -171,7 +173,7 @@ def _print_recipes(folder: Path) -> None:
 
 def _peers(folder: Path, build: yosys.Engine) -> Iterable[tuple[comparison.Design, str, str]]:
     """Row, Verilog and top of every recipe; without Verilog where the sources are not there or cannot be read."""
-    from cdu_synth import comparison, elaborate, peers
+    from cdu_synth.peers import comparison, elaborate, peers
 
     for recipe in peers.recipes():
         design = comparison.Design(
@@ -190,8 +192,8 @@ def _peers(folder: Path, build: yosys.Engine) -> Iterable[tuple[comparison.Desig
 
 def _ours(blocks: Iterable[str], config: CduConfig) -> Iterable[tuple[comparison.Design, str, str]]:
     """Row, Verilog and top of blocks of this project."""
-    from cdu import generator
-    from cdu_synth import comparison
+    from cdu.delivery import generator
+    from cdu_synth.peers import comparison
 
     for name in blocks:
         made = generator.generate(config, name)
@@ -208,8 +210,8 @@ def _accuracy(block: str, config: CduConfig) -> tuple[str, str]:
         return "lossless", "docs/bitstream.md"
     if block not in ("dct", "idct", "two_way_dct"):
         return "", ""
-    from cdu_verif import dct_accuracy
-    from cdu_verif.ieee1180 import Errors
+    from cdu_verif.stimulus import dct_accuracy
+    from cdu_verif.stimulus.ieee1180 import Errors
 
     texts = []
     if block != "idct":

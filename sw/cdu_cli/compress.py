@@ -11,8 +11,8 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
-from cdu_spec.errors import UserError
-from cdu_spec.files import check_target, write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import check_target, write_whole
 
 from cdu_cli.inputs import read_array, read_packed
 from cdu_cli.options import (

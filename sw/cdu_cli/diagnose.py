@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 
 from cdu_cli.options import (
     BitsOption,
@@ -68,8 +68,9 @@ def diagnose(
         raise UserError("--epochs and --steps exclude each other: give one of them")
 
     import torch
-    from actcodec import data as datasets
-    from actcodec.training import Diagnosis, diagnosis_report, experiment, policy
+    from actcodec.study import data as datasets
+    from actcodec.study import diagnosis_report, experiment
+    from actcodec.training import Diagnosis, policy
     from actcodec.training import diagnose as diagnosed
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt_file import write_table
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 
 from cdu_cli.options import (
     DataOption,
@@ -31,7 +31,7 @@ from cdu_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from actcodec.training.activations import Activation
+    from actcodec.study.activations import Activation
 
 
 def register(app: typer.Typer) -> None:
@@ -72,11 +72,11 @@ def dqt(
     Writes table.json (for --dqt of other commands), report.md, rate_distortion.png and results.json.
     """
     import torch
-    from actcodec import data as datasets
-    from actcodec.dqt import plot, report
-    from actcodec.dqt.study import Settings, study
-    from actcodec.training.activations import load_activations, record_training, save_activations
-    from actcodec.training.experiment import Recipe, build_model, network, steps_per_epoch
+    from actcodec.study import data as datasets
+    from actcodec.study.activations import load_activations, record_training, save_activations
+    from actcodec.study.dqt import plot, report
+    from actcodec.study.dqt.study import Settings, study
+    from actcodec.study.experiment import Recipe, build_model, network, steps_per_epoch
     from cdu_spec.sfpr import DEFAULT_S
     from rich.console import Console
 

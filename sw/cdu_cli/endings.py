@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 #: Exit code of what the user can mend: arguments, files, room.
 INPUT_ERROR = 2

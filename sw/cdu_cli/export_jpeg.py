@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.dqt import DQT_HELP
-from cdu_spec.errors import UserError
-from cdu_spec.files import check_target, write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import check_target, write_whole
 
 from cdu_cli.inputs import read_either
 from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, waiting, write_json
@@ -45,8 +45,8 @@ def export_jpeg(
     """Write the blocks of compressed activations as a grayscale JPEG: the maps one below the other, zero in middle grey."""
     import numpy as np
     import torch
-    from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
-    from actcodec.codecs.jpeg_image import jpeg_image
+    from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
+    from actcodec.codecs.jpeg.jpeg_image import jpeg_image
 
     check_target(target)
     chosen = _rows(rows)

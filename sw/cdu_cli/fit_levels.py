@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 
 from cdu_cli.options import DataOption, LimitOption, OutputOption, output_directory
 
@@ -39,10 +39,11 @@ def fit_levels(
     The file goes to the codec's option `levels`. The one that is shipped was written by this command; its first lines say how.
     """
     import torch
-    from actcodec import data as datasets
-    from actcodec.codecs.acgc_jpeg_codec import takes
-    from actcodec.training import SavedTensor, experiment, level_fit, level_plot
-    from actcodec.training.recording import RecordingPolicy
+    from actcodec.codecs.acgc.acgc_jpeg_codec import takes
+    from actcodec.study import data as datasets
+    from actcodec.study import experiment, level_fit, level_plot
+    from actcodec.study.recording import RecordingPolicy
+    from actcodec.training import SavedTensor
     from rich.console import Console
     from rich.progress import Progress
 

@@ -46,7 +46,7 @@ def formal(
     try:
         from cdu_verif.formal import campaign, catalog, solver
     except ModuleNotFoundError as error:
-        from cdu_spec.errors import MissingToolError
+        from cdu_tools.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[formal]'`") from None
     planned = catalog.properties(chosen, distinct("--block", block), name)

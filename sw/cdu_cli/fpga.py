@@ -15,8 +15,8 @@ from cdu_spec.config import CduConfig
 from cdu_cli.options import output_directory
 
 if TYPE_CHECKING:
-    from cdu.generator import Generated
-    from cdu_synth.fpga import Placement
+    from cdu.delivery.generator import Generated
+    from cdu_synth.fpga.fpga import Placement
 
 FpgaOption = Annotated[
     str | None,
@@ -42,8 +42,9 @@ def place_and_route(
 
     Raises UserError for bad input and for a program that is not installed.
     """
-    from cdu import generator, yosys
-    from cdu_synth import fpga, fpga_devices, fpga_report, nextpnr
+    from cdu.delivery import generator
+    from cdu_synth.fpga import fpga, fpga_devices, fpga_report, nextpnr
+    from cdu_tools import yosys
     from rich.console import Console
 
     target = fpga_devices.target(name, speed)

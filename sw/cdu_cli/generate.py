@@ -29,7 +29,7 @@ def generate(
     The bytes are the same on every machine.
     """
     chosen = configuration(config, settings)
-    from cdu import generator
+    from cdu.delivery import generator
 
     result = generator.generate(chosen, block)
     folder = output_directory(output)

@@ -12,8 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from cdu_spec.errors import UserError
-from cdu_spec.memory import tensor_bytes
+from cdu_tools.errors import UserError
+from cdu_tools.memory import tensor_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ def read_array(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic]:
     """The float array of an .npy file in native byte order.
 
     UserError says what else the file is, or that its array has more than ``max_bytes`` (default
-    :func:`cdu_spec.memory.tensor_bytes`).
+    :func:`cdu_tools.memory.tensor_bytes`).
     """
     with _opened(path) as file:
         return _array(path, file, file.read(len(_NPY_MAGIC)), max_bytes)

@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 from cdu_spec.config import CONFIGS
-from cdu_spec.errors import MissingToolError
+from cdu_tools.errors import MissingToolError
 
 from cdu_cli.options import JsonOption, write_json
 
@@ -99,7 +99,7 @@ def _configuration(name: str) -> Row:
 
 
 def _blocks() -> list[Row]:
-    from cdu.blocks import BLOCKS
+    from cdu.delivery.blocks import BLOCKS
 
     return [_present(name) for name in BLOCKS]
 
@@ -114,7 +114,7 @@ def _codecs() -> list[Row]:
 
 def _backends() -> list[Row]:
     try:
-        from actcodec.native import build
+        from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
     native = _asked("native", lambda: _present("native", about=f"compiled by {Path(build.compiler()).name} when first used"))
@@ -122,7 +122,7 @@ def _backends() -> list[Row]:
 
 
 def _verilator() -> Row:
-    from cdu import verilator
+    from cdu_tools import verilator
 
     return _asked("verilator", lambda: _present("verilator", version=verilator.find().version))
 
@@ -137,7 +137,7 @@ def _icarus() -> Row:
 
 
 def _synthesisers() -> list[Row]:
-    from cdu import yosys
+    from cdu_tools import yosys
 
     here = {build.name: build.version for build in yosys.engines()}
     adding = {
@@ -149,7 +149,7 @@ def _synthesisers() -> list[Row]:
 
 
 def _timers() -> list[Row]:
-    from cdu_synth import opensta
+    from cdu_synth.area import opensta
 
     def installed() -> Row:
         return _present("opensta", version=opensta.find().version)
@@ -158,7 +158,7 @@ def _timers() -> list[Row]:
 
 
 def _libraries() -> list[Row]:
-    from cdu_synth import pdk
+    from cdu_synth.library import pdk
 
     sources = pdk.available()
     rows = [_present(source.name, files=[path.name for path in source.files]) for source in sources]
@@ -169,14 +169,14 @@ def _libraries() -> list[Row]:
 
 
 def _fpgas() -> list[Row]:
-    from cdu_synth.fpga_devices import FAMILIES
+    from cdu_synth.fpga.fpga_devices import FAMILIES
 
     return [_asked(name, partial(_fpga, name)) for name in FAMILIES]
 
 
 def _fpga(name: str) -> Row:
-    from cdu_synth import nextpnr
-    from cdu_synth.fpga_devices import FAMILIES
+    from cdu_synth.fpga import nextpnr
+    from cdu_synth.fpga.fpga_devices import FAMILIES
 
     family = FAMILIES[name]
     return _present(name, devices=list(family.devices), tool=f"{family.tool} {nextpnr.version(family.tool)}")

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import typer
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_cli import (
     compare,

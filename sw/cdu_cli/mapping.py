@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_cli.options import distinct
 
@@ -37,7 +37,7 @@ def check_period(clock_ns: float) -> float:
 
 def mapping_recipes(recipe: list[str] | None) -> list[str]:
     """The recipes that ``--recipe`` asks for; UserError when one is unknown."""
-    from cdu_synth import flow
+    from cdu_synth.area import flow
 
     recipes = distinct("--recipe", recipe) or list(flow.RECIPES)
     if unknown := [name for name in recipes if name not in flow.RECIPES]:

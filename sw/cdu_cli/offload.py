@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, configuration, output_directory, write_json
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.config import CduConfig, ConfigError, named_config
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
@@ -118,13 +118,13 @@ def distinct(option: str, names: list[str] | None) -> list[str]:
 
 def codec_backend(name: str, check: bool) -> Backend:
     """The backend that ``--backend`` and ``--check`` describe."""
-    from actcodec.codecs.backend import TORCH, backend
+    from actcodec.backends.backend import TORCH, backend
 
     if check and name == TORCH:
         raise UserError("--check compares another backend with the golden model: give --backend rtl with it")
     chosen = backend(name)
     if check:
-        from cdu_verif.checked_backend import CheckedBackend
+        from cdu_verif.backends.checked_backend import CheckedBackend
 
         return CheckedBackend(chosen)
     return chosen

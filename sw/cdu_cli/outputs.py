@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.errors import UserError
-from cdu_spec.files import check_target
+from cdu_tools.errors import UserError
+from cdu_tools.files import check_target
 
 #: Parameters of the commands that name a file to write; of --table the file is read, too.
 _WRITTEN = ("target", "json_file", "record")

@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import UserError
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
 
 from cdu_cli.commands import Commands
 from cdu_cli.options import JsonOption, write_json
 
 if TYPE_CHECKING:
-    from cdu_synth.pdk import Known
+    from cdu_synth.library.pdk import Known
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Libraries (`cdu pdk list` names them).")]
 
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def show(json_file: JsonOption = None) -> None:
     """Show the known cell libraries: corner, licence, address, and whether they are here."""
-    from cdu_synth import pdk
+    from cdu_synth.library import pdk
 
     here = {source.name: [str(path) for path in source.files] for source in pdk.available()}
     rows = []
@@ -51,7 +51,7 @@ def fetch(names: NamesArgument, json_file: JsonOption = None) -> None:
 
     The licence of each library is its publisher's and is shown.
     """
-    from cdu_synth import fetch, pdk
+    from cdu_synth.library import fetch, pdk
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 

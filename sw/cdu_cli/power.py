@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_cli.mapping import ClockOption, PdkOption, YosysOption, check_period
 from cdu_cli.options import (
@@ -75,12 +75,14 @@ def power(
     chosen = configuration(config, settings)
     check_period(clock_ns)
     blocks, codecs = distinct("--block", block), distinct("--codec", codec)
-    from actcodec import data as datasets
-    from actcodec.training.experiment import Recipe, build_model, steps_per_epoch
-    from cdu import generator, verilog, yosys
-    from cdu_synth import flow, gate_report, power_report
-    from cdu_synth import pdk as libraries
-    from cdu_verif import gate_stimulus, recorded_jobs
+    from actcodec.study import data as datasets
+    from actcodec.study.experiment import Recipe, build_model, steps_per_epoch
+    from cdu.delivery import generator, verilog
+    from cdu_synth.area import flow
+    from cdu_synth.library import pdk as libraries
+    from cdu_synth.power import gate_report, power_report
+    from cdu_tools import yosys
+    from cdu_verif.stimulus import gate_stimulus, recorded_jobs
 
     if recipe not in flow.RECIPES:
         raise UserError(f"--recipe {recipe} is not known: use {', '.join(flow.RECIPES)}")

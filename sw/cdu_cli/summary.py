@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError
 
 
 def register(app: typer.Typer) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.config import ConfigError
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import (
@@ -34,7 +34,7 @@ from cdu_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from actcodec.training.activations import Activation
+    from actcodec.study.activations import Activation
     from cdu_synth.sweep.task import Measure, Outcome, Task, Work
     from rich.progress import Progress, TaskID
 
@@ -100,7 +100,7 @@ def sweep(
     Writes sweep.json, sweep.md and pareto.png. Every result is kept in points/ as soon as it is there: the same command again
     goes on where it was interrupted. Exit code 1 when a point failed.
     """
-    from cdu import generator
+    from cdu.delivery import generator
     from cdu_synth.sweep import pareto as fronts
     from cdu_synth.sweep import report
     from cdu_synth.sweep import space as spaces
@@ -145,7 +145,7 @@ def sweep(
     with workers:
         folder = output_directory(output)
         if activations_in is not None:
-            from actcodec.fidelity import Fidelity
+            from actcodec.study.fidelity import Fidelity
 
             activations, name = activations_in(folder)
             measures.append(Fidelity.of(activations))
@@ -194,7 +194,7 @@ def _wanted(text: str | None, block: str) -> list[str]:
 def _rate(seed: int) -> Measure:
     """MissingToolError when the benches or Verilator are not here."""
     try:
-        from cdu_verif.sweep_rate import Rate
+        from cdu_verif.stimulus.sweep_rate import Rate
     except ModuleNotFoundError as error:
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
     return Rate(seed)
@@ -215,10 +215,10 @@ def _activations(
     Those of a training run are recorded unless an earlier sweep into the folder has done that.
     """
     import torch
-    from actcodec import data as datasets
-    from actcodec.training.activations import load_activations, record_training, save_activations
-    from actcodec.training.experiment import Recipe, build_model, network, steps_per_epoch
-    from cdu_spec.sources import sources_sha256
+    from actcodec.study import data as datasets
+    from actcodec.study.activations import load_activations, record_training, save_activations
+    from actcodec.study.experiment import Recipe, build_model, network, steps_per_epoch
+    from cdu_tools.sources import sources_sha256
     from rich.console import Console
 
     if recorded is not None:
@@ -226,7 +226,7 @@ def _activations(
         return lambda folder: given
     recipe = Recipe.usual(model, epochs=epochs, batch=batch)
     name = dataset or network(model).dataset
-    sources = sources_sha256("actcodec.training", "actcodec.models", "actcodec.data")
+    sources = sources_sha256("actcodec.training", "actcodec.policies", "actcodec.saved", "actcodec.study")
     origin = {**vars(recipe), "dataset": name, "limit": limit, "seed": seed, "torch": torch.__version__, "sources": sources}
     digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:12]
     images = datasets.load(name, data, limit)

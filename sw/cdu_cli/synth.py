@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import typer
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_cli.fpga import FpgaOption, SeedOption, SpeedOption, place_and_route
 from cdu_cli.mapping import BlocksOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
@@ -98,9 +98,10 @@ def synth(
     of_cells = {"--pdk": pdk != _LIBRARY, "--clock-ns": clock_ns, "--recipe": recipe, "--sta": sta != _TIMER}
     _check_target(fpga, {"--speed": speed is not None, "--seed": seed != _SEED}, of_cells)
     periods = clock_periods(clock_ns or [_PERIOD])
-    from cdu import blocks, generator, yosys
-    from cdu_synth import breakdown, flow, opensta, report
-    from cdu_synth import pdk as libraries
+    from cdu.delivery import blocks, generator
+    from cdu_synth.area import breakdown, flow, opensta, report
+    from cdu_synth.library import pdk as libraries
+    from cdu_tools import yosys
     from rich.console import Console
 
     recipes = mapping_recipes(recipe)

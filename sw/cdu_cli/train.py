@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt import DQT_HELP
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.files import write_whole
 
 from cdu_cli.options import (
     BackendOption,
@@ -96,8 +96,9 @@ def train(
         raise UserError(f"--seed {seed} with --seeds {seeds} is not allowed: use seeds up to {MAX_SEED}")
 
     import torch
-    from actcodec import data as datasets
-    from actcodec.training import AutoPolicy, experiment, report, save_policy
+    from actcodec.study import data as datasets
+    from actcodec.study import experiment, report
+    from actcodec.training import AutoPolicy, save_policy
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

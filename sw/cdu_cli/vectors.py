@@ -8,7 +8,7 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import ConfigError
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_cli.options import (
     ConfigOption,
@@ -48,7 +48,7 @@ def vectors(
         if wanted not in chosen.built_modes:
             raise ConfigError(f"mode {wanted.label} is not built in: use {', '.join(chosen.modes)}")
     try:
-        from cdu_verif import vectors as writer
+        from cdu_verif.stimulus import vectors as writer
     except ModuleNotFoundError as error:
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
     folder = output_directory(output)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.config import ConfigError
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_cli.options import (
     ConfigOption,
@@ -65,9 +65,10 @@ def verify(
     chosen = configuration(config, settings)
     blocks, names = distinct("--block", block), distinct("--test", test)
     try:
-        from cdu_verif import plan, regression, results, simulators
+        from cdu_verif.regression import plan, regression, results
+        from cdu_verif.simulation import simulators
     except ModuleNotFoundError as error:
-        from cdu_spec.errors import MissingToolError
+        from cdu_tools.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
     simulators.check(sim)
@@ -102,7 +103,7 @@ def verify(
 
 def _show(result: object) -> None:
     """One line per finished test."""
-    from cdu_verif.results import TestResult
+    from cdu_verif.regression.results import TestResult
 
     assert isinstance(result, TestResult)
     print(f"{result.status:4}  {result.group:44} {result.name}", file=sys.stderr)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cdu_spec.errors import UserError
 from cdu_spec.registers import ERROR_FLAGS
+from cdu_tools.errors import UserError
 
 #: What to do about each error.
 REMEDIES = {

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.bitstream import MASK_BYTES, Dtype, Mode
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
 from cdu_spec.registers import REGISTER_BITS
+from cdu_tools.errors import UserError
 
 SCALE_BYTES = Dtype.FP32.bits // 8
 OFFSET_BYTES = BASE_BITS // 8

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from struct import iter_unpack, pack
 
 from cdu_spec.bitstream import Dtype, Mode
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
@@ -23,6 +22,7 @@ from cdu_spec.registers import (
     pack_shift_registers,
     register,
 )
+from cdu_tools.errors import UserError
 
 from cdu_driver.device import Device
 from cdu_driver.errors import JobLostError, JobRefusedError, RecoveryError

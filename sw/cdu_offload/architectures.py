@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from actcodec.models import Vdsr, WideResNet
+from actcodec.study.models import Vdsr, WideResNet
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cdu_spec.bitstream import Mode
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from cdu_offload.method import Method
 from cdu_offload.network import Network

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 #: Activations are float32.
 VALUE_BYTES = 4

@@ -13,9 +13,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE
-from cdu_spec.texts import read_text
+from cdu_tools.errors import UserError
+from cdu_tools.texts import read_text
 
 from cdu_offload.network import VALUE_BYTES, Activation
 

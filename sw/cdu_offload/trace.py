@@ -3,7 +3,7 @@
 Every ATen operation of the forward and the backward pass is seen with its floating-point operations (torch's own formulas,
 ``torch.utils.flop_counter``) and the bytes of its arguments and results; saved-tensor hooks tell which operation leaves which
 activation and which one asks for it back. What an activation is, and what happens to it, is decided by the same code as in
-training: :func:`actcodec.training.policy.jpeg_act_policy`.
+training: :func:`actcodec.policies.policy.jpeg_act_policy`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from actcodec.training.operations import OperationTracker, is_parameter, leaf_of, producer, tensors_in
-from actcodec.training.policy import SavedTensor, jpeg_act_policy
+from actcodec.policies.policy import SavedTensor, jpeg_act_policy
+from actcodec.saved.operations import OperationTracker, is_parameter, leaf_of, producer, tensors_in
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.bitstream import Mode
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import LANES
-from cdu_spec.texts import read_text
+from cdu_tools.errors import UserError
+from cdu_tools.texts import read_text
 
 from cdu_offload.method import COMPRESS, DECOMPRESS
 from cdu_offload.network import VALUE_BYTES

@@ -3,9 +3,10 @@
 Standard library only, so that every other package (RTL generator, golden model, test benches, cost reports) can import it.
 """
 
+from cdu_tools.errors import MissingToolError, UserError
+
 from cdu_spec.bitstream import BitstreamError, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError, named_config
-from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.rounding import Rounding
 
 __all__ = [

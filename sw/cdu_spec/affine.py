@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
+
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 
 #: Bits of the integers that are quantised (SFPR's result in these modes).

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 
+from cdu_tools.errors import UserError
+
 from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
 
 

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from cdu_tools.errors import UserError
+
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Dtype, Mode
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS

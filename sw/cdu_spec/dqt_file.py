@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
+from cdu_tools.texts import read_text
+
 from cdu_spec.dqt import Table, divisors
-from cdu_spec.errors import UserError
-from cdu_spec.files import write_whole
 from cdu_spec.geometry import BLOCK_SIDE
-from cdu_spec.texts import read_text
 
 #: A table given by a text that ends so is a file.
 SUFFIX = ".json"

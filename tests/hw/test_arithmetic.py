@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from amaranth.hdl import Module, Signal, signed
 from amaranth.sim import Simulator
-from cdu.constant_multiplier import adder_graph, products
-from cdu.widths import Ranged
+from cdu.parts.widths import Ranged
+from cdu.transform.constant_multiplier import adder_graph, products
 from cdu_spec.dct import constant
 
 

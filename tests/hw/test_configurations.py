@@ -2,7 +2,7 @@
 
 import pytest
 from amaranth.hdl import Fragment
-from cdu.blocks import BLOCKS, top
+from cdu.delivery.blocks import BLOCKS, top
 from cdu_spec.config import CduConfig
 
 VARIANTS = {

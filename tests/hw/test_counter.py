@@ -4,7 +4,7 @@ from random import Random
 
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
-from cdu.counter import event_counter, wide_counter
+from cdu.control.counter import event_counter, wide_counter
 
 
 def test_the_high_half_goes_with_the_low_half_of_the_cycle_before():

@@ -1,9 +1,9 @@
 """What the benches of half duplex do not see: paths from one direction to the other."""
 
-from cdu import yosys
-from cdu.duplex import HalfDuplex
-from cdu.verilog import convert
+from cdu.delivery.verilog import convert
+from cdu.unit.duplex import HalfDuplex
 from cdu_spec.config import CduConfig
+from cdu_tools import yosys
 from cdu_verif.formal.stream_rules import REGISTERS
 
 #: Names of the registers and signals of a direction, and of the signals by which its coder makes others wait.

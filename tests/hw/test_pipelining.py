@@ -6,16 +6,16 @@ import pytest
 from amaranth.hdl import Const, Fragment, Module, Signal, signed
 from amaranth.lib import stream
 from amaranth.sim import Simulator
-from cdu.constant_multiplier import Cut, products
-from cdu.dct import Dct
-from cdu.idct import Idct
-from cdu.inverse_sfpr import InverseSfpr
-from cdu.multiplier import beside_product, multiplied
-from cdu.register_slice import sliced
-from cdu.sfpr import Sfpr
-from cdu.streams import registered
-from cdu.two_way_dct import TwoWayDct
-from cdu.widths import Ranged
+from cdu.parts.multiplier import beside_product, multiplied
+from cdu.parts.register_slice import sliced
+from cdu.parts.streams import registered
+from cdu.parts.widths import Ranged
+from cdu.transform.constant_multiplier import Cut, products
+from cdu.transform.dct import Dct
+from cdu.transform.idct import Idct
+from cdu.transform.two_way_dct import TwoWayDct
+from cdu.values.inverse_sfpr import InverseSfpr
+from cdu.values.sfpr import Sfpr
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import constant
 

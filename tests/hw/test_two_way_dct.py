@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from amaranth.sim import Simulator
-from cdu.two_way_dct import TwoWayDct
+from cdu.transform.two_way_dct import TwoWayDct
 from cdu_spec.config import CduConfig
 
 

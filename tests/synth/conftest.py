@@ -1,10 +1,11 @@
 """Libraries and one small synthesised block for the tests of cost reports."""
 
 import pytest
-from cdu import generator
+from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_synth import flow, pdk
+from cdu_synth.area import flow
+from cdu_synth.library import pdk
+from cdu_tools.errors import MissingToolError
 
 TINY_LIBRARY = """
 /* two gates, one flip-flop; tables of one and two dimensions */

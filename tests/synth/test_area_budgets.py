@@ -4,10 +4,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from cdu.blocks import BLOCKS
+from cdu.delivery.blocks import BLOCKS
 from cdu_spec import named_config
-from cdu_spec.errors import MissingToolError
-from cdu_synth import budgets
+from cdu_synth.area import budgets
+from cdu_tools.errors import MissingToolError
 
 KEPT = budgets.read()
 #: Made of blocks that are measured here, and as long as ten others; benchmarks/area_budgets.py measures the first two as well.

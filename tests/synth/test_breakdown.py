@@ -4,11 +4,12 @@ import json
 
 import pytest
 from amaranth.back import rtlil
-from cdu import generator, yosys
+from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_spec.config import named_config
-from cdu_spec.errors import MissingToolError
-from cdu_synth import breakdown, flow, hierarchy, report
+from cdu_synth.area import breakdown, flow, hierarchy, report
+from cdu_tools import yosys
+from cdu_tools.errors import MissingToolError
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_rows_by_the_outermost_instance(place, row, instance):
 
 def test_every_row_has_instances_in_a_unit_with_all_modes():
     """The rows' patterns are those of the blocks as they are called now."""
-    from cdu import blocks
+    from cdu.delivery import blocks
 
     config = named_config("universal").override(cdus=2)
     text = rtlil.convert(blocks.top(config), name="top", emit_src=False)

@@ -7,9 +7,9 @@ import pytest
 import typer
 from cdu_cli import compare
 from cdu_spec import CduConfig
-from cdu_spec.errors import UserError
-from cdu_synth import comparison, peers
-from cdu_synth.flow import Cost
+from cdu_synth.area.flow import Cost
+from cdu_synth.peers import comparison, peers
+from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 
 #: N flip-flops and nothing else.

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from cdu import yosys
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_synth.elaborate import elaborate
+from cdu_synth.peers.elaborate import elaborate
+from cdu_tools import yosys
+from cdu_tools.errors import MissingToolError, UserError
 
 #: What Yosys' own reader does not take: a package, a type parameter, an array at a port.
 SYSTEM_VERILOG = """

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import typer
 from cdu_cli import pdk as pdk_command
-from cdu_spec import cache
-from cdu_synth import fetch, pdk
+from cdu_synth.library import fetch, pdk
+from cdu_tools import cache
 from typer.testing import CliRunner
 
 

@@ -5,11 +5,12 @@ import re
 import shutil
 
 import pytest
-from cdu import yosys
 from cdu_spec import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_synth import flow, opensta, pdk, report
-from cdu_synth.timing import Netlist
+from cdu_synth.area import flow, opensta, report
+from cdu_synth.area.timing import Netlist
+from cdu_synth.library import pdk
+from cdu_tools import yosys
+from cdu_tools.errors import MissingToolError
 
 
 def test_area_is_what_yosys_counts(block, synthesised):

@@ -7,10 +7,10 @@ import pytest
 import typer
 from cdu_cli import synth
 from cdu_spec import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_synth import fpga, fpga_report, nextpnr
-from cdu_synth.fpga_devices import FAMILIES, DeviceError, target
-from cdu_synth.fpga_path import critical_path
+from cdu_synth.fpga import fpga, fpga_report, nextpnr
+from cdu_synth.fpga.fpga_devices import FAMILIES, DeviceError, target
+from cdu_synth.fpga.fpga_path import critical_path
+from cdu_tools.errors import MissingToolError
 from typer.testing import CliRunner
 
 #: Two copies of a module that is large enough to be mapped once, 8 flip-flops each.

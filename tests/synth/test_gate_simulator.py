@@ -7,13 +7,14 @@ import shutil
 import subprocess
 
 import pytest
-from cdu import yosys
-from cdu_synth import flow, liberty
-from cdu_synth.activity import Stimulus
-from cdu_synth.cell_models import cell_models
-from cdu_synth.gate_simulator import GateSimulationError, GateSimulator
-from cdu_synth.liberty import LibertyError
-from cdu_synth.mapped import MappedModule, net_of
+from cdu_synth.area import flow
+from cdu_synth.library import liberty
+from cdu_synth.library.liberty import LibertyError
+from cdu_synth.power.activity import Stimulus
+from cdu_synth.power.cell_models import cell_models
+from cdu_synth.power.gate_simulator import GateSimulationError, GateSimulator
+from cdu_synth.power.mapped import MappedModule, net_of
+from cdu_tools import yosys
 
 COUNTER = """module counter(clk, rst, q);
   input clk, rst; output reg [7:0] q;

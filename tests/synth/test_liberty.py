@@ -4,7 +4,7 @@ import gzip
 import hashlib
 
 import pytest
-from cdu_synth import liberty
+from cdu_synth.library import liberty
 
 
 def test_cells(tiny_file):

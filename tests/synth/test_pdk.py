@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from cdu_spec.errors import MissingToolError
-from cdu_synth import fetch, pdk
+from cdu_synth.library import fetch, pdk
+from cdu_tools.errors import MissingToolError
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # A commit in full: what is behind the address cannot change.

@@ -4,9 +4,9 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from cdu import yosys
-from cdu_spec.errors import UserError
-from cdu_synth import peers
+from cdu_synth.peers import peers
+from cdu_tools import yosys
+from cdu_tools.errors import UserError
 
 GOOD = """
 [core]

@@ -6,14 +6,14 @@ import subprocess
 from itertools import product
 
 import pytest
-from cdu_synth import liberty
-from cdu_synth.activity import Activity, Stimulus
-from cdu_synth.breakdown import REST
-from cdu_synth.energies import energies
-from cdu_synth.gate_simulator import GateSimulator
-from cdu_synth.mapped import MappedModule
-from cdu_synth.power import INPUTS, power
-from cdu_synth.timing import Netlist
+from cdu_synth.area.breakdown import REST
+from cdu_synth.area.timing import Netlist
+from cdu_synth.library import liberty
+from cdu_synth.power.activity import Activity, Stimulus
+from cdu_synth.power.energies import energies
+from cdu_synth.power.gate_simulator import GateSimulator
+from cdu_synth.power.mapped import MappedModule
+from cdu_synth.power.power import INPUTS, power
 
 #: 2 V; an inverter of 3 fF that spends 5 fJ rising and 1 fJ falling, a flip-flop with energies by state.
 ROUND = """

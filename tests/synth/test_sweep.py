@@ -7,11 +7,11 @@ from dataclasses import fields
 
 import pytest
 from cdu_spec.config import CduConfig, ConfigError
-from cdu_spec.errors import UserError
 from cdu_synth.sweep import pareto, space
 from cdu_synth.sweep.run import Kept, run
 from cdu_synth.sweep.task import Task, perform
 from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers
+from cdu_tools.errors import UserError
 
 #: Work that fails, or takes its process with it, when it is told to; workers import it as a module.
 SQUARE = """

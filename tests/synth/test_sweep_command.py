@@ -13,7 +13,7 @@ import pytest
 import torch
 import typer
 from cdu_cli import sweep
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 
 BLOCK = ("--block", "shift_quantizer", "--yosys", "pyosys", "--recipe", "area", "--clock-ns", "2")

@@ -6,9 +6,10 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_synth import liberty, opensta
-from cdu_synth.timing import Netlist, Timing
+from cdu_synth.area import opensta
+from cdu_synth.area.timing import Netlist, Timing
+from cdu_synth.library import liberty
+from cdu_tools.errors import MissingToolError, UserError
 
 CLOCK, D_IN, Q, NEXT = 2, 3, 4, 5
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import In, Out
-from cdu import axi_lite, axi_stream, verilator
-from cdu.yosys import YosysError
+from cdu.bus import axi_lite, axi_stream
 from cdu_driver import BusError
-from cdu_spec import cache
-from cdu_spec.errors import MissingToolError
-from cdu_verif.compiled import library
-from cdu_verif.compiled.unit import CompiledUnit, Packet
+from cdu_tools import cache, verilator
+from cdu_tools.errors import MissingToolError
+from cdu_tools.yosys import YosysError
+from cdu_verif.backends.compiled import library
+from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
 
 SIZES = (8, 128)
 

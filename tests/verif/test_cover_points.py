@@ -2,12 +2,14 @@
 
 import pytest
 import torch
-from actcodec.codecs.job import Job
+from actcodec.backends.job import Job
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_spec.registers import ERROR_FLAGS, Channel
-from cdu_verif import cover_points, plan, rates, results
+from cdu_verif.regression import plan, results
+from cdu_verif.simulation import cover_points
+from cdu_verif.stimulus import rates
 
 PASSED = results.TestResult("array", "a", results.PASSED, 1, 0.0, covered={"cp_x": ["one", "stray"]})
 OTHER = results.TestResult("array[cdus=2]", "b", results.PASSED, 1, 0.0, covered={"cp_x": ["two"]})

@@ -8,20 +8,20 @@ from random import Random
 
 import numpy as np
 import pytest
-from cdu import verilator
 from cdu_driver import Driver, JobLostError, JobRefusedError, RecoveryError, run
 from cdu_driver import Job as DriverJob
 from cdu_spec import CONFIGS, Mode
-from cdu_spec.errors import MissingToolError, UserError
 from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, ScaleSource, address, register
-from cdu_verif.compiled import library
-from cdu_verif.compiled.device import CompiledDevice
-from cdu_verif.compiled.unit import CompiledUnit, Packet
-from cdu_verif.driver_jobs import driver_job
-from cdu_verif.tensors import exchange
-from cdu_verif.unit import float_bytes
+from cdu_tools import verilator
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_verif.backends.compiled import library
+from cdu_verif.backends.compiled.device import CompiledDevice
+from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
+from cdu_verif.simulation.driver_jobs import driver_job
+from cdu_verif.stimulus.payloads import float_bytes
+from cdu_verif.stimulus.tensors import exchange
 
 CONFIG = CONFIGS["universal"]
 EXAMPLE = Path(__file__).parents[2] / "sw" / "cdu_driver" / "c" / "example.c"

@@ -13,7 +13,7 @@ import pytest
 import torch
 from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError
 from cdu_verif.formal import affine, axi, campaign, catalog, sfpr, solver
 from cdu_verif.formal.proof import Verdict, prove
 

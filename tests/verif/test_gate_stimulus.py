@@ -5,16 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.data import load
-from actcodec.training.experiment import Recipe
-from cdu import generator, yosys
+from actcodec.study.data import load
+from actcodec.study.experiment import Recipe
+from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_spec.bitstream import Mode
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_synth import pdk
-from cdu_synth.gate_report import GateMeter
-from cdu_synth.gate_simulator import GateSimulationError
-from cdu_verif import gate_stimulus, recorded_jobs
+from cdu_synth.library import pdk
+from cdu_synth.power.gate_report import GateMeter
+from cdu_synth.power.gate_simulator import GateSimulationError
+from cdu_tools import yosys
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_verif.stimulus import gate_stimulus, recorded_jobs
 
 MODES = (Mode.JPEG_ACT, Mode.SFPR_ZVC)
 CONFIG = CduConfig()

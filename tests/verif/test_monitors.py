@@ -8,19 +8,21 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from actcodec.backends.job import decompression_job
 from actcodec.codecs import codec
-from actcodec.codecs.job import decompression_job
-from cdu import manifest
+from cdu.delivery import manifest
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError
-from cdu_verif import coverage, ieee1180, plan, results
 from cdu_verif.cases.block_streams import payload_words
 from cdu_verif.cases.payload import populations
-from cdu_verif.handshake import HandshakeError, HandshakeMonitor
-from cdu_verif.patterns import PATTERNS
-from cdu_verif.ports import pack_rows, unpack_rows
-from cdu_verif.tensors import exchange
-from cdu_verif.unit import descriptor, float_beats, float_bytes, same_bits
+from cdu_verif.regression import plan, results
+from cdu_verif.simulation import coverage
+from cdu_verif.simulation.handshake import HandshakeError, HandshakeMonitor
+from cdu_verif.simulation.patterns import PATTERNS
+from cdu_verif.simulation.ports import pack_rows, unpack_rows
+from cdu_verif.stimulus import ieee1180
+from cdu_verif.stimulus.payloads import descriptor, float_beats, float_bytes, same_bits
+from cdu_verif.stimulus.tensors import exchange
 
 WORD = {
     "name": "i__payload",
@@ -112,7 +114,7 @@ def test_exchange_is_what_the_codec_makes(mode):
 
 
 def test_descriptor_has_the_fields_of_the_port():
-    from cdu import generator
+    from cdu.delivery import generator
 
     packed = codec("jpeg-act").compress(torch.randn(1, 2, 8, 8))
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals)

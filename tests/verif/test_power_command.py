@@ -4,8 +4,8 @@ import json
 
 import pytest
 from cdu_cli.main import app
-from cdu_spec.errors import MissingToolError
-from cdu_synth import pdk
+from cdu_synth.library import pdk
+from cdu_tools.errors import MissingToolError
 from typer.testing import CliRunner
 
 

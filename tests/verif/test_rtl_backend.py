@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 import torch
 import typer
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.job import beats_in, compression_job
+from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import Backend, MismatchError
-from actcodec.codecs.backend import backend as backend_of
 from actcodec.codecs.centring import compress_centred
-from actcodec.codecs.job import beats_in, compression_job
-from actcodec.codecs.torch_backend import TorchBackend
-from cdu import verilator
 from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
 from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
-from cdu_spec.errors import MissingToolError
-from cdu_verif.checked_backend import CheckedBackend
-from cdu_verif.compiled import pieces
-from cdu_verif.compiled.backend import RtlBackend, UnsuitedUnitError
+from cdu_tools import verilator
+from cdu_tools.errors import MissingToolError
+from cdu_verif.backends.checked_backend import CheckedBackend
+from cdu_verif.backends.compiled import pieces
+from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
 from typer.testing import CliRunner
 
 MODES = ("jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass")
@@ -125,7 +125,7 @@ def test_acgcs_policy_runs_on_a_unit(universal):
         model = torch.nn.Sequential(
             torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)
         )
-        policy = actcodec.training.policy("autoquantz", interval=1, backend=backend)
+        policy = actcodec.policies.policy("autoquantz", interval=1, backend=backend)
         for _ in range(2):
             model.zero_grad()
             with actcodec.compress_activations(model, policy):
@@ -258,7 +258,7 @@ def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
         built.add(config)
         raise ChildProcessError("a unit would be built now")
 
-    monkeypatch.setattr("cdu_verif.compiled.backend.Worker", build)
+    monkeypatch.setattr("cdu_verif.backends.compiled.backend.Worker", build)
     through = backend_of("rtl")
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         x = _tensor((1, 2, 8, 16)).to(dtype)
@@ -310,7 +310,7 @@ def test_a_mask_that_lies(tiny):
 
 def test_the_library_is_found_again():
     """Another process does not compile again."""
-    code = "from cdu_spec import CduConfig; from cdu_verif.compiled.library import unit; print(unit(CduConfig()))"
+    code = "from cdu_spec import CduConfig; from cdu_verif.backends.compiled.library import unit; print(unit(CduConfig()))"
     actcodec.codec("sfpr", backend=RtlBackend(CduConfig())).compress(_tensor((1, 1, 8, 8)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""

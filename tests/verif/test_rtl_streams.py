@@ -3,12 +3,12 @@
 import actcodec
 import pytest
 import torch
-from cdu import verilator
 from cdu_spec import CONFIGS, BitstreamError
-from cdu_spec.errors import MissingToolError
-from cdu_verif.compiled.backend import RtlBackend
-from cdu_verif.streams import on_units
-from cdu_verif.streams.rule import Refuses
+from cdu_tools import verilator
+from cdu_tools.errors import MissingToolError
+from cdu_verif.backends.compiled.backend import RtlBackend
+from cdu_verif.stimulus.streams import on_units
+from cdu_verif.stimulus.streams.rule import Refuses
 
 
 def _here():
@@ -68,7 +68,7 @@ def test_everything_that_breaks_a_rule_is_refused(unit):
 
 def test_the_unit_itself_finds_wrong_masks(unit, monkeypatch):
     """Section 7 says whose check it is: without the host's checks the unit finds the ends of blocks."""
-    monkeypatch.setattr("cdu_verif.unit_backend.check_payload", lambda job, payload: None)
+    monkeypatch.setattr("cdu_verif.backends.unit_backend.check_payload", lambda job, payload: None)
     streams = on_units.refused(CONFIG, every=False)
     found = [stream for by, stream in streams.values() if by is Refuses.UNIT]
     assert found

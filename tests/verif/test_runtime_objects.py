@@ -3,10 +3,11 @@
 import shutil
 
 import pytest
-from cdu import verilator
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_verif import plan, regression, runtime_objects
+from cdu_tools import verilator
+from cdu_tools.errors import MissingToolError
+from cdu_verif.regression import plan, regression
+from cdu_verif.simulation import runtime_objects
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 import torch
 from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_verif import fst, plan, regression, simulators, test_names
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_verif.regression import plan, regression, test_names
+from cdu_verif.simulation import fst, simulators
 
 
 def _available(simulator):

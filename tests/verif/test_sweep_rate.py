@@ -4,9 +4,9 @@ import json
 
 import pytest
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import MissingToolError
-from cdu_verif import simulators
-from cdu_verif.sweep_rate import Rate
+from cdu_tools.errors import MissingToolError
+from cdu_verif.simulation import simulators
+from cdu_verif.stimulus.sweep_rate import Rate
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -3,12 +3,8 @@
 ``codec("jpeg-act").compress(x)`` gives a :class:`Compressed`; :func:`decompress` brings the tensor back.
 """
 
-from actcodec.codecs.backend import Backend, MismatchError
-from actcodec.codecs.catalog import CODEC_NAMES, codec, codec_options
-from actcodec.codecs.codec import Codec
-from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
-from actcodec.codecs.error_bounded import ErrorBoundedCodec
-from actcodec.codecs.job import (
+from actcodec.backends.backend import Backend, MismatchError
+from actcodec.backends.job import (
     Job,
     beats_in,
     compression_job,
@@ -17,8 +13,12 @@ from actcodec.codecs.job import (
     payload_shifts,
     tensor_from_beats,
 )
-from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
-from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
+from actcodec.codecs.catalog import CODEC_NAMES, codec, codec_options
+from actcodec.codecs.codec import Codec
+from actcodec.codecs.compressed import Compressed, Packed, RawCopy, decompress, from_bytes
+from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 
 __all__ = [
     "CODEC_NAMES",

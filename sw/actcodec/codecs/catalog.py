@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
-from actcodec.codecs.acgc_jpeg_codec import AcgcJpegCodec
-from actcodec.codecs.acgc_sfpr_codec import AcgcSfprZvcCodec
-from actcodec.codecs.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
-from actcodec.codecs.blpa_coded import BlpaCodedCodec
-from actcodec.codecs.blpa_float import BlpaFloatCodec
-from actcodec.codecs.cdma_codec import CdmaCodec
+from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec
+from actcodec.codecs.acgc.acgc_sfpr_codec import AcgcSfprZvcCodec
+from actcodec.codecs.acgc.cusz_codec import CuszCodec
+from actcodec.codecs.acgc.fixed_point import AcgcQuantCodec, AcgcQuantZCodec
+from actcodec.codecs.actnn.float_forms import ActnnFloatCodec
+from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.codecs.actnn.sparse_groups import SparseSampleCodec
+from actcodec.codecs.affine.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
+from actcodec.codecs.baselines.cdma_codec import CdmaCodec
+from actcodec.codecs.baselines.gist_codec import GistCodec, GistCsrCodec
+from actcodec.codecs.baselines.vdnn_codec import VdnnCodec
+from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
+from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
-from actcodec.codecs.cusz_codec import CuszCodec
-from actcodec.codecs.division_float import DivisionFloatCodec
-from actcodec.codecs.fixed_point import AcgcQuantCodec, AcgcQuantZCodec
-from actcodec.codecs.float_forms import ActnnFloatCodec
-from actcodec.codecs.gist_codec import GistCodec, GistCsrCodec
-from actcodec.codecs.jpeg_base_codec import JpegBaseCodec
-from actcodec.codecs.sample_groups import ActnnSampleCodec
-from actcodec.codecs.sparse_groups import SparseSampleCodec
-from actcodec.codecs.vdnn_codec import VdnnCodec
+from actcodec.codecs.division.division_float import DivisionFloatCodec
+from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
 
 _JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import prod
 
 import torch
-from cdu_spec.errors import UserError
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.codecs.backend import Backend
+from actcodec.backends.backend import Backend
 from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight

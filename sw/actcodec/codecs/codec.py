@@ -14,14 +14,14 @@ import torch
 from cdu_spec import dqt as tables
 from cdu_spec.bitstream import MAX_RANK, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import UserError
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S
+from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.codecs.backend import Backend, backend
-from actcodec.codecs.block_codec import BlockCodec
+from actcodec.backends.backend import Backend, backend
+from actcodec.backends.job import FORMATS, compression_job, payload_shifts
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
-from actcodec.codecs.job import FORMATS, compression_job, payload_shifts
+from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
 

@@ -8,13 +8,13 @@ from typing import Protocol
 
 import torch
 from cdu_spec.bitstream import STREAM_NAMES, Header
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.codecs.backend import Backend
-from actcodec.codecs.backend import backend as backend_of
-from actcodec.codecs.job import decompression_job
-from actcodec.codecs.jpeg_base_compressed import JpegBaseCompressed
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.job import decompression_job
+from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
 from actcodec.golden import bitstream, jpeg_base_stream
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 #: 2**32 divided by the golden ratio: consecutive multiples are spread over all seeds.
 _GOLDEN = 0x9E3779B9

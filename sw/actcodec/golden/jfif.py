@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 from actcodec.golden.huffman import HuffmanTables
 

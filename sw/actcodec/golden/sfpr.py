@@ -10,8 +10,8 @@ from math import inf, isfinite
 
 import torch
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.errors import UserError
 from cdu_spec.sfpr import SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, VALUE_MAX, VALUE_MIN
+from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.golden.checks import require

@@ -1,19 +1,14 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
-from actcodec.training.auto import AutoPolicy
-from actcodec.training.blpa_groups import BlpaPolicy, blpa_policy
-from actcodec.training.bound_listener import BoundOptions
-from actcodec.training.calibration import calibrate
-from actcodec.training.catalog import POLICY_NAMES, load_policy, policy, policy_options
-from actcodec.training.diagnosis import Diagnosis, TensorDiagnosis, diagnose
-from actcodec.training.division import division_float_policy
-from actcodec.training.error_bounds import BoundedLayer, ErrorBoundPolicy
-from actcodec.training.frequency_analysis import FrequencyAnalysis, LayerFrequencies
-from actcodec.training.hooks import compress_activations
-from actcodec.training.layout import ReconstructionError
-from actcodec.training.levels import level_policy
-from actcodec.training.mixed_precision import LayerBits, MixedPrecisionPolicy
-from actcodec.training.policy import (
+from actcodec.policies.auto import AutoPolicy
+from actcodec.policies.blpa_groups import BlpaPolicy, blpa_policy
+from actcodec.policies.bound_listener import BoundOptions
+from actcodec.policies.catalog import POLICY_NAMES, load_policy, policy, policy_options
+from actcodec.policies.division import division_float_policy
+from actcodec.policies.error_bounds import BoundedLayer, ErrorBoundPolicy
+from actcodec.policies.levels import level_policy
+from actcodec.policies.mixed_precision import LayerBits, MixedPrecisionPolicy
+from actcodec.policies.policy import (
     EXACT,
     CodecSpec,
     Policy,
@@ -27,8 +22,13 @@ from actcodec.training.policy import (
     sfpr_zvc_policy,
     uniform_policy,
 )
-from actcodec.training.policy_data import policy_data, save_policy
-from actcodec.training.statistics import Statistics, TensorRecord
+from actcodec.policies.policy_data import policy_data, save_policy
+from actcodec.saved.layout import ReconstructionError
+from actcodec.saved.statistics import Statistics, TensorRecord
+from actcodec.study.calibration import calibrate
+from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
+from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
+from actcodec.training.hooks import compress_activations
 
 __all__ = [
     "EXACT",

@@ -13,19 +13,20 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
-from actcodec.training.attention import RowSums
-from actcodec.training.cache import Found, Place, TensorCache
-from actcodec.training.catalog import policy as policy_of
-from actcodec.training.forms import BITS, Bits, Coded, Exact, Form, distinct_bytes
-from actcodec.training.layout import Layout
-from actcodec.training.needs import SIGNS, bears_errors
-from actcodec.training.operations import (
+from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
+from actcodec.saved.attention import RowSums
+from actcodec.saved.cache import Found, Place, TensorCache
+from actcodec.saved.forms import BITS, Bits, Coded, Exact, Form, distinct_bytes
+from actcodec.saved.layout import Layout
+from actcodec.saved.needs import SIGNS, bears_errors
+from actcodec.saved.operations import (
     CHECKPOINT,
     NOT_TRACED,
     UNKNOWN,
@@ -38,11 +39,10 @@ from actcodec.training.operations import (
     producer,
     untraced,
 )
-from actcodec.training.policy import EXACT, CodecFactory, GroupObserver, Policy, SavedTensor, signs_only
-from actcodec.training.pool_indices import WindowPositions
-from actcodec.training.regions import ExtremeBits, RegionBits, regions_of
-from actcodec.training.shape_only import SHAPE, ShapeOnly
-from actcodec.training.statistics import (
+from actcodec.saved.pool_indices import WindowPositions
+from actcodec.saved.regions import ExtremeBits, RegionBits, regions_of
+from actcodec.saved.shape_only import SHAPE, ShapeOnly
+from actcodec.saved.statistics import (
     COMPLEX,
     MASKS,
     OTHERS,
@@ -55,7 +55,7 @@ from actcodec.training.statistics import (
     integers_of,
     relative_error,
 )
-from actcodec.training.views import View, codec_of
+from actcodec.saved.views import View, codec_of
 
 #: Operations that may draw a float mask for a dropout within them.
 _MASKING = ("dropout", "mul", "attention", "recurrent")
@@ -106,7 +106,7 @@ def compress_activations(
     Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
     of the other one, masks of an attention, what a checkpoint around a part of the model saves, tensors of rank 0 and 1,
-    subclasses of Tensor, what is saved by operations whose gradients would not bear an error (:mod:`actcodec.training.needs`),
+    subclasses of Tensor, what is saved by operations whose gradients would not bear an error (:mod:`actcodec.saved.needs`),
     and what the policy leaves exact. As these share memory with the model, changing one in place before
     backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original does not matter.
 

@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
-from cdu import generator, verilog, yosys
+from cdu.delivery import generator, verilog
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import UserError
-from cdu_spec.sources import sources_sha256
+from cdu_tools import yosys
+from cdu_tools.errors import UserError
+from cdu_tools.sources import sources_sha256
 
-from cdu_synth import flow, liberty, pdk
+from cdu_synth.area import flow
+from cdu_synth.library import liberty, pdk
 
 #: The comment at the top of a generated file, which names the configuration.
 _HEAD = re.compile(r"\A(//.*\n)+\n*")
@@ -26,7 +28,7 @@ _HEAD = re.compile(r"\A(//.*\n)+\n*")
 class Elaboration:
     """Measure ``verilog``: the text of a block, without the comment at its top, packed, and its checksum.
 
-    ``block`` is a name out of :data:`cdu.blocks.BLOCKS`; ``array`` is the unit.
+    ``block`` is a name out of :data:`cdu.delivery.blocks.BLOCKS`; ``array`` is the unit.
     """
 
     block: str
@@ -34,7 +36,7 @@ class Elaboration:
 
     def versions(self) -> dict[str, str]:
         """See :class:`~cdu_synth.sweep.task.Measure`."""
-        return verilog.versions() | {"generator": sources_sha256("cdu", "cdu_spec")}
+        return verilog.versions() | {"generator": sources_sha256("cdu", "cdu_spec", "cdu_tools")}
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
         """See :class:`~cdu_synth.sweep.task.Measure`: everything but the name, which only the comment states."""
@@ -48,7 +50,7 @@ class Elaboration:
 
 @dataclass(frozen=True)
 class Area:
-    """Measure ``area``: the :class:`~cdu_synth.flow.Cost` of a Verilog text, and ``mhz``.
+    """Measure ``area``: the :class:`~cdu_synth.area.flow.Cost` of a Verilog text, and ``mhz``.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ class Area:
     clock_ns
         Period that gates are sized for.
     recipes
-        Out of :data:`cdu_synth.flow.RECIPES`, of which :func:`cdu_synth.flow.choose` takes the best.
+        Out of :data:`cdu_synth.area.flow.RECIPES`, of which :func:`cdu_synth.area.flow.choose` takes the best.
     engine
         Name of the Yosys that synthesises.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.files import write_whole
+from cdu_tools.files import write_whole
 
-from cdu_synth.report import CAVEAT
+from cdu_synth.area.report import CAVEAT
 from cdu_synth.sweep import pareto, plot
 from cdu_synth.sweep.explore import WHOLE, Explored
 from cdu_synth.sweep.space import Skipped

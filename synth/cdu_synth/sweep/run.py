@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from cdu_spec.files import write_whole
+from cdu_tools.files import write_whole
 
 from cdu_synth.sweep.task import Outcome, Task
 from cdu_synth.sweep.workers import Workers

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
-from cdu_spec.distinct import check_distinct
-from cdu_spec.errors import UserError
-from cdu_spec.texts import read_text
+from cdu_tools.distinct import check_distinct
+from cdu_tools.errors import UserError
+from cdu_tools.texts import read_text
 
 #: Parameters with their values, all as texts in the form that ``--set`` takes.
 Space = Mapping[str, Sequence[str]]

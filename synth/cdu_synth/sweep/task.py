@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from cdu_spec.config import CduConfig
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 
 class Work(Protocol):

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_synth.sweep.task import Task, Work, perform
 

@@ -5,8 +5,8 @@ from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu import generator
-from cdu.blocks import BLOCKS
+from cdu.delivery import generator
+from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig
 
 PIXEL = data.StructLayout({"level": signed(5), "kind": 3})

@@ -4,9 +4,10 @@ import subprocess
 
 import pytest
 import yaml
-from cdu import generator, verilator
+from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_spec.config import CONFIGS
+from cdu_tools import verilator
 
 UNITS = [CONFIGS["universal"], CONFIGS["tiny"].override(duplex="half")]
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from cdu import generator
+from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import entries

@@ -5,10 +5,11 @@ import json
 import re
 
 import pytest
-from cdu import generator, manifest, verilator, verilog
-from cdu.blocks import BLOCKS
+from cdu.delivery import generator, manifest, verilog
+from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig
 from cdu_spec.config import ConfigError
+from cdu_tools import verilator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

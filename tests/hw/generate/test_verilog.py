@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from cdu import verilator, verilog, yosys
-from cdu.blocks import BLOCKS
+from cdu.delivery import verilog
+from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig
-from cdu_spec.errors import MissingToolError
+from cdu_tools import verilator, yosys
+from cdu_tools.errors import MissingToolError
 
 GENERATE_DCT = (
     "from cdu import generator; from cdu_spec import CduConfig; print(generator.generate(CduConfig(), 'dct').verilog)"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from actcodec.codecs.affine_scales import channel_ranges, division_scales, ranged_scales
-from actcodec.codecs.job import beats_in, compression_job
-from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.backends.job import beats_in, compression_job
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.codecs.affine.affine_scales import channel_ranges, division_scales, ranged_scales
 from actcodec.golden import division
 from actcodec.golden.sfpr import rounded_scales
 from cdu_spec import UserError

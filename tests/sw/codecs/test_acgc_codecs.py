@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 from actcodec.codecs import Compressed, JpegBaseCompressed, TorchBackend
-from actcodec.codecs.cusz_form import CuszForm
-from actcodec.codecs.level_map import load_level_map, roughness
-from actcodec.data import load
+from actcodec.codecs.acgc.cusz_form import CuszForm
+from actcodec.codecs.acgc.level_map import load_level_map, roughness
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.golden.zigzag import ZIGZAG
-from actcodec.training import experiment
-from actcodec.training.recording import RecordingPolicy
+from actcodec.study import experiment
+from actcodec.study.data import load
+from actcodec.study.recording import RecordingPolicy
 from cdu_spec import UserError, dqt
 from cdu_spec.bitstream import Mode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SHIPPED = json.loads(files("actcodec.codecs").joinpath("jpeg_levels.json").read_text())
+SHIPPED = json.loads(files("actcodec.codecs.acgc").joinpath("jpeg_levels.json").read_text())
 MAPS = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(8, 20), st.integers(8, 20))
 
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 import torch
-from actcodec.allocation import Allocation, equal_allocation, exact_allocation, greedy_allocation
+from actcodec.codecs.actnn.allocation import Allocation, equal_allocation, exact_allocation, greedy_allocation
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st

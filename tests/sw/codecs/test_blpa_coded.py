@@ -7,7 +7,7 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-from actcodec.codecs.blpa_coded import BlpaCodedCodec
+from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st

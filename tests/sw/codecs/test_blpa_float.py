@@ -7,7 +7,7 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-from actcodec.codecs.blpa_float import BlpaForm, FixedPoint
+from actcodec.codecs.blpa.blpa_float import BlpaForm, FixedPoint
 from cdu_spec import UserError
 from cdu_spec.affine import CODE_BITS
 from hypothesis import given, settings

@@ -9,9 +9,9 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-from actcodec.data import load
 from actcodec.golden import integer_coder, lorenzo
 from actcodec.golden.sfpr import NonFiniteError
+from actcodec.study.data import load
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st

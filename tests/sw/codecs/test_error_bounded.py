@@ -5,8 +5,8 @@ from math import ceil, log2
 import actcodec
 import pytest
 import torch
-from actcodec.codecs.error_bounded import along_channels, checked_error, default_error
-from actcodec.codecs.fixed_point import MOST_BITS, AcgcQuantCodec
+from actcodec.codecs.acgc.error_bounded import along_channels, checked_error, default_error
+from actcodec.codecs.acgc.fixed_point import MOST_BITS, AcgcQuantCodec
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st

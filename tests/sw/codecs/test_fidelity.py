@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from actcodec.fidelity import Fidelity
-from actcodec.training.activations import Activation
+from actcodec.study.activations import Activation
+from actcodec.study.fidelity import Fidelity
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError
 
 VALUES = torch.randn(2, 3, 16, 24, generator=torch.Generator().manual_seed(4)).cumsum(3)

@@ -10,7 +10,7 @@ import torch
 from cdu_cli import inputs
 from cdu_cli.main import app
 from cdu_spec.bitstream import Dtype, Header, Mode
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 
 COMMANDS = ("compress", "decompress", "export-jpeg")

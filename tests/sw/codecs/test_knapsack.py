@@ -3,8 +3,8 @@
 from itertools import product
 
 import pytest
-from actcodec.knapsack import exact_choice, greedy_choice, hull, lightest_choice
-from cdu_spec.errors import UserError
+from actcodec.policies.knapsack import exact_choice, greedy_choice, hull, lightest_choice
+from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,11 +9,11 @@ import tracemalloc
 import actcodec
 import pytest
 import torch
-from actcodec.codecs import torch_backend
+from actcodec.backends import torch_backend
 from actcodec.codecs.compressed import OversizeError
 from actcodec.golden import bitstream, block_starts, entropy_decoder, jpeg_base
-from cdu_spec import memory
 from cdu_spec.bitstream import BitstreamError, Dtype, Header, Mode
+from cdu_tools import memory
 from torch.profiler import ProfilerActivity, profile
 
 #: Bytes taken beyond the input, in units of the tensor; what is constant is not counted.

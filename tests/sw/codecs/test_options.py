@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 from actcodec.codecs import CODEC_NAMES, codec, codec_options
+from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import policy, policy_options
-from actcodec.training.catalog import POLICY_NAMES
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 NEVER = (math.nan, math.inf, -math.inf, "", "nonsense", (), [], {}, b"", object())
 #: Refused, or taken where a number without a bound has a meaning; nothing else may happen.

@@ -7,7 +7,7 @@ import click
 import pytest
 import typer
 from cdu_cli.main import app
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from typer.testing import CliRunner
 
 COMMANDS = typer.main.get_command(app).commands

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from actcodec import codec
-from actcodec.codecs.sparse_groups import SparseSampleCodec
-from cdu_spec.errors import UserError
+from actcodec.codecs.actnn.sparse_groups import SparseSampleCodec
+from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from functools import cache
 import actcodec
 import torch
 from actcodec.codecs import CODEC_NAMES, Codec, codec_options
-from actcodec.codecs.block_codec import BlockCodec
-from actcodec.training.policy import signs_only
-from cdu_spec.errors import UserError
+from actcodec.codecs.jpeg.block_codec import BlockCodec
+from actcodec.policies.policy import signs_only
+from cdu_tools.errors import UserError
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: Every number of bits that any codec could have.

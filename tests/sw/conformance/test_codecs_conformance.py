@@ -25,7 +25,7 @@ from catalog_facts import (
     transforms_blocks,
     widths,
 )
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 LEAST_BITS, USUAL_BITS = 2, 8
 #: Part of the largest value that JPEG's table and SFPR's saturating scale may take away.

@@ -5,8 +5,8 @@ import copy
 import actcodec
 import pytest
 import torch
+from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import Policy, Rule, policy
-from actcodec.training.catalog import POLICY_NAMES
 from catalog_facts import FLOATS, VARIANT_IDS, VARIANTS, make
 from torch import nn
 

@@ -3,10 +3,10 @@
 import actcodec
 import pytest
 import torch
-from actcodec import data
-from actcodec.dqt import Bench, Quantizer
-from actcodec.training.activations import record_training
-from actcodec.training.experiment import Recipe
+from actcodec.study import data
+from actcodec.study.activations import record_training
+from actcodec.study.dqt import Bench, Quantizer
+from actcodec.study.experiment import Recipe
 from cdu_spec import dqt
 from cdu_spec.rounding import Rounding
 

@@ -7,8 +7,8 @@ import actcodec
 import numpy as np
 import pytest
 import typer
-from actcodec.dqt import Bench, Quantizer, coefficients
-from actcodec.training.activations import Activation, load_activations, save_activations
+from actcodec.study.activations import Activation, load_activations, save_activations
+from actcodec.study.dqt import Bench, Quantizer, coefficients
 from cdu_cli import dqt, train
 from cdu_spec.dqt_file import read_table
 from PIL import Image

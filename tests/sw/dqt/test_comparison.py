@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from actcodec.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.dqt.measure import Point
-from actcodec.dqt.study import IMAGES, PUBLISHED, Measured, Settings, Study
+from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
+from actcodec.study.dqt.measure import Point
+from actcodec.study.dqt.study import IMAGES, PUBLISHED, Measured, Settings, Study
 
 
 def measured(name, kind, alpha, size, error):

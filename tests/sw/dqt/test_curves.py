@@ -5,10 +5,10 @@ import numpy as np
 import plain_dqt
 import pytest
 import torch
-from actcodec.dqt import Bench, Curves, Measure, Quantizer, coefficients, histogram
-from actcodec.dqt.curves import entropy
-from cdu_spec.errors import UserError
+from actcodec.study.dqt import Bench, Curves, Measure, Quantizer, coefficients, histogram
+from actcodec.study.dqt.curves import entropy
 from cdu_spec.rounding import Rounding
+from cdu_tools.errors import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import fft, stats

@@ -3,9 +3,9 @@
 import plain_dqt
 import pytest
 import torch
-from actcodec.dqt import Curves, Measure, Quantizer, Sgd, histogram, search
-from actcodec.dqt.optimizers import gradient, nearest
-from cdu_spec.errors import UserError
+from actcodec.study.dqt import Curves, Measure, Quantizer, Sgd, histogram, search
+from actcodec.study.dqt.optimizers import gradient, nearest
+from cdu_tools.errors import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_curves import CASES, drawn

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from actcodec import data
-from actcodec.training import compress_activations, experiment, policy
-from actcodec.training.activations import Activation, DenseActivations, load_activations, record_training, save_activations
-from actcodec.training.recording import RecordingPolicy
-from cdu_spec.errors import UserError
+from actcodec.study import data, experiment
+from actcodec.study.activations import Activation, DenseActivations, load_activations, record_training, save_activations
+from actcodec.study.recording import RecordingPolicy
+from actcodec.training import compress_activations, policy
+from cdu_tools.errors import UserError
 
 RECIPE = experiment.Recipe(width=8, epochs=2, batch=32)
 

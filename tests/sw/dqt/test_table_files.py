@@ -7,7 +7,7 @@ import pytest
 import torch
 from cdu_spec import dqt
 from cdu_spec.dqt_file import read_table, write_table
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import torch
-from actcodec.frequency import Lambdas, dct_maps, idct_maps, lambdas, low_mask, split
+from actcodec.study.frequency import Lambdas, dct_maps, idct_maps, lambdas, low_mask, split
 from cdu_spec import UserError
 from hypothesis import given
 from hypothesis import strategies as st

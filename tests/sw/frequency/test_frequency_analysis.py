@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import torch
-from actcodec.training.frequency_analysis import FrequencyAnalysis
+from actcodec.study.frequency_analysis import FrequencyAnalysis
 from cdu_spec import UserError
 from torch import nn
 

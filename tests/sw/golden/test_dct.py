@@ -5,7 +5,7 @@ import pytest
 import torch
 from actcodec.golden.dct import dct, idct
 from cdu_spec.dct import basis, pass_shifts
-from cdu_verif import ieee1180
+from cdu_verif.stimulus import ieee1180
 from scipy.fft import dctn, idctn
 
 PRECISIONS = [(12, 2), (13, 2), (13, 4)]

@@ -7,8 +7,8 @@ import zlib
 import actcodec
 import pytest
 import torch
+from actcodec.backends.backend import Backend
 from actcodec.codecs import TorchBackend
-from actcodec.codecs.backend import Backend
 from actcodec.golden.zigzag import ZIGZAG
 from actcodec.training import SavedTensor, policy
 from cdu_spec import BitstreamError, UserError, dqt

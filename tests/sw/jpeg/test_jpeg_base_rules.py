@@ -7,8 +7,8 @@ import actcodec
 import pytest
 import torch
 from cdu_spec import BitstreamError
-from cdu_verif.streams import jpeg_base
-from cdu_verif.streams.rule import Refuses
+from cdu_verif.stimulus.streams import jpeg_base
+from cdu_verif.stimulus.streams.rule import Refuses
 from plain_jpeg import RefusedError, decode
 
 BACKENDS = ("torch", "native")

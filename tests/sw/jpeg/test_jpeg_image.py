@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import typer
-from actcodec.codecs.jpeg_image import jpeg_image
+from actcodec.codecs.jpeg.jpeg_image import jpeg_image
 from actcodec.golden.huffman import STANDARD
 from actcodec.golden.jfif import MAX_SIDE, jfif
 from actcodec.golden.zigzag import ZIGZAG

@@ -6,9 +6,10 @@ import actcodec
 import pytest
 import torch
 import typer
-from actcodec.data import load
-from actcodec.training import experiment, level_fit, policy
-from actcodec.training.recording import RecordingPolicy
+from actcodec.study import experiment, level_fit
+from actcodec.study.data import load
+from actcodec.study.recording import RecordingPolicy
+from actcodec.training import policy
 from cdu_cli import fit_levels
 from cdu_spec import dqt
 from scipy.fft import dctn

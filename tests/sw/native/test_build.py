@@ -6,10 +6,10 @@ import actcodec
 import numpy as np
 import pytest
 import torch
+from actcodec.backends.native import build
 from actcodec.golden import zvc
-from actcodec.native import build
-from cdu_spec import cache
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools import cache
+from cdu_tools.errors import MissingToolError, UserError
 
 _PACK = """
 #include <cstdio>

@@ -3,10 +3,10 @@
 import actcodec
 import pytest
 import torch
+from actcodec.backends.native.backend import NativeBackend
 from actcodec.codecs import Backend, Compressed, JpegBaseCompressed, TorchBackend
-from actcodec.codecs.sample_groups import SampleForm
-from actcodec.codecs.sparse_groups import SparseForm
-from actcodec.native.backend import NativeBackend
+from actcodec.codecs.actnn.sample_groups import SampleForm
+from actcodec.codecs.actnn.sparse_groups import SparseForm
 from cdu_spec import UserError
 from example_values import values_of
 from hypothesis import given, settings

@@ -3,10 +3,10 @@
 import actcodec
 import pytest
 import torch
-from actcodec.codecs.entropy_coder import EntropyCoder
+from actcodec.backends.entropy_coder import EntropyCoder
+from actcodec.backends.native.entropy_coder import NativeEntropyCoder
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS
 from actcodec.golden.huffman import STANDARD
-from actcodec.native.entropy_coder import NativeEntropyCoder
 from cdu_spec.bitstream import BitstreamError
 from hypothesis import given, settings
 from hypothesis import strategies as st

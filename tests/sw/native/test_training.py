@@ -6,7 +6,7 @@ import actcodec
 import pytest
 import torch
 import typer
-from actcodec.models import ResNet
+from actcodec.study.models import ResNet
 from actcodec.training import policy
 from cdu_cli import inventory, train
 from typer.testing import CliRunner

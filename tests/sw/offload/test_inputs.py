@@ -7,7 +7,7 @@ from cdu_offload import network as networks
 from cdu_offload import platform, ratios, unit
 from cdu_offload.network import Activation
 from cdu_spec.bitstream import Mode
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 
 
 def row(op, shape, codec, ratio):

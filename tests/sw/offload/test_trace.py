@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from actcodec.models import ResNet, Vgg
+from actcodec.study.models import ResNet, Vgg
 from actcodec.training import compress_activations
 from cdu_offload import network as networks
 from cdu_offload.architectures import ARCHITECTURES, resnet, vgg16

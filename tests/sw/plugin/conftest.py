@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from actcodec.models import library
-from cdu_spec.errors import MissingToolError
+from actcodec.study.models import library
+from cdu_tools.errors import MissingToolError
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(folder) for folder in (HERE, HERE.parent / "training", HERE.parents[2] / "benchmarks")]
@@ -19,7 +19,7 @@ def _repeatable():
 
 @pytest.fixture(scope="session")
 def torchvision():
-    """The library, see :func:`actcodec.models.library.torchvision`."""
+    """The library, see :func:`actcodec.study.models.library.torchvision`."""
     try:
         return library.torchvision()
     except MissingToolError as error:

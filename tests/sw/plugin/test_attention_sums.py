@@ -3,7 +3,7 @@
 import actcodec
 import pytest
 import torch
-from actcodec.training.attention import RowSums
+from actcodec.saved.attention import RowSums
 from torch import nn
 from torch.nn import functional as F
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from actcodec.training.statistics import WEIGHTS, integers_of
+from actcodec.saved.statistics import WEIGHTS, integers_of
 from torch import nn
 from torch.nn import functional as F
 from training_step import compressed_step, gradient_error, plain_step

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from actcodec.training import needs
-from actcodec.training.operations import plain
+from actcodec.saved import needs
+from actcodec.saved.operations import plain
 from saved_tensors import name_of, operations, outcomes
 from torch.nn import functional as F
 

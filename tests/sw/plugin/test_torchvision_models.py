@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import Policy
-from actcodec.training.catalog import POLICY_NAMES
 from test_policy_and_statistics import independent_listing
 from torch import nn
 from torch.nn import functional as F

@@ -3,8 +3,8 @@
 import actcodec
 import pytest
 import torch
+from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import policy
-from actcodec.training.catalog import POLICY_NAMES
 from torch import nn
 from training_step import assert_trains, codecs_of, compressed_step, eight_bits, gradient_error, plain_step
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cdu_spec import cache
-from cdu_spec.compilers import cpp_compiler
-from cdu_spec.errors import MissingToolError, UserError
+from cdu_tools import cache
+from cdu_tools.compilers import cpp_compiler
+from cdu_tools.errors import MissingToolError, UserError
 
 NOBODY = 65534
 SOURCE = 'extern "C" int answer() { return 42; }\n'

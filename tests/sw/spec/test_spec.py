@@ -8,7 +8,7 @@ import pytest
 from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image

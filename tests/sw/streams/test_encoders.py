@@ -5,7 +5,7 @@ from math import prod
 import actcodec
 import pytest
 import torch
-from cdu_verif.streams.plain import Matrix
+from cdu_verif.stimulus.streams.plain import Matrix
 from plain_stream import codes_of, read_affine, read_zvc
 
 BACKENDS = ("torch", "native")

@@ -8,7 +8,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES
-from cdu_verif.streams import jpeg_base, rules
+from cdu_verif.stimulus.streams import jpeg_base, rules
 
 PAGE = (Path(__file__).parents[3] / "docs/bitstream.md").read_text()
 

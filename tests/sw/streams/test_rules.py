@@ -7,9 +7,9 @@ import actcodec
 import pytest
 import torch
 from cdu_spec import BitstreamError
-from cdu_verif.streams import rules
-from cdu_verif.streams.ignored import ignored
-from cdu_verif.streams.rule import Refuses
+from cdu_verif.stimulus.streams import rules
+from cdu_verif.stimulus.streams.ignored import ignored
+from cdu_verif.stimulus.streams.rule import Refuses
 from plain_stream import decode
 
 BACKENDS = ("torch", "native")

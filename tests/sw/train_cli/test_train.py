@@ -4,7 +4,7 @@ import json
 import math
 
 import typer
-from actcodec.training.statistics import SMALL, WEIGHTS, integers_of
+from actcodec.saved.statistics import SMALL, WEIGHTS, integers_of
 from cdu_cli import train
 from typer.testing import CliRunner
 

@@ -6,7 +6,8 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.models import ResNet
+from actcodec.policies.candidates import CANDIDATES
+from actcodec.study.models import ResNet
 from actcodec.training import (
     EXACT,
     AutoPolicy,
@@ -19,8 +20,7 @@ from actcodec.training import (
     policy_data,
     save_policy,
 )
-from actcodec.training.candidates import CANDIDATES
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 import actcodec
 import pytest
 import torch
-from actcodec.codecs import blpa_float
-from actcodec.codecs import copies as copy_codecs
+from actcodec.codecs.blpa import blpa_float
+from actcodec.codecs.blpa import copies as copy_codecs
 from actcodec.golden.sfpr import NonFiniteError
-from actcodec.models import ResNet
+from actcodec.policies.blpa_groups import Group
+from actcodec.study.models import ResNet
 from actcodec.training import policy_options
-from actcodec.training.blpa_groups import Group
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F

@@ -8,9 +8,9 @@ from math import ceil, log2, prod
 import actcodec
 import pytest
 import torch
-from actcodec.training.operations import Operation
-from actcodec.training.pool_indices import WindowPositions
-from actcodec.training.shape_only import SHAPE
+from actcodec.saved.operations import Operation
+from actcodec.saved.pool_indices import WindowPositions
+from actcodec.saved.shape_only import SHAPE
 from codecs_for_tests import ExactCodec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 import torch
-from actcodec import data
-from cdu_spec.errors import MissingToolError, UserError
+from actcodec.study import data
+from cdu_tools.errors import MissingToolError, UserError
 
 RNG = np.random.default_rng(0)
 

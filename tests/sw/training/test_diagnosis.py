@@ -6,9 +6,9 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import Codec, codec
-from actcodec.models import ResNet
+from actcodec.study.models import ResNet
 from actcodec.training import EXACT, Diagnosis, Policy, Rule, diagnose, policy
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F
 

@@ -5,10 +5,10 @@ import copy
 import actcodec
 import pytest
 import torch
-from actcodec.codecs.division_float import PARTS
-from actcodec.models import ResNet
+from actcodec.codecs.division.division_float import PARTS
+from actcodec.study.models import ResNet
 from actcodec.training import SavedTensor, policy, policy_options
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional
 

@@ -7,15 +7,15 @@ import weakref
 import actcodec
 import pytest
 import torch
-from actcodec import data
-from actcodec.codecs.error_bounded import ErrorBoundedCodec
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
 from actcodec.golden.sfpr import NonFiniteError
-from actcodec.models import ResNet
-from actcodec.training import experiment, policy
-from actcodec.training.bound_listener import BoundOptions
-from actcodec.training.error_bounds import ErrorBoundPolicy
-from actcodec.training.policy import Rule
-from cdu_spec.errors import UserError
+from actcodec.policies.bound_listener import BoundOptions
+from actcodec.policies.error_bounds import ErrorBoundPolicy
+from actcodec.policies.policy import Rule
+from actcodec.study import data, experiment
+from actcodec.study.models import ResNet
+from actcodec.training import policy
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec
 from actcodec.codecs.centring import FAR, LEAST_VALUES, CentredForm, Centres, compress_centred, decompress_centred
+from actcodec.saved.forms import Coded
 from actcodec.training import POLICY_NAMES, diagnose, policy
-from actcodec.training.forms import Coded
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 
 CENTRED = [name for name in CODEC_NAMES if codec(name).centred]

@@ -3,9 +3,9 @@
 import actcodec
 import pytest
 import torch
+from actcodec.study.grid_search import least_bits
 from actcodec.training import policy
-from actcodec.training.grid_search import least_bits
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 
 SCORES = {2: 10.0, 3: 91.0, 4: 89.5, 5: 92.0, 6: 92.0}

@@ -7,11 +7,11 @@ import weakref
 import actcodec
 import pytest
 import torch
-from actcodec import data
-from actcodec.codecs.group_quantizer import sample_size
-from actcodec.models import ResNet
-from actcodec.training import experiment, policy
-from cdu_spec.errors import MissingToolError, UserError
+from actcodec.backends.group_quantizer import sample_size
+from actcodec.study import data, experiment
+from actcodec.study.models import ResNet
+from actcodec.training import policy
+from cdu_tools.errors import MissingToolError, UserError
 from torch import nn
 from torch.nn import functional as F
 

@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-from actcodec import data
-from actcodec.training import experiment
-from actcodec.training.networks import NETWORKS
-from cdu_spec.errors import UserError
+from actcodec.study import data, experiment
+from actcodec.study.networks import NETWORKS
+from cdu_tools.errors import UserError
 
 
 @pytest.fixture(scope="module")

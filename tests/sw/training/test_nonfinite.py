@@ -8,9 +8,9 @@ import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES
 from actcodec.golden.sfpr import NonFiniteError
+from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import diagnose, policy
-from actcodec.training.catalog import POLICY_NAMES
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch import nn
 from torch.nn import functional as F
 

@@ -4,10 +4,11 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec, codec_options
-from actcodec.data import load
-from actcodec.training import POLICY_NAMES, experiment, policy
-from actcodec.training.policy import signs_only
-from actcodec.training.recording import RecordingPolicy
+from actcodec.policies.policy import signs_only
+from actcodec.study import experiment
+from actcodec.study.data import load
+from actcodec.study.recording import RecordingPolicy
+from actcodec.training import POLICY_NAMES, policy
 from torch.nn import functional
 
 CODECS = [name for name in CODEC_NAMES if not signs_only(codec(name))]

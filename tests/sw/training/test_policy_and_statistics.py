@@ -4,9 +4,9 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.models import ResNet, Vdsr
+from actcodec.study.models import ResNet, Vdsr
 from actcodec.training import CodecSpec, SavedTensor, jpeg_act_policy, policy
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from codecs_for_tests import ExactCodec
 from torch import nn
 from torch.nn import functional as F

@@ -7,8 +7,8 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.codecs.sample_groups import ActnnSampleCodec
-from actcodec.models import ResNet
+from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.study.models import ResNet
 from actcodec.training import (
     EXACT,
     POLICY_NAMES,
@@ -23,7 +23,7 @@ from actcodec.training import (
     save_policy,
     uniform_policy,
 )
-from cdu_spec.errors import UserError
+from cdu_tools.errors import UserError
 from torch.nn import functional as F
 
 OPTIONS = {

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from actcodec.codecs.sample_groups import ActnnSampleCodec
-from actcodec.training.operations import OperationTracker
-from actcodec.training.sensitivity import GradientHistory, check_samples, parameter_kind, share, squared_norms
+from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.policies.sensitivity import GradientHistory, check_samples, parameter_kind, share, squared_norms
+from actcodec.saved.operations import OperationTracker
 from cdu_spec import UserError
 from torch.nn import functional as F
 

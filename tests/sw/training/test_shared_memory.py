@@ -6,10 +6,10 @@ import copy
 import actcodec
 import pytest
 import torch
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.saved.cache import TensorCache
+from actcodec.saved.layout import Layout
 from actcodec.training import Policy, Rule, policy
-from actcodec.training.cache import TensorCache
-from actcodec.training.catalog import POLICY_NAMES
-from actcodec.training.layout import Layout
 from codecs_for_tests import ExactCodec
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,11 +6,11 @@ The bound is 1.2 times the tensor that is packed; what is kept (packed) or asked
 import actcodec
 import pytest
 import torch
-from actcodec.training.allocations import allocations
-from actcodec.training.forms import Bits, Coded
-from actcodec.training.operations import Operation
-from actcodec.training.pool_indices import WindowPositions
-from actcodec.training.shape_only import ShapeOnly
+from actcodec.saved.forms import Bits, Coded
+from actcodec.saved.operations import Operation
+from actcodec.saved.pool_indices import WindowPositions
+from actcodec.saved.shape_only import ShapeOnly
+from actcodec.study.allocations import allocations
 from torch.nn import functional as F
 
 BOUND = 1.2

@@ -8,8 +8,8 @@ from typing import Any
 
 import cocotb
 import torch
-from actcodec.codecs.job import Job
-from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.backends.job import Job
+from actcodec.backends.torch_backend import TorchBackend
 from cdu_driver import Device, JobLostError
 from cdu_spec import registers
 from cdu_spec.bitstream import Mode
@@ -17,14 +17,14 @@ from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
 
-from cdu_verif import cover_points
-from cdu_verif.armed import armed, expect, golden, good, prepare, raised, small_item
-from cdu_verif.array_bench import ArrayBench, input_of, job_of, queue_of
-from cdu_verif.axi_ports import SLVERR, words_of
-from cdu_verif.bench import simulated_config
-from cdu_verif.driver_jobs import driver_job
-from cdu_verif.tensors import TABLES, Exchange, exchange
-from cdu_verif.unit import float_beats, float_bytes
+from cdu_verif.benches.armed import armed, expect, golden, good, prepare, raised, small_item
+from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
+from cdu_verif.simulation import cover_points
+from cdu_verif.simulation.axi_ports import SLVERR, words_of
+from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.driver_jobs import driver_job
+from cdu_verif.stimulus.payloads import float_beats, float_bytes
+from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import cocotb
-from cdu.manifest import unpack
+from cdu.delivery.manifest import unpack
 
-from cdu_verif.bench import Bench
 from cdu_verif.cases.array_parts import PartCase
 from cdu_verif.cases.parts import PARTS
-from cdu_verif.patterns import PATTERNS
+from cdu_verif.simulation.bench import Bench
+from cdu_verif.simulation.patterns import PATTERNS
 
 #: Cycles that a transfer may take before the part counts as hanging, whatever the stream ends do.
 _PATIENCE = 40

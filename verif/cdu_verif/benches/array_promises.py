@@ -15,22 +15,21 @@ from typing import Any
 
 import cocotb
 import torch
-from actcodec.codecs.job import Job
-from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.backends.job import Job
+from actcodec.backends.torch_backend import TorchBackend
 from cdu.modes import RANGED_MODES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel, ScaleSource
 
-from cdu_verif import cover_points
-from cdu_verif.armed import armed, expect, golden, good, prepare, raised, small_item
-from cdu_verif.array_bench import ArrayBench, input_of, job_of
-from cdu_verif.axi_ports import Word
-from cdu_verif.bench import simulated_config
-from cdu_verif.cases.sfpr import bit_patterns
-from cdu_verif.tensors import TABLES, Exchange, exchange
-from cdu_verif.unit import float_bytes
+from cdu_verif.benches.armed import armed, expect, golden, good, prepare, raised, small_item
+from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
+from cdu_verif.simulation import cover_points
+from cdu_verif.simulation.axi_ports import Word
+from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.stimulus.payloads import bit_patterns, float_bytes
+from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes

@@ -7,17 +7,17 @@ from typing import Any
 
 import cocotb
 import torch
-from actcodec.codecs.job import DTYPES
+from actcodec.backends.job import DTYPES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
 
-from cdu_verif.array_bench import ArrayBench, input_of, job_of
-from cdu_verif.bench import simulated_config
+from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.cases.case import generator
-from cdu_verif.rates import least_cycles, rows_per_cycle
-from cdu_verif.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
+from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.stimulus.rates import least_cycles, rows_per_cycle
+from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
 _MODES = simulated_config().built_modes
 _CHANNELS = [channel.value for channel in Channel]

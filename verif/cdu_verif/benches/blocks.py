@@ -8,11 +8,11 @@ from typing import Any
 
 import cocotb
 
-from cdu_verif import ieee1180
-from cdu_verif.bench import Bench, simulated_config
 from cdu_verif.cases import CASES, Case
-from cdu_verif.patterns import PATTERNS, always
-from cdu_verif.ports import pack_rows, unpack_rows
+from cdu_verif.simulation.bench import Bench, simulated_config
+from cdu_verif.simulation.patterns import PATTERNS, always
+from cdu_verif.simulation.ports import pack_rows, unpack_rows
+from cdu_verif.stimulus import ieee1180
 
 #: Cycles that a block may take per transfer before it counts as hanging, whatever the stream ends do.
 _PATIENCE = 40

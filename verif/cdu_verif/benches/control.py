@@ -32,11 +32,11 @@ from cdu_spec.registers import (
     register,
 )
 
-from cdu_verif.bench import simulated_config
-from cdu_verif.control_bench import ControlBench, DataPath
-from cdu_verif.patterns import PATTERNS, always, coin
-from cdu_verif.tensors import affine_settings
-from cdu_verif.unit import quantizer
+from cdu_verif.benches.control_bench import ControlBench, DataPath
+from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.patterns import PATTERNS, always, coin
+from cdu_verif.stimulus.payloads import quantizer
+from cdu_verif.stimulus.tensors import affine_settings
 
 _BUS_PATTERNS = ["full_rate", "coins", "stalls"]
 _OKAY, _SLVERR = 0, 2

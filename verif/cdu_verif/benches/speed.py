@@ -9,16 +9,16 @@ from typing import Any
 
 import cocotb
 import torch
+from actcodec.backends.job import Job
 from actcodec.codecs import codec
-from actcodec.codecs.job import Job
 from cdu_spec.registers import Channel
 from cocotb.task import bridge, resume
 from torch import Tensor
 
-from cdu_verif.array_bench import ArrayBench, queue_of
-from cdu_verif.driver_jobs import driver_job
-from cdu_verif.simulated_backend import SimulatedBackend
-from cdu_verif.unit import float_beats, float_bytes
+from cdu_verif.backends.simulated_backend import SimulatedBackend
+from cdu_verif.benches.array_bench import ArrayBench, queue_of
+from cdu_verif.simulation.driver_jobs import driver_job
+from cdu_verif.stimulus.payloads import float_beats, float_bytes
 
 #: Environment variable with a file that ``torch.save`` wrote: pairs of a codec's name and a tensor.
 TENSORS = "CDU_SPEED_TENSORS"

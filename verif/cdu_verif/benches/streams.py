@@ -10,9 +10,9 @@ import torch
 from cdu_spec import BitstreamError
 from cocotb.task import bridge
 
-from cdu_verif.array_bench import ArrayBench
-from cdu_verif.driven_backend import driven_backend
-from cdu_verif.streams import on_units
+from cdu_verif.backends.driven_backend import driven_backend
+from cdu_verif.benches.array_bench import ArrayBench
+from cdu_verif.stimulus.streams import on_units
 
 
 @cocotb.test

@@ -12,19 +12,19 @@ from typing import Any
 
 import cocotb
 import torch
-from actcodec.codecs.backend import Backend
-from actcodec.codecs.torch_backend import TorchBackend
-from actcodec.models import ResNet
+from actcodec.backends.backend import Backend
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.study.models import ResNet
 from actcodec.training import Statistics, compress_activations
 from cdu_spec.registers import Channel
 from cocotb.task import bridge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cdu_verif.array_bench import ArrayBench, queue_of
-from cdu_verif.bench import simulated_config
-from cdu_verif.driven_backend import driven_backend
-from cdu_verif.plan import training_policies
+from cdu_verif.backends.driven_backend import driven_backend
+from cdu_verif.benches.array_bench import ArrayBench, queue_of
+from cdu_verif.regression.plan import training_policies
+from cdu_verif.simulation.bench import simulated_config
 
 _BATCH = 8
 #: The digits have 8 x 8 pixels; enlarged, both stages of the network give maps that jpeg-act takes.

@@ -7,15 +7,16 @@ from typing import Any
 
 import cocotb
 import torch
-from actcodec.codecs.torch_backend import TorchBackend
+from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 
-from cdu_verif.bench import Bench, simulated_config
-from cdu_verif.patterns import PATTERNS, always
-from cdu_verif.rates import rows_per_cycle
-from cdu_verif.tensors import KINDS, TABLES, Exchange, exchange, incompressible, shapes
-from cdu_verif.unit import BANKS, CompressorDriver, DecompressorDriver, same_bits
+from cdu_verif.benches.unit import CompressorDriver, DecompressorDriver
+from cdu_verif.simulation.bench import Bench, simulated_config
+from cdu_verif.simulation.patterns import PATTERNS, always
+from cdu_verif.stimulus.payloads import BANKS, same_bits
+from cdu_verif.stimulus.rates import rows_per_cycle
+from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, exchange, incompressible, shapes
 
 _COMPRESSES = os.environ["CDU_VERIFY_BLOCK"] == "compressor"
 _MODES = simulated_config().built_modes

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import Any
 
 import cocotb
-from cdu.manifest import unpack
+from cdu.delivery.manifest import unpack
 
-from cdu_verif.bench import Bench
 from cdu_verif.cases.value_side import VALUE_SIDE, ValueCase
-from cdu_verif.patterns import PATTERNS
+from cdu_verif.simulation.bench import Bench
+from cdu_verif.simulation.patterns import PATTERNS
 
 #: Cycles that a transfer may take before the block counts as hanging, whatever the stream ends do.
 _PATIENCE = 40

@@ -7,8 +7,8 @@ from random import Random
 
 import torch
 from actcodec.golden.affine import Ranges, dequantize
-from cdu.blocks import affine
-from cdu.manifest import pack
+from cdu.delivery.blocks import affine
+from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cdu_verif.cases.block_streams import block_modes, random_settings
 from cdu_verif.cases.case import Case, Ports, integers, words
-from cdu_verif.unit import quantizer
+from cdu_verif.stimulus.payloads import quantizer
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 

@@ -11,8 +11,8 @@ import torch
 from actcodec.golden.affine import NEAREST, Ranges, codes_of
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from actcodec.golden.random_bits import random_bits
-from cdu.blocks import affine
-from cdu.manifest import pack, unpack
+from cdu.delivery.blocks import affine
+from cdu.delivery.manifest import pack, unpack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from actcodec.golden import blocks as golden
-from cdu.manifest import pack
+from cdu.delivery.manifest import pack
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from cdu.blocks import several
-from cdu.manifest import pack
+from cdu.delivery.blocks import several
+from cdu.delivery.manifest import pack
 from cdu_spec.bitstream import MAX_BLOCK_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
@@ -30,8 +30,8 @@ from cdu_verif.cases.block_streams import (
     whole_job,
 )
 from cdu_verif.cases.case import Ports
-from cdu_verif.ports import unpack_rows
-from cdu_verif.unit import quantizer
+from cdu_verif.simulation.ports import unpack_rows
+from cdu_verif.stimulus.payloads import quantizer
 
 #: Cycles that a part may take in the beginning until its lanes have found their turns.
 _START = 12

@@ -12,7 +12,7 @@ from actcodec.golden import autoquant, brc, zvc
 from actcodec.golden.affine import Ranges
 from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
-from cdu.manifest import pack
+from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
 from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Mode
 from cdu_spec.config import CduConfig
@@ -20,7 +20,7 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALU
 from torch import Tensor
 
 from cdu_verif.cases.case import Ports, integers, mixed_blocks, words
-from cdu_verif.unit import quantizer
+from cdu_verif.stimulus.payloads import quantizer
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from cdu_spec.config import CduConfig
 from torch import Tensor
 
-from cdu_verif.ports import Array, pack_rows
+from cdu_verif.simulation.ports import Array, pack_rows
 
 Ports = Mapping[str, Mapping[str, Any]]
 

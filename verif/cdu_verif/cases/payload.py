@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import torch
-from cdu.blocks import affine
+from cdu.delivery.blocks import affine
 from cdu_spec.affine import CODE_BITS, AffineSettings
 from cdu_spec.bitstream import STATISTICS_BYTES, Mode
 from cdu_spec.config import CduConfig

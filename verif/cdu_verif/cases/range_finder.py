@@ -11,8 +11,8 @@ import torch
 from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
-from cdu.blocks import ranged
-from cdu.manifest import pack
+from cdu.delivery.blocks import ranged
+from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
@@ -39,7 +39,7 @@ class _Job:
 
     @property
     def ranges(self) -> list[dict[str, Any]]:
-        """Golden fields of :class:`cdu.range_finder.BlockRange` of all blocks that have a range."""
+        """Golden fields of :class:`cdu.alignment.range_finder.BlockRange` of all blocks that have a range."""
         settings = self.settings
         if settings is None or self.view.mode not in (Mode.DIVISION, Mode.ACTNN):
             return []

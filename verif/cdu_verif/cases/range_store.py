@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import torch
-from cdu.manifest import pack, unpack
+from cdu.delivery.manifest import pack, unpack
 from cdu.modes import RANGED_MODES
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
 from cdu_spec.bitstream import MatrixView, Mode

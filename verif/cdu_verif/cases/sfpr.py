@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from random import Random
 
 import torch
-from actcodec.codecs.job import DTYPES
+from actcodec.backends.job import DTYPES
 from actcodec.golden import sfpr as golden
-from cdu.inverse_sfpr import integer_bits
+from cdu.values.inverse_sfpr import integer_bits
 from cdu_spec.affine import DECODED_BITS, RECIPROCAL_EXPONENT_LIMIT
 from cdu_spec.bitstream import Dtype
 from cdu_spec.config import CduConfig
@@ -16,20 +16,13 @@ from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
 from cdu_verif.cases.case import Case, Ports, generator, integers, words
-
-_PATTERN = {32: torch.int32, 16: torch.int16}
-
-
-def bit_patterns(values: Tensor) -> Tensor:
-    """Floating-point values as unsigned bit patterns, int64, same shape."""
-    bits = values.element_size() * 8
-    return values.contiguous().view(_PATTERN[bits]).to(torch.int64) & ((1 << bits) - 1)
+from cdu_verif.stimulus.payloads import PATTERN, bit_patterns
 
 
 def _from_patterns(patterns: Tensor, dtype: Dtype) -> Tensor:
     bits = dtype.bits
     signed = torch.where(patterns >= 1 << (bits - 1), patterns - (1 << bits), patterns)
-    return signed.to(_PATTERN[bits]).view(DTYPES[dtype])
+    return signed.to(PATTERN[bits]).view(DTYPES[dtype])
 
 
 def random_scales(rng: Random, scale_bits: int, count: int, low: int, high: int) -> Tensor:

@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 import torch
-from actcodec.codecs.job import DTYPES
+from actcodec.backends.job import DTYPES
 from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
-from cdu.manifest import pack
+from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
@@ -23,8 +23,8 @@ from torch import Tensor
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
 from cdu_verif.cases.block_streams import Tag, random_settings
 from cdu_verif.cases.case import Ports, generator, integers
-from cdu_verif.cases.sfpr import bit_patterns, random_scales
-from cdu_verif.unit import quantizer
+from cdu_verif.cases.sfpr import random_scales
+from cdu_verif.stimulus.payloads import bit_patterns, quantizer
 
 #: What may be wrong with the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.errors import MissingToolError, UserError
-from cdu_spec.files import write_whole
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.files import write_whole
 
-from cdu_verif import results
 from cdu_verif.formal.proof import Property, Verdict, prove
-from cdu_verif.results import FAILED, PASSED, TestResult
+from cdu_verif.regression import results
+from cdu_verif.regression.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
 TABLE_BEGIN, TABLE_END = "<!-- proofs: begin -->", "<!-- proofs: end -->"

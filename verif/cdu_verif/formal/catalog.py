@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from cdu.axi_stream import AxiReceiver, AxiSender
-from cdu.block_statistics import BlockStatistics
-from cdu.blocks import BLOCKS, affine, ranged
-from cdu.byte_packer import BytePacker
-from cdu.channel_control import ChannelControl
-from cdu.range_join import RangeJoin
-from cdu.scale_join import ScaleJoin
-from cdu.transposer import Transposer
-from cdu.width_converter import WidthConverter
+from cdu.alignment.block_statistics import BlockStatistics
+from cdu.alignment.range_join import RangeJoin
+from cdu.bus.axi_stream import AxiReceiver, AxiSender
+from cdu.control.channel_control import ChannelControl
+from cdu.delivery.blocks import BLOCKS, affine, ranged
+from cdu.parts.byte_packer import BytePacker
+from cdu.parts.width_converter import WidthConverter
+from cdu.transform.transposer import Transposer
+from cdu.values.scale_join import ScaleJoin
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.registers import Channel

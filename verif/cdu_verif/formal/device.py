@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from amaranth.lib.wiring import Component
-from cdu import generator
-from cdu.manifest import manifest
-from cdu.verilog import convert
+from cdu.delivery import generator
+from cdu.delivery.manifest import manifest
+from cdu.delivery.verilog import convert
 from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import axi

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu import yosys
+from cdu_tools import yosys
 
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict

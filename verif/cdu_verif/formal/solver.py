@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu_spec.errors import MissingToolError
+from cdu_tools.errors import MissingToolError
 
 from cdu_verif.formal.device import HARNESS, Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict

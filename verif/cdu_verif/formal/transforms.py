@@ -9,9 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from cdu import yosys
 from cdu_spec.config import CduConfig
 from cdu_spec.dct import POINTS, basis, pass_shifts
+from cdu_tools import yosys
 
 from cdu_verif.formal.affine import AnalysisError, DataPath, Floored, Form, Symbol, Word
 from cdu_verif.formal.device import Device

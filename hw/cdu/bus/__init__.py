@@ -1,0 +1,1 @@
+"""AXI4-Lite and AXI4-Stream ends."""

@@ -1,0 +1,190 @@
+"""AXI4-Stream at the edge of the unit: between TDATA/TKEEP/TLAST and words with a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from cdu.parts.width_converter import Bytes, expand
+
+#: Signals of a port that receives, with their direction there; a port that sends has the opposite ones.
+_SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
+
+
+def members(prefix: str, size: int, receives: bool) -> dict[str, wiring.Member]:
+    """Members of a signature that make up the AXI4-Stream port ``prefix`` (may be empty) of ``size`` bytes."""
+    widths = {"tdata": 8 * size, "tkeep": size}
+    flips = {In: Out, Out: In}
+    flows = {name: flow if receives else flips[flow] for name, flow in _SIGNALS.items()}
+    return {f"{prefix}_{name}".lstrip("_"): flow(widths.get(name, 1)) for name, flow in flows.items()}
+
+
+def join(m: Module, top: wiring.Component, prefix: str, end: wiring.Component) -> None:
+    """Connect the port ``prefix`` of ``top`` to an :class:`AxiReceiver` or :class:`AxiSender`."""
+    for name in _SIGNALS:
+        ours, theirs = getattr(top, f"{prefix}_{name}"), getattr(end, name)
+        m.d.comb += theirs.eq(ours) if end.signature.members[name].flow is In else ours.eq(theirs)
+
+
+class AxiReceiver(wiring.Component):
+    """The receiving end: two register stages, TKEEP turned into a count, transfers without bytes taken out.
+
+    A word leaves when it is known whether it is the last one of its packet: with TLAST at once, else when the next byte has
+    come, or TLAST in a transfer without bytes.
+
+    Ports
+    -----
+    tdata, tkeep, tlast, tvalid, tready
+        The AXI4-Stream port. TKEEP must be ones from byte 0 on, then zeros; it may be partial, or all zeros, in any transfer.
+    o
+        Stream of :class:`~cdu.parts.width_converter.Bytes`; bytes that are not kept are zero. Words have at least one byte,
+        but for the only word of a packet that has none.
+    bad_keep
+        High for a cycle when a transfer had a TKEEP with holes: the bytes behind the first hole are dropped.
+    clear
+        High for a cycle: forget the words that wait.
+    flush
+        High for a cycle: throw away a packet that has begun, up to its TLAST; it has begun when its first word is offered.
+    flushing
+        That is going on.
+
+    Latency 2 cycles, one transfer per cycle.
+    """
+
+    o: stream.Interface
+    tdata: Signal
+    tkeep: Signal
+    tlast: Signal
+    tvalid: Signal
+    tready: Signal
+    bad_keep: Signal
+    clear: Signal
+    flush: Signal
+    flushing: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1)}
+        extra |= {"clear": In(1), "flush": In(1), "flushing": Out(1)}
+        super().__init__(members("", size, receives=True) | extra)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        open_packet = Signal()
+        ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for what follows it
+        waits = Signal()
+        advance = ~self.o.valid | self.o.ready
+        transfer, taken = self.tvalid & self.tready, Signal()
+        front = Signal(self.size)  # bytes up to the first hole
+        arrives, closes, moves = Signal(), Signal(), Signal()
+        begins = ~waits | ahead["last"]  # what comes belongs to another packet than what waits
+        m.d.comb += [
+            *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
+            self.tready.eq((~self.clear & (~waits | advance)) | self.flushing),
+            taken.eq(transfer & ~self.flushing),
+            self.bad_keep.eq(taken & (front != self.tkeep)),
+            arrives.eq(taken & front[0]),
+            closes.eq(taken & ~front[0] & self.tlast),
+            moves.eq(waits & advance & (ahead["last"] | arrives | closes)),
+        ]
+        with m.If(advance):
+            m.d.sync += [self.o.valid.eq(moves), self.o.payload.eq(ahead), self.o.payload["last"].eq(ahead["last"] | closes)]
+        with m.If(moves | ~waits):
+            m.d.sync += [
+                waits.eq(arrives | (closes & begins)),
+                ahead["data"].eq(self.tdata & expand(front)),
+                ahead["count"].eq(_thermometer_count(m, front)),
+                ahead["last"].eq(self.tlast),
+            ]
+        with m.If(self.clear):
+            m.d.sync += [waits.eq(0), self.o.valid.eq(0)]
+        with m.If(transfer):
+            m.d.sync += open_packet.eq(~self.tlast)
+            with m.If(self.tlast):
+                m.d.sync += self.flushing.eq(0)
+        with m.If(self.flush):
+            m.d.sync += self.flushing.eq(Mux(transfer, ~self.tlast, open_packet | self.tvalid))
+        return m
+
+
+class AxiSender(wiring.Component):
+    """The sending end: one register stage, a count turned into TKEEP.
+
+    A word that waits stays until it is taken, whatever happens behind this block. ``cut`` ends a packet in whose middle the
+    port stands with a transfer of no bytes that has TLAST.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.parts.width_converter.Bytes`.
+    tdata, tkeep, tlast, tvalid, tready
+        The AXI4-Stream port.
+    cut
+        High for a cycle: no more words of the present packet will come, and nobody waits for the word that does not leave now.
+    draining
+        Such a word, or the end of a cut packet, has still to leave.
+    ended
+        High for a cycle when the last word of a packet leaves, but for packets with words from before the last ``cut``.
+
+    Latency 1 cycle, one transfer per cycle.
+    """
+
+    i: stream.Interface
+    tdata: Signal
+    tkeep: Signal
+    tlast: Signal
+    tvalid: Signal
+    tready: Signal
+    cut: Signal
+    draining: Signal
+    ended: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        extra = {"i": In(stream.Signature(Bytes(size))), "cut": In(1), "draining": Out(1), "ended": Out(1)}
+        super().__init__(members("", size, receives=False) | extra)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        open_packet = Signal()  # words of a packet were taken, its last one was not
+        cutting = Signal()  # the end of a cut packet is to be sent
+        stale = Signal()  # the word at the port is that end, or was there before the cut
+        advance = ~self.tvalid | self.tready
+        word = self.i.payload
+        m.d.comb += [
+            self.i.ready.eq(advance & ~cutting & ~self.cut),
+            self.ended.eq(self.tvalid & self.tready & self.tlast & ~stale & ~self.cut),
+            self.draining.eq(cutting | (self.tvalid & stale)),
+        ]
+        with m.If(advance):
+            m.d.sync += [
+                stale.eq(cutting),
+                self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
+                self.tdata.eq(Mux(cutting, 0, word["data"])),
+                self.tkeep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
+                self.tlast.eq(cutting | word["last"]),
+            ]
+            with m.If(cutting):
+                m.d.sync += cutting.eq(0)
+        with m.Elif(self.cut):
+            m.d.sync += stale.eq(1)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += open_packet.eq(~word["last"])
+        with m.If(self.cut):
+            m.d.sync += [cutting.eq(open_packet | (cutting & ~advance)), open_packet.eq(0)]
+        return m
+
+
+def _thermometer_count(m: Module, ones: Value) -> Value:
+    """Number of ones of a value whose ones are its lowest bits."""
+    size = len(ones)
+    padded = Cat(ones, Const(0, 1))
+    edge = Signal(size + 1, name="edge")
+    m.d.comb += edge.eq(Cat(Const(1, 1), ones) & ~padded)
+    bits = []
+    for place in range(size.bit_length()):
+        bits.append(Cat(*(edge[count] for count in range(size + 1) if count >> place & 1)).any())
+    return Cat(*bits)

@@ -1,0 +1,1 @@
+"""What a driver sees: registers, jobs, interrupts, counters."""

@@ -1,0 +1,346 @@
+"""What a driver controls in one direction of a unit: jobs, scales, shift tables, errors, counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES, SHIFT_BITS
+from cdu_spec.registers import BANKS, JOB_QUEUE, MAX_JOBS, REGISTER_BITS, SCALE_QUEUE, Channel, channel_registers, register
+
+from cdu.control.counter import event_counter, wide_counter
+from cdu.control.job_check import LENGTH_BITS, JobCheck
+from cdu.control.payload_length import ExpectedLength
+from cdu.control.register_file import BlockPort, RegisterFile, layout
+from cdu.modes import is_one_of
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.quantizers.shift_quantizer import ShiftTable
+from cdu.values.scale_join import ScaleOrder
+from cdu.words import Job, JobEvents, PortEvents, Scale
+
+_WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
+
+
+class ChannelPorts(wiring.Signature):
+    """Between the control of a direction and its data path, seen from the control.
+
+    ``job``
+        Stream of :class:`~cdu.words.Job`; the next one waits here while the one before is under way.
+    ``shifts``
+        Both shift tables; a table changes only while no job uses it.
+    ``scales``
+        Stream of :class:`~cdu.words.Scale`, what was written to SCALE and SCALE_LAST.
+    ``starts``
+        High for a cycle when a job is started. In it ``scaled`` tells whether the job has scales, ``scale_order``
+        (:class:`~cdu.values.scale_join.ScaleOrder`) what is known of them, and ``expected_length``
+        (:class:`~cdu.control.payload_length.ExpectedLength`, only when decompressing) of its payload.
+    ``room``
+        Who is told that has room for one more job; no job is started otherwise.
+    ``abort``
+        High for a cycle: forget all jobs. ``job`` and ``scales`` lose their valid without a transfer.
+    ``flush``
+        High together with ``abort``: throw away the rest of packets that have begun, up to TLAST.
+    ``flushing``
+        That is going on.
+    ``job_done``
+        High for a cycle when the last word of the oldest job has left.
+    ``draining``
+        What an abort left at the output has not been taken.
+    ``events``, ``port_events``
+        What went wrong, high for a cycle.
+    ``input_valid``, ``input_ready``, ``output_valid``, ``output_ready``
+        Handshakes of the ports of the unit.
+    ``values``, ``packed``
+        Number of values (bytes) that move at the uncompressed (packed) port in this cycle.
+    ``progress``
+        Something else moves, or the channel waits for its turn: the watchdog does not count this cycle.
+    """
+
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        expected = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
+        super().__init__(
+            {
+                "job": Out(stream.Signature(Job())),
+                "starts": Out(1),
+                "scaled": Out(1),
+                "scale_order": Out(ScaleOrder()),
+                **expected,
+                "room": In(1),
+                "shifts": Out(data.ArrayLayout(ShiftTable, BANKS)),
+                "scales": Out(stream.Signature(Scale())),
+                "abort": Out(1),
+                "flush": Out(1),
+                "flushing": In(1),
+                "draining": In(1),
+                "job_done": In(1),
+                "events": In(JobEvents()),
+                "port_events": In(PortEvents()),
+                "input_valid": In(1),
+                "input_ready": In(1),
+                "output_valid": In(1),
+                "output_ready": In(1),
+                "values": In(range(LANES * config.port_beats + 1)),
+                "packed": In(range(config.packed_bytes + 1)),
+                "progress": In(1),
+            }
+        )
+
+
+class ChannelControl(wiring.Component):
+    """Registers of one direction, and what they do (docs/registers.md).
+
+    Parameters
+    ----------
+    config
+        All parameters that a job depends on.
+    channel
+        The direction.
+
+    Ports
+    -----
+    block
+        :data:`~cdu.control.register_file.BlockPort`, seen from the registers.
+    hold
+        A START is being checked; goes up in the cycle after the write, no access may come before it is low.
+    unit
+        :class:`ChannelPorts`.
+    interrupt
+        High while an enabled reason to interrupt is set.
+    """
+
+    block: Any
+    hold: Signal
+    unit: Any
+    interrupt: Signal
+
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        self.config, self.channel = config, channel
+        super().__init__(
+            {"block": In(BlockPort), "hold": Out(1), "unit": Out(ChannelPorts(config, channel)), "interrupt": Out(1)},
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit = self.unit
+        registers: Any = RegisterFile(
+            channel_registers(self.channel, self.config),
+            outside=[f"SHIFTS{bank}" for bank in range(BANKS)],
+            watched=[f"{name}_LOW" for name in _WIDE_COUNTERS],
+        )
+        m.submodules.registers = registers
+        connect(m, flipped(self.block), registers.block)
+        command = Signal.like(registers.control)
+        m.d.comb += command.eq(Mux(registers.control_write, Value.cast(registers.control), 0))
+        errors, status = registers.errors_set, registers.status
+        for events in (unit.events, unit.port_events):
+            m.d.comb += [errors[name].eq(events[name]) for name, _ in events.shape()]
+        m.d.comb += [status.flushing.eq(unit.flushing), status.draining.eq(unit.draining)]
+
+        start, job = self._checked_job(m, registers, command)
+        timeout = Signal()
+        m.d.sync += [unit.abort.eq(command.abort | timeout), unit.flush.eq(command.abort & command.flush)]
+        busy, ended = self._jobs(m, registers, start, job)
+        m.d.comb += [errors.aborted.eq(command.abort & (busy | command.start)), errors.timeout.eq(timeout)]
+        scale_taken = self._scales(m, registers)
+        self._shifts(m, registers, start, job, ended)
+        self._watchdog(m, registers, busy, timeout, scale_taken)
+        self._counters(m, registers, command, busy, ended)
+
+        enabled = Value.cast(registers.errors_set) & Value.cast(registers.error_enable)
+        m.d.comb += [
+            registers.interrupt_status_set.job_done.eq(ended),
+            registers.interrupt_status_set.error.eq(enabled.any()),
+        ]
+        m.d.sync += self.interrupt.eq((Value.cast(registers.interrupt_status) & Value.cast(registers.interrupt_enable)).any())
+        return m
+
+    def _checked_job(self, m: Module, registers: Any, command: Any) -> tuple[Signal, Any]:
+        """The job in the registers, and whether it is queued in this cycle."""
+        job: Any = Signal(Job(), name="job_written")
+        m.d.comb += [
+            Value.cast(job.mode).eq(registers.mode.mode),
+            job.bank.eq(registers.mode.bank),
+            job.beats.eq(registers.beats.value),
+            job.row_beats.eq(registers.row_beats.value),
+            job.channel_rows.eq(registers.channel_rows.value),
+        ]
+        if self.config.has_affine:
+            written = registers.quantizer
+            m.d.comb += [
+                job.quantizer.bits_log2.eq(written.bits_log2),
+                job.quantizer.step_log2.eq(written.step_log2),
+                job.quantizer.stochastic.eq(written.stochastic),
+                job.quantizer.block_range.eq(written.range),
+                job.quantizer.statistics.eq(written.statistics),
+            ]
+            if self.channel is Channel.COMPRESS:
+                m.d.comb += job.seed.eq(registers.seed.value)
+        m.submodules.check = check = JobCheck(self.config, self.channel)
+        m.d.comb += [
+            check.begin.eq(command.start & ~command.abort),
+            check.mode.eq(job.mode),
+            check.beats.eq(job.beats),
+            check.row_beats.eq(job.row_beats),
+            check.channel_rows.eq(job.channel_rows),
+            check.quantizer.eq(job.quantizer),
+            check.scales.eq(registers.mode.scales),
+            self.hold.eq(check.running),
+        ]
+        start, full = Signal(), registers.status.queue_space == 0
+        modes = self.config.built_modes
+        order = self.unit.scale_order
+        m.d.comb += [
+            self.unit.starts.eq(start),
+            self.unit.scaled.eq(is_one_of(job.mode, [mode for mode in modes if mode.has_scales])),
+            Value.cast(order.source).eq(registers.mode.scales),
+            order.affine.eq(is_one_of(job.mode, [mode for mode in modes if mode.is_affine])),
+        ]
+        if self.channel is Channel.DECOMPRESS:
+            payload_bytes, expected = Signal(LENGTH_BITS), self.unit.expected_length
+            m.d.comb += [
+                payload_bytes.eq(Cat(registers.payload_bytes_low.value, registers.payload_bytes_high.value)),
+                check.payload_bytes.eq(payload_bytes),
+                expected.length.eq(payload_bytes[:REGISTER_BITS]),
+                expected.known.eq(payload_bytes.any()),
+            ]
+        m.d.comb += [
+            registers.errors_set.bad_job.eq(check.done & check.bad_job),
+            registers.errors_set.bad_length.eq(check.done & ~check.bad_job & check.bad_length),
+            registers.errors_set.queue_full.eq(check.done & full),
+            start.eq(check.done & ~check.bad_job & ~check.bad_length & ~full),
+        ]
+        return start, job
+
+    def _jobs(self, m: Module, registers: Any, start: Signal, job: Any) -> tuple[Signal, Signal]:
+        """The queue, and the jobs under way: whether there are any, and whether the oldest one ends in this cycle."""
+        unit, status = self.unit, registers.status
+        m.submodules.jobs = jobs = ResetInserter(unit.abort)(StreamFifo(Job(), JOB_QUEUE))
+        m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
+        connect(m, jobs.o, flipped(unit.job))
+        waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
+        busy = Signal()
+        ended = Signal()
+        m.d.comb += [
+            busy.eq(under_way != 0),
+            ended.eq(unit.job_done & busy & ~unit.abort),
+            status.busy.eq(busy),
+            status.jobs.eq(under_way),
+            status.queue_space.eq(Mux(unit.room & (under_way != MAX_JOBS), JOB_QUEUE - waiting, 0)),
+        ]
+        with m.If(unit.abort):
+            m.d.sync += [waiting.eq(0), under_way.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                waiting.eq(waiting + start - (unit.job.valid & unit.job.ready)),
+                under_way.eq(under_way + start - ended),
+            ]
+        return busy, ended
+
+    def _scales(self, m: Module, registers: Any) -> Value:
+        """The queue of scales; whether one leaves it in this cycle."""
+        unit = self.unit
+        m.submodules.scales = scales = ResetInserter(unit.abort)(StreamFifo(Scale(), SCALE_QUEUE))
+        connect(m, scales.o, flipped(unit.scales))
+        space = Signal(range(SCALE_QUEUE + 1), init=SCALE_QUEUE)
+        written = registers.scale_write | registers.scale_last_write
+        taken: Value = unit.scales.valid & unit.scales.ready
+        m.d.comb += [
+            scales.i.valid.eq(written & (space != 0)),
+            scales.i.payload["value"].eq(registers.scale.value),
+            scales.i.payload["last"].eq(registers.scale_last_write),
+            scales.i.payload["offset"].eq(registers.scale_offset.offset if self.config.has_offsets else 0),
+            registers.errors_set.scale_overflow.eq(written & (space == 0)),
+            registers.status.scale_space.eq(space),
+        ]
+        with m.If(unit.abort):
+            m.d.sync += space.eq(SCALE_QUEUE)
+        with m.Else():
+            m.d.sync += space.eq(space - scales.i.valid + taken)
+        return taken
+
+    def _shifts(self, m: Module, registers: Any, start: Signal, job: Any, ended: Signal) -> None:
+        """The shift tables, each locked while a job that uses it is under way."""
+        if Mode.JPEG_ACT not in self.config.built_modes:
+            return
+        refused = Signal(BANKS)
+        m.d.comb += registers.errors_set.busy_write.eq(refused.any())
+        for bank in range(BANKS):
+            # Jobs end in order: the table is in use until as many have ended as there were when its last user was started
+            users = Signal(range(MAX_JOBS + 1), name=f"users{bank}")
+            in_use = users != 0
+            with m.If(self.unit.abort):
+                m.d.sync += users.eq(0)
+            with m.Elif(start & (job.mode == Mode.JPEG_ACT) & (job.bank == bank)):
+                m.d.sync += users.eq(registers.status.jobs + 1 - ended)
+            with m.Elif(ended & in_use):
+                m.d.sync += users.eq(users - 1)
+            m.d.comb += registers.status.bank_busy[bank].eq(in_use)
+
+            entry = register(f"SHIFTS{bank}")
+            name = entry.name.lower()
+            read, writes = getattr(registers, name), getattr(registers, f"{name}_write")
+            written: Any = data.View(layout(entry), self.block.data)
+            m.d.comb += refused[bank].eq(writes.any() & in_use)
+            for index, write in enumerate(writes):
+                for place, part in enumerate(entry.fields):
+                    shift = Signal(SHIFT_BITS, name=f"{name}_{index}_{part.name}")
+                    m.d.comb += self.unit.shifts[bank][len(entry.fields) * index + place].eq(shift)
+                    m.d.comb += read[index][part.name].eq(shift)
+                    with m.If(write & ~in_use):
+                        m.d.sync += shift.eq(written[part.name])
+
+    def _watchdog(self, m: Module, registers: Any, busy: Signal, timeout: Signal, scale_taken: Value) -> None:
+        """Ends jobs that do not move."""
+        unit, limit = self.unit, registers.watchdog.value
+        moves, expired = Signal(), Signal()
+        still = Signal(REGISTER_BITS)
+        m.d.sync += moves.eq(
+            (unit.input_valid & unit.input_ready) | (unit.output_valid & unit.output_ready) | scale_taken | unit.progress
+        )
+        with m.If(~busy | moves | unit.abort):
+            m.d.sync += [still.eq(0), expired.eq(0)]
+        with m.Elif(limit != 0):
+            m.d.sync += [still.eq(still + 1), expired.eq(still >= limit)]
+        m.d.comb += timeout.eq(expired & busy & ~unit.abort)
+
+    def _counters(self, m: Module, registers: Any, command: Any, busy: Signal, ended: Signal) -> None:
+        unit = self.unit
+        clear = command.clear_counters
+
+        def registered(value: Value, name: str) -> Signal:
+            delayed = Signal.like(value, name=name)
+            m.d.sync += delayed.eq(value)
+            return delayed
+
+        increments = {
+            "cycles": registered(busy, "cycle"),
+            "values": registered(unit.values, "values_moved"),
+            "bytes": registered(unit.packed, "bytes_moved"),
+        }
+        kept = Signal(REGISTER_BITS)
+        for name, increment in increments.items():
+            low, high = wide_counter(m, name, increment, clear)
+            m.d.comb += [
+                getattr(registers, f"{name}_low").value.eq(low),
+                getattr(registers, f"{name}_high").value.eq(kept),
+            ]
+            with m.If(registered(getattr(registers, f"{name}_low_read"), f"{name}_was_read")):
+                m.d.sync += kept.eq(high)
+        events = {
+            "input_stall": unit.input_valid & ~unit.input_ready,
+            "input_idle": unit.input_ready & ~unit.input_valid,
+            "output_stall": unit.output_valid & ~unit.output_ready,
+        }
+        for name, event in events.items():
+            count = event_counter(m, name, registered(busy & event, f"{name}_seen"), clear)
+            m.d.comb += getattr(registers, name).value.eq(count)
+        done = Signal(REGISTER_BITS)
+        m.d.comb += registers.jobs_done.value.eq(done)
+        with m.If(clear):
+            m.d.sync += done.eq(0)
+        with m.Else():
+            m.d.sync += done.eq(done + ended)

@@ -1,0 +1,213 @@
+"""Whether a job can be done at all, before it is queued."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.affine import BASE_BITS, CODE_BITS
+from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.registers import Channel, ScaleSource
+
+from cdu.modes import RANGE_BYTES, is_one_of
+from cdu.parts.streams import BEATS_BITS
+from cdu.words import Quantizer
+
+#: Bits of a payload's length.
+LENGTH_BITS = 64
+#: Rows per block as a shift.
+_BLOCK_SHIFT = (BLOCK_SIDE - 1).bit_length()
+_BLOCK_COUNT_BITS = BEATS_BITS - _BLOCK_SHIFT
+#: Cycles that the checks without a division take: two register stages, and one to hand over.
+_SHORT = 3
+_LONG = _BLOCK_COUNT_BITS + 1
+
+
+class JobCheck(wiring.Component):
+    """Checks a job's registers. All inputs are constant from ``begin`` until ``done``.
+
+    Parameters
+    ----------
+    config
+        ``modes`` and ``value_format`` are used.
+    channel
+        Only decompression checks the length of the payload.
+
+    Ports
+    -----
+    begin
+        High for a cycle: check.
+    mode, beats, row_beats, channel_rows, quantizer
+        The job, in the terms of :class:`cdu.words.Job`.
+    scales
+        MODE.scales.
+    payload_bytes
+        Length of the payload, 0 when it is not known; only when decompressing.
+    running
+        From the cycle after ``begin`` until ``done``.
+    done
+        High for a cycle, in which the following hold.
+    bad_job
+        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8
+        matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
+        or step_log2 is 0 in division with the channel's range. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
+    bad_length
+        No payload of that many beats has ``payload_bytes`` bytes.
+
+    ``done`` comes 3 cycles after ``begin``, in modes with tiles 30 cycles after it: a serial division finds whether the strips
+    are whole.
+    """
+
+    begin: Signal
+    mode: Signal
+    beats: Signal
+    row_beats: Signal
+    channel_rows: Signal
+    quantizer: Any
+    scales: Signal
+    payload_bytes: Signal
+    running: Signal
+    done: Signal
+    bad_job: Signal
+    bad_length: Signal
+
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        self.config, self.channel = config, channel
+        members: dict[str, wiring.Member] = {
+            "begin": In(1),
+            "mode": In(Mode),
+            "beats": In(BEATS_BITS),
+            "row_beats": In(BEATS_BITS),
+            "channel_rows": In(BEATS_BITS),
+            "quantizer": In(Quantizer()),
+            "scales": In(max(ScaleSource).bit_length()),
+            "running": Out(1),
+            "done": Out(1),
+            "bad_job": Out(1),
+            "bad_length": Out(1),
+        }
+        if channel is Channel.DECOMPRESS:
+            members["payload_bytes"] = In(LENGTH_BITS)
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        mode = Value.cast(self.mode)
+        built = sum(1 << mode for mode in self.config.built_modes)
+        zvc = sum(1 << mode for mode in Mode if mode.has_zvc)
+        tiled = Signal()
+        m.d.comb += tiled.eq(is_one_of(self.mode, [mode for mode in self.config.built_modes if mode.in_tiles]))
+
+        left = Signal(range(_LONG + 1))
+        m.d.comb += [self.running.eq(left != 0), self.done.eq(left == 1)]
+        with m.If(self.begin):
+            m.d.sync += left.eq(Mux(tiled, _LONG, _SHORT))
+        with m.Elif(self.running):
+            m.d.sync += left.eq(left - 1)
+
+        zero, partial = Signal(), Signal()
+        blocks, block_bits = self.beats[_BLOCK_SHIFT:], self.beats[:_BLOCK_SHIFT]
+        m.d.sync += [
+            zero.eq((self.beats == 0) | (self.row_beats == 0) | (self.channel_rows == 0)),
+            partial.eq(_bit(zvc, mode) & block_bits.any()),
+        ]
+        remainder = self._remainder(m, blocks)
+        unfit = self._unfit(m) if self.config.has_affine else Const(0)
+        no_source = self.scales > max(ScaleSource)
+        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit | no_source)
+
+        if self.channel is Channel.DECOMPRESS:
+            self._check_length(m)
+        return m
+
+    def _check_length(self, m: Module) -> None:
+        """``bad_length``, two cycles after the inputs."""
+        most = Signal(range(MAX_BLOCK_BYTES * (1 << _BLOCK_COUNT_BITS)))
+        m.d.sync += most.eq(self._rows() + self._besides())
+        possible, known = Signal(), Signal()
+        row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
+        exactly = [mode for mode in _affine(self.config) if not mode.has_zvc]
+        with m.Switch(self.mode):
+            for exact, size in row_bytes.items():
+                with m.Case(exact):
+                    m.d.sync += possible.eq(self.payload_bytes == Cat(Const(0, (size - 1).bit_length()), self.beats))
+            if exactly:
+                with m.Case(*exactly):
+                    m.d.sync += possible.eq(self.payload_bytes == most)
+            with m.Default():
+                m.d.sync += possible.eq((self.payload_bytes >= self.beats) & (self.payload_bytes <= most))
+        m.d.sync += known.eq(self.payload_bytes.any())
+        m.d.comb += self.bad_length.eq(known & ~possible)
+
+    def _rows(self) -> Value:
+        """Most bytes of the values of all rows; a value has a byte, in affine modes as many bits as a code."""
+        rows = self.beats << (LANES - 1).bit_length()
+        if not self.config.has_affine:
+            return rows
+        return Mux(is_one_of(self.mode, _affine(self.config)), self.beats << self.quantizer["bits_log2"], rows)
+
+    def _besides(self) -> Value:
+        """Bytes of all masks, which have a bit per value, or of all ranges."""
+        masks = self.beats
+        if not self.config.has_affine:
+            return masks
+        blocks, division = self.beats[_BLOCK_SHIFT:], self.mode == Mode.DIVISION
+        heads = Mux(self.quantizer["block_range"], blocks * RANGE_BYTES, blocks * LOW_BYTES)
+        # One range for 4 blocks
+        groups = blocks[(TILE_BLOCKS - 1).bit_length() :] * RANGE_BYTES
+        unmasked = is_one_of(self.mode, (Mode.BLPA, Mode.AUTOQUANT))
+        return Mux(division, heads, Mux(self.mode == Mode.ACTNN, groups, Mux(unmasked, 0, masks)))
+
+    def _unfit(self, m: Module) -> Signal:
+        """Whether an affine mode cannot be done with the quantiser or the rows that it is given, a cycle after the inputs."""
+        step, bits_log2 = self.quantizer["step_log2"], self.quantizer["bits_log2"]
+        beyond, unfit = Signal(), Signal()
+        with m.Switch(bits_log2):
+            for number, bits in enumerate(CODE_BITS):
+                most = BASE_BITS - bits
+                if most < (1 << len(step)) - 1:
+                    with m.Case(number):
+                        m.d.comb += beyond.eq(step > most)
+        affine = is_one_of(self.mode, _affine(self.config))
+        statistics = self.quantizer["statistics"]
+        halved = (self.mode == Mode.DIVISION) & ~self.quantizer["block_range"]
+        # Nothing can be decompressed from statistics.
+        misplaced = affine & ~halved if self.channel is Channel.COMPRESS else affine
+        m.d.sync += unfit.eq(
+            (affine & beyond)
+            | (halved & ~statistics & (step == 0))
+            | (misplaced & statistics)
+            | ((self.mode == Mode.ACTNN) & (self.row_beats != TILE_BLOCKS))
+        )
+        return unfit
+
+    def _remainder(self, m: Module, dividend: Value) -> Signal:
+        """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""
+        remainder = Signal(_BLOCK_COUNT_BITS)
+        if not self.config.has_tiles:
+            return remainder
+        rest = Signal(_BLOCK_COUNT_BITS)
+        trial = Cat(rest[-1], remainder)
+        fits = Signal()
+        difference = Signal(len(trial))
+        m.d.comb += [fits.eq(trial >= self.row_beats), difference.eq(trial - self.row_beats)]
+        with m.If(self.begin):
+            m.d.sync += [rest.eq(dividend), remainder.eq(0)]
+        with m.Elif(self.running & ~self.done):
+            # What is left after a subtraction is below the divisor and no greater than the dividend so far
+            m.d.sync += [rest.eq(rest << 1), remainder.eq(Mux(fits, difference, trial)[:_BLOCK_COUNT_BITS])]
+        return remainder
+
+
+def _affine(config: CduConfig) -> list[Mode]:
+    """The affine modes that are built in."""
+    return [mode for mode in config.built_modes if mode.is_affine]
+
+
+def _bit(mask: int, number: Value) -> Value:
+    """Bit ``number`` of a constant."""
+    return Const(mask, 1 << len(number)).bit_select(number, 1)

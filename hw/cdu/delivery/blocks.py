@@ -1,0 +1,95 @@
+"""The blocks that can be generated, verified and synthesised by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from amaranth.lib.wiring import Component
+from cdu_spec.bitstream import AFFINE_MODES, Mode
+from cdu_spec.config import CduConfig
+
+from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
+from cdu.alignment.range_finder import RangeFinder
+from cdu.alignment.range_store import RangeStore
+from cdu.coding.block_decoder import BlockDecoder
+from cdu.coding.block_encoder import BlockEncoder
+from cdu.control.control import Control
+from cdu.lanes.collector import Collector
+from cdu.lanes.distributor import Distributor
+from cdu.lanes.gatherer import Gatherer
+from cdu.lanes.splitter import Splitter
+from cdu.modes import RANGED_MODES, has_ranges
+from cdu.quantizers.affine_quantizer import AffineQuantizer
+from cdu.quantizers.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
+from cdu.transform.dct import Dct
+from cdu.transform.idct import Idct
+from cdu.transform.two_way_dct import TwoWayDct
+from cdu.unit.array import CduArray
+from cdu.unit.compressor import Compressor
+from cdu.unit.decompressor import Decompressor
+from cdu.values.affine_dequantizer import AffineDequantizer
+from cdu.values.inverse_sfpr import InverseSfpr
+from cdu.values.sfpr import Sfpr
+from cdu.values.value_back import ValueBack
+from cdu.values.value_front import ValueFront
+
+
+def _only(config: CduConfig, mode: Mode) -> CduConfig:
+    """The configuration with a single mode."""
+    return config.override(modes=(mode.label,))
+
+
+def several(config: CduConfig) -> CduConfig:
+    """The configuration with at least two CDUs: one alone needs nothing that deals out blocks or gathers them."""
+    return config.override(cdus=max(config.cdus, 2))
+
+
+def affine(config: CduConfig) -> CduConfig:
+    """The configuration with the affine modes, if it has none: without one there is nothing to quantise."""
+    return config if config.has_affine else config.override(modes=(*config.modes, *(mode.label for mode in AFFINE_MODES)))
+
+
+def ranged(config: CduConfig) -> CduConfig:
+    """The configuration with the modes whose blocks have ranges, if it has none."""
+    if has_ranges(config.built_modes):
+        return config
+    return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
+
+
+#: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
+BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
+    "sfpr": Sfpr,
+    "inverse_sfpr": InverseSfpr,
+    "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
+    "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
+    "range_finder": lambda config: RangeFinder(ranged(config)),
+    "range_store": RangeStore,
+    "affine_quantizer": lambda config: AffineQuantizer(affine(config)),
+    "affine_dequantizer": lambda config: AffineDequantizer(affine(config)),
+    "value_front": ValueFront,
+    "value_back": ValueBack,
+    "dct": Dct,
+    "idct": Idct,
+    "two_way_dct": TwoWayDct,
+    "shift_quantizer": ShiftQuantizer,
+    "inverse_shift_quantizer": InverseShiftQuantizer,
+    "zvc_encoder": lambda config: BlockEncoder(_only(config, Mode.SFPR_ZVC)),
+    "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
+    "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
+    "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
+    "affine_encoder": lambda config: BlockEncoder(affine(config)),
+    "affine_decoder": lambda config: BlockDecoder(affine(config)),
+    "distributor": lambda config: Distributor(several(config)),
+    "gatherer": lambda config: Gatherer(several(config)),
+    "collector": Collector,
+    "splitter": Splitter,
+    "compressor": Compressor,
+    "decompressor": Decompressor,
+    "control": Control,
+    "array": CduArray,
+}
+
+
+def top(config: CduConfig) -> Component:
+    """The whole unit of a configuration."""
+    return CduArray(config)

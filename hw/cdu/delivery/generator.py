@@ -1,0 +1,88 @@
+"""From a configuration to the delivered files of a unit or of one block."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.geometry import VALUE_BITS
+from cdu_spec.register_documents import c_header
+from cdu_tools.files import write_whole
+from cdu_tools.verilator import WAIVERS
+
+from cdu.delivery import blocks
+from cdu.delivery.manifest import core_file, manifest
+from cdu.delivery.verilog import convert
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The delivered files, in memory.
+
+    Parameters
+    ----------
+    name
+        Name of the Verilog top and of the files.
+    verilog
+        Text of NAME.v.
+    manifest
+        Content of NAME.json.
+    core
+        Text of NAME.core.
+    waivers
+        Text of NAME.vlt, the warnings of Verilator that the Verilog is allowed.
+    header
+        Text of NAME.h, the registers in C; None for a block.
+    """
+
+    name: str
+    verilog: str
+    manifest: dict[str, Any]
+    core: str
+    waivers: str
+    header: str | None = None
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the files into an existing folder, each whole or not at all, and return their paths."""
+        description = json.dumps(self.manifest, indent=2) + "\n"
+        texts = {"v": self.verilog, "vlt": self.waivers, "core": self.core, "json": description}
+        if self.header is not None:
+            texts["h"] = self.header
+        paths = []
+        for extension, text in texts.items():
+            paths.append(folder / f"{self.name}.{extension}")
+            write_whole(paths[-1], text)
+        return paths
+
+
+#: What has samples of SFPR in it: the unit, and its halves.
+_UNITS = (None, "array", "compressor", "decompressor")
+
+
+def check_block(name: str) -> None:
+    """Raise ConfigError when there is no block of that name."""
+    if name not in blocks.BLOCKS:
+        raise ConfigError(f"unknown block {name!r}: use {', '.join(blocks.BLOCKS)}")
+
+
+def generate(config: CduConfig, block: str | None = None) -> Generated:
+    """Generate the unit of a configuration, or one of its blocks.
+
+    Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
+    """
+    if block is not None:
+        check_block(block)
+    if config.sample_bits != VALUE_BITS and block in _UNITS:
+        raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
+    name = config.name if block is None else block
+    # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
+    component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
+    text = convert(component, name, config)
+    header = c_header() if block is None else None
+    files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
+    description = manifest(component, name, config, files)
+    core = core_file(name, description["versions"]["cdu"])
+    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)

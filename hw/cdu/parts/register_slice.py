@@ -1,0 +1,29 @@
+"""Register slices: where a unit shall be fast, they cut the paths of ``valid`` and ``ready`` from block to block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.lib import stream
+from amaranth.lib.wiring import connect
+from cdu_spec.config import CduConfig
+
+from cdu.parts.stream_fifo import StreamFifo
+
+#: Payloads that a slice keeps: two, so that it gives and takes one in every cycle though ``ready`` comes a cycle late.
+_DEPTH = 2
+
+
+def register_slice(shape: Any) -> StreamFifo:
+    """A queue for payloads of ``shape`` that no path leads through, neither of ``valid`` and payload nor of ``ready``."""
+    return StreamFifo(shape, _DEPTH)
+
+
+def sliced(m: Module, config: CduConfig, name: str, source: stream.Interface) -> stream.Interface:
+    """A stream behind a register slice of that name, with ``register_slices``; else the stream itself."""
+    if not config.register_slices:
+        return source
+    m.submodules[name] = queue = register_slice(source.payload.shape())
+    connect(m, source, queue.i)
+    return queue.o

@@ -1,0 +1,1 @@
+"""Coefficients and values to codes of a few bits and back."""

@@ -1,0 +1,1 @@
+"""The two-dimensional DCT and its inverse."""

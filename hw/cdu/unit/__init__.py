@@ -1,0 +1,1 @@
+"""The whole unit: both directions behind its ports. Read this first."""

@@ -1,0 +1,183 @@
+"""``CduArray``: N CDUs behind AXI4-Stream data ports and an AXI4-Lite register port (JPEG-ACT, "CDU")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import Out, connect
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES
+from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
+from cdu_spec.registers import Channel
+
+from cdu.bus import axi_lite, axi_stream
+from cdu.bus.axi_stream import AxiReceiver, AxiSender
+from cdu.control.control import Control
+from cdu.control.payload_length import PayloadLength
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.unit.duplex import FullDuplex, HalfDuplex
+from cdu.values.scale_join import ScaleJoin
+from cdu.words import SCALE_BITS, Scale
+
+
+class CduArray(wiring.Component):
+    """The whole unit: what stands beside a DMA engine.
+
+    Parameters
+    ----------
+    config
+        All parameters are used.
+
+    Ports
+    -----
+    s_axis_*, m_axis_*
+        Compression: AXI4-Stream of values (P rows of 8 values per transfer, in the order of ``docs/bitstream.md``) and of
+        payload (M bytes per transfer). One packet, up to TLAST, per job.
+    s_axis_packed_*, m_axis_values_*
+        Decompression: payload in, values out.
+    s_axis_scale_*, s_axis_reciprocal_*
+        AXI4-Stream of the scales of compression and of decompression, one float32 per transfer; a packet per job that has
+        scales. In units with mode blpa a transfer has 8 bytes: the float32, the channel's offset (int16), two that are ignored.
+        Scales may be written to the registers instead.
+    s_axil_*
+        AXI4-Lite port of the registers (``docs/registers.md``).
+    irq
+        Interrupt, high as long as an enabled condition stands.
+
+    Rate: 8 * N values per cycle in each direction, as far as the widths of the ports allow.
+    """
+
+    irq: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        self.control = Control(config)
+        self.registers = self.control.registers
+        self.beat_bytes = config.beat_bits // 8
+        values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
+        self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
+        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1)}
+        for direction, (i_bytes, o_bytes) in self._bytes.items():
+            names = PORTS[direction]
+            ports |= axi_stream.members(names.input, i_bytes, receives=True)
+            ports |= axi_stream.members(names.scales, scale_port_bytes(config.has_offsets), receives=True)
+            ports |= axi_stream.members(names.output, o_bytes, receives=False)
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.control = control = self.control
+        m.submodules.core = core = (HalfDuplex if self.config.duplex == "half" else FullDuplex)(self.config)
+        axi_lite.join(m, self, REGISTER_PORT, control)
+        m.d.comb += self.irq.eq(control.irq)
+        for direction, (i_bytes, o_bytes) in self._bytes.items():
+            name, names = direction.value, PORTS[direction]
+            channel, half = getattr(control, name), getattr(core, name)
+            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
+            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_port_bytes(self.config.has_offsets))
+            m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
+            scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction)
+            m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
+            m.submodules[f"{name}_scale_join"] = ResetInserter(channel.abort)(join_scales)
+            axi_stream.join(m, self, names.input, receiver)
+            axi_stream.join(m, self, names.scales, scale_receiver)
+            axi_stream.join(m, self, names.output, sender)
+            m.d.comb += [
+                join_scales.job.valid.eq(channel.starts & channel.scaled),
+                join_scales.job.payload.eq(channel.scale_order),
+                channel.room.eq(join_scales.job.ready),
+            ]
+            connect(m, channel.scales, join_scales.written)
+            partial_scale = _scales_of_bytes(m, scale_receiver.o, join_scales.streamed)
+            connect(m, join_scales.o, scales.i)
+            connect(m, scales.o, half.scales)
+
+            # Data, and how much of them
+            transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
+            partial_beat = Signal(name=f"{name}_partial_beat")
+            m.d.comb += [
+                sender.i.valid.eq(half.o.valid),
+                half.o.ready.eq(sender.i.ready),
+            ]
+            if direction is Channel.COMPRESS:
+                self._values_of_bytes(m, receiver.o.payload, half.i.payload)
+                m.d.comb += [
+                    half.i.valid.eq(receiver.o.valid),
+                    receiver.o.ready.eq(half.i.ready),
+                    partial_beat.eq(transfer_in & (receiver.o.payload["count"] % self.beat_bytes != 0)),
+                    sender.i.payload.eq(half.o.payload),
+                    channel.values.eq(Mux(transfer_in, half.i.payload["count"] * LANES, 0)),
+                    channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
+                ]
+            else:
+                self._bytes_of_values(m, half.o.payload, sender.i.payload)
+                length = PayloadLength(self.config)
+                m.submodules[f"{name}_length"] = ResetInserter(channel.abort)(length)
+                m.d.comb += [
+                    length.job.valid.eq(channel.starts),
+                    length.job.payload.eq(channel.expected_length),
+                    channel.room.eq(join_scales.job.ready & length.job.ready),
+                ]
+                connect(m, receiver.o, length.i)
+                connect(m, length.o, half.i)
+                m.d.comb += [
+                    channel.port_events["payload_length"].eq(length.payload_length),
+                    channel.values.eq(Mux(transfer_out, half.o.payload["count"] * LANES, 0)),
+                    channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
+                ]
+
+            # Jobs, tables, events
+            connect(m, channel.job, half.job)
+            m.d.comb += [
+                half.shifts.eq(channel.shifts),
+                channel.events.eq(half.events),
+                channel.port_events["keep"].eq(receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale),
+                channel.port_events["bad_scale"].eq(join_scales.bad_scale),
+                channel.port_events["scale_source"].eq(join_scales.scale_source),
+                channel.draining.eq(sender.draining),
+                channel.job_done.eq(sender.ended),
+                channel.input_valid.eq(receiver.tvalid),
+                channel.input_ready.eq(receiver.tready),
+                channel.output_valid.eq(sender.tvalid),
+                channel.output_ready.eq(sender.tready),
+                channel.flushing.eq(receiver.flushing | scale_receiver.flushing),
+                channel.progress.eq((scales.o.valid & scales.o.ready) | getattr(core, f"held_{name}")),
+                getattr(core, f"abort_{name}").eq(channel.abort),
+                sender.cut.eq(channel.abort),
+            ]
+            for end in (receiver, scale_receiver):
+                m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
+        return m
+
+    def _values_of_bytes(self, m: Module, packed: Any, word: Any) -> None:
+        """A word of bytes as a word of beats; a beat of which a part came counts."""
+        m.d.comb += [
+            word["values"].eq(packed["data"]),
+            word["count"].eq((packed["count"] + self.beat_bytes - 1) // self.beat_bytes),
+            word["last"].eq(packed["last"]),
+        ]
+
+    def _bytes_of_values(self, m: Module, word: Any, packed: Any) -> None:
+        """The inverse of :meth:`_values_of_bytes`."""
+        m.d.comb += [
+            packed["data"].eq(word["values"]),
+            packed["count"].eq(word["count"] * self.beat_bytes),
+            packed["last"].eq(word["last"]),
+        ]
+
+
+def _scales_of_bytes(m: Module, words: stream.Interface, scales: stream.Interface) -> Value:
+    """Words of the scale port as scales; whether in this cycle one passes of which only a part came."""
+    word = words.payload
+    m.d.comb += [
+        scales.valid.eq(words.valid),
+        words.ready.eq(scales.ready),
+        scales.payload["value"].eq(word["data"][:SCALE_BITS]),
+        scales.payload["offset"].eq(word["data"][SCALE_BITS:][:BASE_BITS]),
+        scales.payload["last"].eq(word["last"]),
+    ]
+    whole: Value = word["count"] == len(word["data"]) // 8
+    return words.valid & words.ready & ~whole

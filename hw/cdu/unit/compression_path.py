@@ -1,0 +1,130 @@
+"""Values to payload, all but the alignment buffer and the transforms: these may be shared with the other direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import SEED_BITS
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.alignment.range_finder import RangeFinder
+from cdu.alignment.range_join import RangeJoin
+from cdu.lane_words import draws
+from cdu.lanes.block_packer import BlockPacker
+from cdu.modes import has_ranges
+from cdu.parts.join import hand_out, join_in_order
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.parts.streams import Beat, lanes
+from cdu.unit.bypass import BypassPacker
+from cdu.unit.direction_ports import DirectionPorts
+from cdu.unit.job_count import JobCount
+from cdu.values.value_front import ValueFront
+from cdu.words import BlockWord, PackedWord, TileWord, ValueWord
+
+
+class CompressorPorts(DirectionPorts):
+    """Ports of a :class:`cdu.unit.compressor.Compressor`."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__(ValueWord(config), PackedWord(config))
+
+
+class CompressionPath(wiring.Component):
+    """What stands before and behind the alignment buffer and the N transforms when compressing.
+
+    Parameters
+    ----------
+    config
+        All parameters are used.
+
+    Ports
+    -----
+    job, scales, i, o, shifts, events, idle
+        As in :class:`cdu.unit.compressor.Compressor`.
+    to_alignment, from_alignment
+        Streams to and from the alignment buffer (only with modes in tiles), of ``config.value_bits``.
+    to_transform, from_transform
+        N streams each, to and from the forward DCTs: rows of 8 samples, columns of 8 coefficients (only with jpeg-act).
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
+    events: Any
+    idle: Signal
+    to_alignment: stream.Interface
+    from_alignment: stream.Interface
+    to_transform: list[stream.Interface]
+    from_transform: list[stream.Interface]
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        members = dict(CompressorPorts(config).members)
+        if config.has_tiles:
+            members |= {
+                "to_alignment": Out(stream.Signature(TileWord(config, config.value_bits))),
+                "from_alignment": In(stream.Signature(BlockWord(config, config.value_bits))),
+            }
+        if Mode.JPEG_ACT in config.built_modes:
+            members |= {
+                "to_transform": Out(stream.Signature(Beat)).array(config.cdus),
+                "from_transform": In(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.front = front = ValueFront(self.config)
+        m.submodules.packer = packer = BlockPacker(self.config)
+        m.submodules.jobs = jobs = JobCount()
+        connect(m, flipped(self.scales), front.scales)
+        connect(m, flipped(self.i), front.i)
+        connect(m, flipped(self.job), jobs.i)
+        m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
+        m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
+        if Mode.JPEG_ACT in self.config.built_modes:
+            m.d.comb += packer.shifts.eq(self.shifts)
+            for lane in range(self.config.cdus):
+                connect(m, packer.to_transform[lane], flipped(self.to_transform[lane]))
+                connect(m, flipped(self.from_transform[lane]), packer.from_transform[lane])
+        if has_ranges(self.config.built_modes):
+            m.submodules.finder = finder = RangeFinder(self.config)
+            m.submodules.join = join = RangeJoin(self.config)
+            connect(m, front.to_alignment, finder.i)
+            connect(m, finder.o, flipped(self.to_alignment))
+            connect(m, finder.ranges, join.ranges)
+            connect(m, flipped(self.from_alignment), join.i)
+            connect(m, join.o, packer.i)
+        elif self.config.has_tiles:
+            connect(m, front.to_alignment, flipped(self.to_alignment))
+            connect(m, flipped(self.from_alignment), packer.i)
+        else:
+            connect(m, front.to_alignment, packer.i)
+
+        # Seeds wait for the last block of their jobs, all others of a job go to the front end.
+        bypassed = jobs.o.payload.mode == Mode.BYPASS if Mode.BYPASS in self.config.built_modes else Const(0, 1)
+        takers: list[tuple[stream.Interface, Value]] = [(front.job, Const(1, 1))]
+        if draws(self.config):
+            m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
+            m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)
+            connect(m, seeds.o, packer.seeds)
+            takers.append((seeds.i, ~bypassed))
+        if Mode.BYPASS not in self.config.built_modes:
+            hand_out(m, jobs.o, takers)
+            connect(m, packer.o, flipped(self.o))
+            return m
+
+        # Both ways to the output take turns in the order of the jobs.
+        m.submodules.bypass = bypass = BypassPacker(self.config)
+        m.submodules.order = order = StreamFifo(1, jobs.depth)
+        connect(m, front.raw, bypass.i)
+        hand_out(m, jobs.o, [*takers, (order.i, Const(1, 1))])
+        m.d.comb += [order.i.payload.eq(bypassed), order.o.ready.eq(jobs.done)]
+        join_in_order(m, order.o, (packer.o, bypass.o), self.o)
+        return m

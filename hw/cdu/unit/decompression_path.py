@@ -1,0 +1,143 @@
+"""Payload to values, all but the alignment buffer and the transforms: these may be shared with the other direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.built_jobs import join_jobs
+from cdu.lanes.block_unpacker import BlockUnpacker
+from cdu.parts.join import hand_out, join_in_order, split_in_order
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.parts.streams import Beat, lanes
+from cdu.unit.bypass import BypassUnpacker
+from cdu.unit.direction_ports import DirectionPorts
+from cdu.unit.job_count import JobCount
+from cdu.values.value_back import ValueBack
+from cdu.words import Job, PackedWord, TileWord, ValueWord
+
+#: Jobs whose payload may be under way to the back end at the same time.
+_JOBS_UNDER_WAY = 4
+
+
+class DecompressorPorts(DirectionPorts):
+    """Ports of a :class:`cdu.unit.decompressor.Decompressor`."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__(PackedWord(config), ValueWord(config))
+
+
+class DecompressionPath(wiring.Component):
+    """What stands before and behind the N inverse transforms and the alignment buffer when decompressing.
+
+    Parameters
+    ----------
+    config
+        All parameters are used but ``scale_bits`` and ``rounding``.
+
+    Ports
+    -----
+    job, scales, i, o, shifts, events, idle
+        As in :class:`cdu.unit.decompressor.Decompressor`.
+    to_transform, from_transform
+        N streams each, to and from the inverse DCTs: columns of 8 coefficients, rows of 8 samples (only with mode jpeg-act).
+    to_alignment, from_alignment
+        Streams to and from the alignment buffer (only with modes in tiles).
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
+    events: Any
+    idle: Signal
+    to_alignment: stream.Interface
+    from_alignment: stream.Interface
+    to_transform: list[stream.Interface]
+    from_transform: list[stream.Interface]
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        members = dict(DecompressorPorts(config).members)
+        if config.has_tiles:
+            tiles = stream.Signature(TileWord(config))
+            members |= {"to_alignment": Out(tiles), "from_alignment": In(tiles)}
+        if Mode.JPEG_ACT in config.built_modes:
+            members |= {
+                "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
+                "from_transform": In(stream.Signature(Beat)).array(config.cdus),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        m.submodules.jobs = jobs = JobCount()
+        m.submodules.unpacker = unpacker = BlockUnpacker(config)
+        m.submodules.back = back = ValueBack(config)
+        m.submodules.unpacker_jobs = unpacker_jobs = StreamFifo(Job(), 2)
+        m.submodules.back_jobs = back_jobs = StreamFifo(Job(), _JOBS_UNDER_WAY)
+        join_jobs(m, config, self.job, jobs.i)
+        connect(m, unpacker_jobs.o, unpacker.job)
+        connect(m, back_jobs.o, back.job)
+        connect(m, flipped(self.scales), back.scales)
+        connect(m, unpacker.o, back.i)
+        m.d.comb += [
+            self.idle.eq(jobs.idle),
+            jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"]),
+            self.events.eq(unpacker.events),
+            self.events.scale_missing.eq(back.scale_missing),
+            self.events.scale_surplus.eq(back.scale_surplus),
+            self.events.bad_head.eq(back.bad_head),
+        ]
+        if config.has_tiles:
+            connect(m, back.to_alignment, flipped(self.to_alignment))
+            connect(m, flipped(self.from_alignment), back.from_alignment)
+        if Mode.JPEG_ACT in config.built_modes:
+            m.d.comb += unpacker.shifts.eq(self.shifts)
+            for lane in range(config.cdus):
+                connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
+                connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
+        if Mode.BYPASS not in config.built_modes:
+            hand_out(m, jobs.o, [(unpacker_jobs.i, Const(1)), (back_jobs.i, Const(1))])
+            connect(m, flipped(self.i), unpacker.i)
+            connect(m, back.o, flipped(self.o))
+            return m
+
+        # Both ways from the input and to the output take turns in the order of the jobs.
+        m.submodules.bypass = bypass = BypassUnpacker(config)
+        m.submodules.bypass_jobs = bypass_jobs = StreamFifo(Job(), 2)
+        m.submodules.arrivals = arrivals = StreamFifo(1, jobs.depth)
+        m.submodules.departures = departures = StreamFifo(1, jobs.depth)
+        bypassed = jobs.o.payload.mode == Mode.BYPASS
+        hand_out(
+            m,
+            jobs.o,
+            [
+                (unpacker_jobs.i, ~bypassed),
+                (back_jobs.i, ~bypassed),
+                (bypass_jobs.i, bypassed),
+                (arrivals.i, Const(1)),
+                (departures.i, Const(1)),
+            ],
+        )
+        connect(m, bypass_jobs.o, bypass.job)
+        m.d.comb += [
+            arrivals.i.payload.eq(bypassed),
+            departures.i.payload.eq(bypassed),
+            arrivals.o.ready.eq(self.i.valid & self.i.ready & self.i.payload["last"]),
+            departures.o.ready.eq(jobs.done),
+        ]
+        split_in_order(m, arrivals.o, self.i, (unpacker.i, bypass.i))
+        join_in_order(m, departures.o, (back.o, bypass.o), self.o)
+        m.d.comb += [
+            self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
+            self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
+        ]
+        return m

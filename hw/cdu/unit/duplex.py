@@ -1,0 +1,139 @@
+"""Both directions of N CDUs: side by side, or one at a time with shared transforms and alignment buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
+from cdu.parts.join import assigned, join, join_ports
+from cdu.parts.register_slice import register_slice
+from cdu.transform.two_way_dct import TwoWayDct
+from cdu.unit.compression_path import CompressionPath, CompressorPorts
+from cdu.unit.compressor import Compressor
+from cdu.unit.decompression_path import DecompressionPath, DecompressorPorts
+from cdu.unit.decompressor import Decompressor
+
+
+class _Duplex(wiring.Component):
+    """Both directions of N CDUs.
+
+    Ports
+    -----
+    compress, decompress
+        The ports of :class:`~cdu.unit.compressor.Compressor` and :class:`~cdu.unit.decompressor.Decompressor`.
+    abort_compress, abort_decompress
+        Forget all jobs of a direction.
+    held_compress, held_decompress
+        It is not the turn of this direction.
+    """
+
+    compress: Any
+    decompress: Any
+    abort_compress: Signal
+    abort_decompress: Signal
+    held_compress: Signal
+    held_decompress: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "compress": Out(CompressorPorts(config)),
+                "decompress": Out(DecompressorPorts(config)),
+                "abort_compress": In(1),
+                "abort_decompress": In(1),
+                "held_compress": Out(1),
+                "held_decompress": Out(1),
+            }
+        )
+
+
+class FullDuplex(_Duplex):
+    """A compressor and a decompressor that work at the same time."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        compressor, decompressor = Compressor(self.config), Decompressor(self.config)
+        m.submodules.compressor = ResetInserter(self.abort_compress)(compressor)
+        m.submodules.decompressor = ResetInserter(self.abort_decompress)(decompressor)
+        connect(m, compressor, flipped(self.compress))
+        connect(m, decompressor, flipped(self.decompress))
+        return m
+
+
+class HalfDuplex(_Duplex):
+    """A compressor and a decompressor that take turns on one set of transforms and one alignment buffer (JPEG-ACT).
+
+    Jobs of one direction follow each other as in full duplex. When a job of the other direction is waiting, no more jobs of
+    this direction are begun; once those under way have ended, the directions change.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        compression, decompression = CompressionPath(self.config), DecompressionPath(self.config)
+        m.submodules.compression = ResetInserter(self.abort_compress)(compression)
+        m.submodules.decompression = ResetInserter(self.abort_decompress)(decompression)
+
+        # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
+        decompressing, fresh = Signal(), Signal(init=1)
+        m.d.comb += [self.held_compress.eq(decompressing), self.held_decompress.eq(~decompressing)]
+        turns = (
+            (compression, self.compress, self.decompress, ~decompressing),
+            (decompression, self.decompress, self.compress, decompressing),
+        )
+        for path, port, other, own_turn in turns:
+            may_begin = own_turn & (fresh | ~other.job.valid)
+            m.d.comb += [
+                path.job.payload.eq(port.job.payload),
+                path.job.valid.eq(port.job.valid & may_begin),
+                port.job.ready.eq(path.job.ready & may_begin),
+            ]
+            with m.If(path.job.valid & path.job.ready):
+                m.d.sync += fresh.eq(0)
+            with m.If(own_turn & path.idle & other.job.valid & ~(fresh & port.job.valid)):
+                m.d.sync += [decompressing.eq(~decompressing), fresh.eq(1)]
+            join_ports(m, port, path, without="job")
+
+        restart = ResetInserter(Mux(decompressing, self.abort_decompress, self.abort_compress))
+        if self.config.has_tiles:
+            alignment = AlignmentBuffer(self.config, Direction.BOTH)
+            m.submodules.alignment = restart(alignment)
+            m.d.comb += alignment.to_rows.eq(decompressing)
+            share(m, decompressing, (compression.to_alignment, decompression.to_alignment), alignment.i)
+            spread(m, decompressing, alignment.o, (compression.from_alignment, decompression.from_alignment))
+        if Mode.JPEG_ACT in self.config.built_modes:
+            for lane in range(self.config.cdus):
+                dct = TwoWayDct(self.config)
+                m.submodules[f"dct{lane}"] = restart(dct)
+                m.d.comb += dct.inverse.eq(decompressing)
+                share(m, decompressing, (compression.to_transform[lane], decompression.to_transform[lane]), dct.i)
+                # Ends the path of ready, which would lead from one direction's coder through the transform to the other's.
+                queue = register_slice(dct.o.payload.shape())
+                m.submodules[f"transformed{lane}"] = restart(queue)
+                connect(m, dct.o, queue.i)
+                spread(m, decompressing, queue.o, (compression.from_transform[lane], decompression.from_transform[lane]))
+        return m
+
+
+def share(m: Module, second: Signal, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface) -> None:
+    """Connect one of two streams to ``sink``: the second when ``second`` is high."""
+    with m.If(second):
+        join(m, sources[1], sink)
+    with m.Else():
+        join(m, sources[0], sink)
+
+
+def spread(m: Module, second: Signal, source: stream.Interface, sinks: tuple[stream.Interface, stream.Interface]) -> None:
+    """Connect ``source`` to one of two streams: the second when ``second`` is high.
+
+    The payload goes to both, so that it does not wait for ``second``.
+    """
+    m.d.comb += source.ready.eq(Mux(second, sinks[1].ready, sinks[0].ready))
+    for sink, chosen in ((sinks[0], ~second), (sinks[1], second)):
+        m.d.comb += [sink.valid.eq(source.valid & chosen), *assigned(sink.payload, source.payload)]

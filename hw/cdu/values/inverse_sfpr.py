@@ -1,0 +1,154 @@
+"""Inverse SFPR: integers back to floating point with one multiplier per lane (JPEG-ACT, decompression)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.affine import DECODED_BITS
+from cdu_spec.bitstream import Dtype
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES, VALUE_BITS
+
+from cdu.parts.multiplier import beside_product, multiplied
+from cdu.parts.streams import float_beat, lanes, pipeline, registered
+from cdu.values.sfpr import FP32_BIAS, FP32_BITS, FP32_EXPONENT_BITS, FP32_FRACTION_BITS
+
+
+def integer_bits(config: CduConfig) -> int:
+    """Bits of the integers that become values: 8, or as many as a decoded code may have."""
+    return DECODED_BITS if config.has_affine else VALUE_BITS
+
+
+class ScaledBeat(data.StructLayout):
+    """8 integers, ``values``, and their common reciprocal ``scale`` (float32 pattern)."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__({"values": lanes(integer_bits(config)), "scale": FP32_BITS})
+
+
+class InverseSfpr(wiring.Component):
+    """``x' = float32(q * r)`` with one rounding (half to even), then rounded to the format of the unit, 8 values per cycle.
+
+    Parameters
+    ----------
+    config
+        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider; ``multiplier_stages``.
+
+    Ports
+    -----
+    i
+        Stream of :class:`ScaledBeat`. The reciprocal is positive and between 2**-120 and 2**120 (2**110 in affine modes), so
+        that no float32 result is subnormal or infinite. A wide integer is not the least one of its width.
+    o
+        Stream of 8 values as bit patterns.
+
+    Latency 3 cycles, with affine modes 4, and ``multiplier_stages``; one transfer per cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.dtype = config.dtype
+        self.wide = config.has_affine
+        #: Bits of a magnitude.
+        self.bits = DECODED_BITS - 1 if self.wide else VALUE_BITS
+        self.stages = config.multiplier_stages
+        self.latency = (4 if self.wide else 3) + self.stages
+        super().__init__(
+            {
+                "i": In(stream.Signature(ScaledBeat(config))),
+                "o": Out(stream.Signature(float_beat(self.dtype))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bits = self.bits
+        advance = pipeline(m, self.i, self.o, self.latency)
+        scale = self.i.payload.scale
+        if self.wide:
+            scale = registered(m, advance, scale, "scale0")
+        significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
+        exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
+        exponent1 = beside_product(partial(registered, m, advance), exponent, "exponent1", self.stages)
+        for lane in range(LANES):
+
+            def stage(value: Value, name: str, lane: int = lane) -> Value:
+                return registered(m, advance, value, f"lane{lane}_{name}")
+
+            beside = partial(beside_product, stage, stages=self.stages)
+
+            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (wide ones a cycle before)
+            q = self.i.payload["values"][lane]
+            magnitude = Signal(bits, name=f"magnitude{lane}")
+            m.d.comb += magnitude.eq(Mux(q[-1], -q, q))
+            zeros, normalized = _normalized(m, magnitude, f"normalized{lane}")
+            sign, zero = q[-1], q == 0
+            if self.wide:
+                zeros, normalized = stage(zeros, "zeros0"), stage(normalized, "normalized0")
+                sign, zero = stage(sign, "sign0"), stage(zero, "zero0")
+            product = multiplied(m, stage, normalized, significand, self.stages)
+            zeros1, sign1, zero1 = beside(zeros, "zeros1"), beside(sign, "sign1"), beside(zero, "zero1")
+
+            # 2: the product has as many significant bits as its factors together or one less; round to 24
+            top = product[-1]
+            mantissa = Mux(top, product[bits:], product[bits - 1 : -1])
+            guard = Mux(top, product[bits - 1], product[bits - 2])
+            sticky = product[: bits - 2].any() | (top & product[bits - 2])
+            up = guard & (sticky | mantissa[0])
+            biased = Signal(FP32_EXPONENT_BITS, name=f"biased{lane}")
+            m.d.comb += biased.eq(exponent1 + (bits - 1) + top - zeros1)
+            # A carry out of the fraction makes it zero and counts the exponent up, as it must be.
+            packed = stage(Mux(zero1, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
+            sign2 = stage(sign1, "sign2")
+
+            # 3: round to the output format
+            narrow = _narrow(m, packed, self.dtype, f"narrow{lane}")
+            m.d.comb += self.o.payload[lane].eq(stage(Cat(narrow, sign2), "value"))
+        return m
+
+
+def _normalized(m: Module, magnitude: Value, name: str) -> tuple[Value, Value]:
+    """Leading zeros, and the magnitude without them; of 0 anything and 0."""
+    zeros = []
+    for distance in (1 << place for place in reversed(range((len(magnitude) - 1).bit_length()))):
+        empty, shifted = Signal(name=f"{name}_empty{distance}"), Signal(len(magnitude), name=f"{name}_{distance}")
+        m.d.comb += [
+            empty.eq(~magnitude[-distance:].any()),
+            shifted.eq(Mux(empty, magnitude << distance, magnitude)),
+        ]
+        zeros.append(empty)
+        magnitude = shifted
+    return Cat(*reversed(zeros)), magnitude
+
+
+def _narrow(m: Module, magnitude: Value, dtype: Dtype, name: str) -> Value:
+    """A normal float32 magnitude (or zero) rounded half to even to another format, as bit pattern without the sign."""
+    if dtype is Dtype.FP32:
+        return magnitude
+    dropped = Dtype.FP32.fraction_bits - dtype.fraction_bits
+    if dtype is Dtype.BF16:
+        up = magnitude[dropped - 1] & (magnitude[: dropped - 1].any() | magnitude[dropped])
+        return (magnitude[dropped:] + up)[: dtype.bits - 1]
+    bias = (1 << (dtype.exponent_bits - 1)) - 1
+    exponent = magnitude[Dtype.FP32.fraction_bits :]
+    least_normal = FP32_BIAS - bias + 1
+    # Subnormal results: the significand, leading one included, moves right until its exponent is that of the subnormals.
+    reach = dtype.fraction_bits + 2
+    right = Mux(exponent >= least_normal, 0, Mux(exponent < least_normal - reach, reach, (least_normal - exponent)[:4]))[:4]
+    wide = Cat(Const(0, reach), magnitude[: Dtype.FP32.fraction_bits], exponent != 0)
+    shifted = Signal(len(wide), name=f"{name}_shifted")
+    m.d.comb += shifted.eq(wide >> right)
+    cut = reach + dropped
+    up = shifted[cut - 1] & (shifted[: cut - 1].any() | shifted[cut])
+    # The hidden bit, when it is still there, adds one to an exponent field that is one short.
+    field = Mux(exponent >= least_normal, exponent - least_normal, 0)[: dtype.exponent_bits + 1]
+    rounded = Signal(dtype.bits, name=f"{name}_rounded")
+    m.d.comb += rounded.eq((field << dtype.fraction_bits) + shifted[cut:] + up)
+    infinity = ((1 << dtype.exponent_bits) - 1) << dtype.fraction_bits
+    overflow = (exponent > FP32_BIAS + bias) | (rounded >= infinity)
+    return Mux(overflow, infinity, rounded)[: dtype.bits - 1]

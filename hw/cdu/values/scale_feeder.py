@@ -1,0 +1,153 @@
+"""Gives every word of a job its place in the job and the scales of its beats."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
+
+from cdu.alignment.tile_shaper import TileShaper
+from cdu.built_jobs import join_jobs
+from cdu.parts.lookup import lookup
+from cdu.parts.stream_fork import StreamFork
+from cdu.values.scale_windows import ONE, ScaleWindows
+from cdu.values.window_plan import has_scales, is_in_tiles
+from cdu.words import SCALE_BITS, BlockTag, Job, Scale
+
+
+class PlannedWord(data.StructLayout):
+    """What is known of a word of P beats before its values come.
+
+    ``scales`` of its beats, 1.0 in the modes brc and bypass; where a mode with offsets is built in, the ``offsets`` that came
+    with the scales; ``count`` of beats (1..P); ``ends``, it is the last word of its tile; ``blocks`` (1..4) of that tile;
+    ``tag``, whose ``last`` marks all words of the last tile of a job; ``last`` word of the job.
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        beats = config.port_beats
+        super().__init__(
+            {
+                "scales": data.ArrayLayout(SCALE_BITS, beats),
+                **({"offsets": data.ArrayLayout(signed(BASE_BITS), beats)} if config.has_offsets else {}),
+                "count": range(beats + 1),
+                "ends": 1,
+                "blocks": range(TILE_BLOCKS + 1),
+                "tag": BlockTag(),
+                "last": 1,
+            }
+        )
+
+
+class ScaleFeeder(wiring.Component):
+    """Turns jobs and one scale per channel into one item per word, in the order in which words pass.
+
+    Words of a job in tiles go through every tile row by row, and all tiles of a strip use the scales of its 8 rows: a window
+    of :class:`~cdu.values.scale_windows.ScaleWindows` serves a whole strip while the next one is being filled.
+
+    Parameters
+    ----------
+    config
+        P and ``modes`` are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`; two are taken ahead.
+    scales
+        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`.
+    o
+        Stream of :class:`PlannedWord`: ``beats / P`` of them per job, rounded up.
+    missing, surplus
+        See :class:`~cdu.values.scale_windows.ScaleWindows`.
+    idle
+        No job is here.
+
+    Latency 7 cycles. One word per cycle, also from job to job, as long as ``scales`` has what is needed and a scale serves at
+    least P beats; a scale that serves fewer takes a cycle of its own.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    o: stream.Interface
+    missing: Signal
+    surplus: Signal
+    idle: Signal
+
+    latency = 7
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "o": Out(stream.Signature(PlannedWord(config))),
+                "missing": Out(1),
+                "surplus": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beats = self.config.port_beats
+        m.submodules.fork = fork = StreamFork(Job(), 2)
+        m.submodules.shaper = shaper = TileShaper(self.config)
+        m.submodules.windows = windows = ScaleWindows(self.config)
+        join_jobs(m, self.config, self.job, fork.i)
+        connect(m, fork.o[0], shaper.job)
+        connect(m, fork.o[1], windows.job)
+        connect(m, flipped(self.scales), windows.scales)
+        m.d.comb += [self.missing.eq(windows.missing), self.surplus.eq(windows.surplus)]
+
+        # Words of the tile: its rows, all but one, and its blocks, all but one, are the number of its last beat.
+        tile = shaper.o.payload
+        word_bits = (beats - 1).bit_length()
+        last_row, last_block = Signal(range(BLOCK_SIDE)), Signal(range(TILE_BLOCKS))
+        last_beat = Cat(last_row, last_block)
+        word = Signal(range(BLOCK_SIDE * TILE_BLOCKS // beats))
+        ends, take = Signal(), Signal()
+        scaled, in_strips = has_scales(self.config, tile.tag.mode), is_in_tiles(self.config, tile.tag.mode)
+        advance = ~self.o.valid | self.o.ready
+        m.d.comb += [
+            last_row.eq(tile.rows - 1),
+            last_block.eq(tile.blocks - 1),
+            ends.eq(word == last_beat[word_bits:]),
+            take.eq(shaper.o.valid & (windows.o.valid | ~scaled) & advance),
+            shaper.o.ready.eq(take & ends),
+            windows.o.ready.eq(take & scaled & (~in_strips | (ends & tile.strip_ends))),
+        ]
+        with m.If(take):
+            m.d.sync += word.eq(Mux(ends, 0, word + 1))
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(take),
+                self.o.payload.count.eq(Mux(ends, last_beat[:word_bits] + 1, beats)),
+                self.o.payload.ends.eq(ends),
+                self.o.payload.blocks.eq(tile.blocks),
+                self.o.payload.tag.eq(tile.tag),
+                self.o.payload["last"].eq(ends & tile.tag.last),
+            ]
+            for lane in range(beats):
+                scale = windows.o.payload[self._place(m, lane, in_strips, tile.blocks, word)]
+                m.d.sync += self.o.payload.scales[lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
+                if self.config.has_offsets:
+                    m.d.sync += self.o.payload.offsets[lane].eq(scale[SCALE_BITS:])
+        m.d.comb += self.idle.eq(~fork.o[0].valid & ~shaper.busy & ~shaper.o.valid & ~self.o.valid)
+        return m
+
+    def _place(self, m: Module, lane: int, in_strips: Value, blocks: Value, word: Value) -> Value | int:
+        """The place in the window for a beat of a word: its row in a strip, itself otherwise."""
+        if not self.config.has_tiles:
+            return lane
+        beats = self.config.port_beats
+        rows = {
+            width: [(number * beats + lane) // width for number in range(BLOCK_SIDE * width // beats)]
+            for width in range(1, TILE_BLOCKS + 1)
+        }
+        place = Signal(range(BLOCK_SIDE), name=f"place{lane}")
+        m.d.comb += place.eq(Mux(in_strips, lookup(m, rows, blocks, word, f"row{lane}"), lane))
+        return place

@@ -1,0 +1,131 @@
+"""Scales from registers and from a port, given to jobs in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import scale_exponents
+from cdu_spec.registers import Channel, ScaleSource
+
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.values.scale_windows import ONE
+from cdu.values.sfpr import FP32_BIAS, FP32_FRACTION_BITS
+from cdu.words import Scale
+
+
+class ScaleOrder(data.StructLayout):
+    """What is known of a job's scales when it is started: their ``source``, and whether the mode is ``affine``."""
+
+    def __init__(self) -> None:
+        super().__init__({"source": ScaleSource, "affine": 1})
+
+
+class ScaleJoin(wiring.Component):
+    """One packet of scales for every job that has scales, in the order of the jobs, each from one source.
+
+    Parameters
+    ----------
+    channel
+        Multipliers or reciprocals: their ranges differ (docs/bitstream.md, "Reciprocals" and "Encoding").
+
+    Ports
+    -----
+    job
+        Stream of :class:`ScaleOrder`, of every job that has scales; ready while it has room for one more.
+    written, streamed
+        Streams of :class:`~cdu.words.Scale`: what was written to registers, what came at the port.
+    o
+        Stream of :class:`~cdu.words.Scale`. A job that names its source gets the next packet of it; another one gets the
+        packet that comes first, registers before the port. Scales out of range leave as 1.0.
+    bad_scale
+        High for a cycle when that happens.
+    scale_source
+        High for a cycle when it is not known which packet belongs to which of two jobs, the second one started before the
+        packet of the first one had passed: one of the jobs names its source and the other one does not, or neither does and
+        the packets come from different sources.
+
+    Latency 1 cycle from a job, none from a scale; one scale per cycle.
+    """
+
+    job: stream.Interface
+    written: stream.Interface
+    streamed: stream.Interface
+    o: stream.Interface
+    bad_scale: Signal
+    scale_source: Signal
+
+    #: Jobs that wait for the end of their packet.
+    depth = 8
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        scales = stream.Signature(Scale())
+        super().__init__(
+            {
+                "job": In(stream.Signature(ScaleOrder())),
+                "written": In(scales),
+                "streamed": In(scales),
+                "o": Out(scales),
+                "bad_scale": Out(1),
+                "scale_source": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.jobs = jobs = StreamFifo(ScaleOrder(), self.depth)
+        connect(m, flipped(self.job), jobs.i)
+        order: Any = jobs.o.payload
+
+        # Whose turn it is: the whole packet comes from where its first scale came from.
+        inside, source, chosen = Signal(), Signal(), Signal()  # sources: 1 for registers
+        either = Signal()
+        transfer, ends = Signal(), Signal()
+        m.d.comb += [
+            either.eq(order.source == ScaleSource.EITHER),
+            chosen.eq(Mux(inside, source, Mux(either, self.written.valid, order.source == ScaleSource.REGISTERS))),
+            self.o.valid.eq(jobs.o.valid & Mux(chosen, self.written.valid, self.streamed.valid)),
+            self.o.payload.eq(Mux(chosen, self.written.payload.as_value(), self.streamed.payload.as_value())),
+            self.written.ready.eq(jobs.o.valid & chosen & self.o.ready),
+            self.streamed.ready.eq(jobs.o.valid & ~chosen & self.o.ready),
+            transfer.eq(self.o.valid & self.o.ready),
+            ends.eq(transfer & self.o.payload["last"]),
+            jobs.o.ready.eq(ends),
+        ]
+        with m.If(transfer):
+            m.d.sync += [inside.eq(~self.o.payload["last"]), source.eq(chosen)]
+
+        bad = Signal()
+        given = Mux(chosen, self.written.payload.value, self.streamed.payload.value)
+        m.d.comb += [bad.eq(~self._in_range(given, order.affine)), self.bad_scale.eq(transfer & bad)]
+        with m.If(bad):
+            m.d.comb += self.o.payload["value"].eq(ONE)
+
+        # A job that stands behind a packet in the cycle after its end was started before it had passed.
+        passed, overlapped, overlaps = Signal(), Signal(), Signal()
+        starts, names, named = self.job.valid & self.job.ready, Signal(), Signal()
+        m.d.comb += [
+            names.eq(self.job.payload.source != ScaleSource.EITHER),
+            overlaps.eq(Mux(passed, jobs.o.valid, overlapped)),
+            self.scale_source.eq(
+                (starts & jobs.o.valid & (names != named)) | (transfer & ~inside & either & overlaps & (chosen != source))
+            ),
+        ]
+        m.d.sync += [passed.eq(ends), overlapped.eq(overlaps)]
+        with m.If(starts):
+            m.d.sync += named.eq(names)
+        return m
+
+    def _in_range(self, value: Value, affine: Value) -> Value:
+        """Whether a float32 pattern is one that a job of this channel may have; both limits are powers of two."""
+        sign, exponent, fraction = value[-1], value[FP32_FRACTION_BITS:-1], value[:FP32_FRACTION_BITS]
+
+        def within(of_affine: bool) -> Value:
+            limits = scale_exponents(multiplier=self.channel is Channel.COMPRESS, affine=of_affine)
+            least, most = (FP32_BIAS + limit for limit in limits)
+            return (exponent >= least) & ((exponent < most) | ((exponent == most) & ~fraction.any()))
+
+        return ~sign & Mux(affine, within(True), within(False))

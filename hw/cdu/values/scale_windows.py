@@ -1,0 +1,173 @@
+"""Takes the scales of a job and spreads each over the rows or beats that it holds for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.config import CduConfig
+
+from cdu.parts.streams import BEATS_BITS
+from cdu.parts.wide_sum import below, wide_difference
+from cdu.values.sfpr import FP32_BIAS, FP32_FRACTION_BITS
+from cdu.values.window_plan import RUN_BITS, WindowPlan, WindowPlanner, none, window_places
+from cdu.words import SCALE_BITS, Job, Scale
+
+#: The float32 pattern of 1.0.
+ONE = FP32_BIAS << FP32_FRACTION_BITS
+
+
+def scale_width(config: CduConfig) -> int:
+    """Bits of a place: a scale and, above it, the offset where a mode has offsets."""
+    return SCALE_BITS + (BASE_BITS if config.has_offsets else 0)
+
+
+def _places(plan: Any, later_beats: Value) -> Value:
+    """Places of a window that so many beats of the job are behind."""
+    return Mux(none(later_beats), plan.final_places, plan.places)
+
+
+class ScaleWindows(wiring.Component):
+    """One window of scales per strip (modes with tiles: one for each of its 8 rows) or per word (one for each of its P beats).
+
+    Rows of the matrix take up one place of a window in tiles and ``row_beats`` places in the other modes; ``channel_rows``
+    of them in turn have the same scale. In each cycle one window, or a part of it, gets the scale of the row under way and,
+    from where the next row begins, a new one: a window takes as many cycles as there are scales that begin in it, and at least
+    one. Whenever a scale serves at least P beats, windows come as fast as words.
+
+    Parameters
+    ----------
+    config
+        P and ``modes`` are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`; jobs of the modes brc and bypass have no windows.
+    scales
+        Stream of :class:`~cdu.words.Scale`: for every job one scale per ``channel_rows`` rows, as far as they begin within
+        its beats (those of the padding included).
+    o
+        Stream of windows, places of :func:`scale_width` bits: the scale, above it the offset. Places behind the beats of a job
+        hold anything.
+    missing
+        High for a cycle when 1.0, with the offset 0, stands in for a scale after the last one of a job.
+    surplus
+        High for a cycle when a job got more scales than it has channels. The rest of them, up to ``last``, is thrown away
+        before the next job that has scales.
+
+    Latency 4 cycles.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    o: stream.Interface
+    missing: Signal
+    surplus: Signal
+
+    latency = 4
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        self.places = window_places(config)
+        self.width = scale_width(config)
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "o": Out(stream.Signature(data.ArrayLayout(self.width, self.places))),
+                "missing": Out(1),
+                "surplus": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.planner = planner = WindowPlanner(self.config)
+        connect(m, flipped(self.job), planner.i)
+        places = range(self.places + 1)
+        busy = Signal()
+        plan: Any = Signal(WindowPlan(self.config))  # of this job, as far as it stays the same
+        later_beats = Signal.like(plan.later_beats)  # of the job, behind this window
+        final = Signal()  # this window is the last one of the job
+
+        filling: Any = Signal(data.ArrayLayout(self.width, self.places), reset_less=True)
+        filled = Signal()
+        place, room = Signal(places), Signal(places)  # done and to do in this window
+        rest = Signal(RUN_BITS)  # places of the row under way
+        rows_left = Signal(BEATS_BITS)  # with the scale of that row, this one not among them
+        current = Signal(self.width, reset_less=True)
+        ended = Signal()  # the last scale of the job has come
+        discarding = Signal()
+
+        # In this cycle the row under way serves places up to ``limit``, then, if it ends here, a new one begins, which takes
+        # the ``space`` behind it or, when it is short, leaves places for the next cycle.
+        begins, short, takes, go = Signal(), Signal(), Signal(), Signal()
+        new, fresh = Signal(self.width), Signal()
+        limit, space = Signal(range(2 * self.places)), Signal(places)
+        complete = Signal()
+        move = filled & (~self.o.valid | self.o.ready)
+        scale = self.scales.payload
+        m.d.comb += [
+            begins.eq(below(rest, room)),
+            limit.eq(place + rest[: len(room)]),
+            space.eq(room - rest[: len(room)]),
+            short.eq(below(plan.row_places, space)),
+            fresh.eq(begins & (rows_left == 0)),
+            takes.eq(busy & (~filled | move) & fresh & ~ended),
+            go.eq(busy & (~filled | move) & ~(takes & (discarding | ~self.scales.valid))),
+            new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, Cat(scale.value, scale.offset)[: self.width]))),
+            self.scales.ready.eq(discarding | takes),
+            self.missing.eq(go & fresh & ended),
+            complete.eq(~begins | ~short),
+            self.surplus.eq(go & complete & final & ~ended & ~(takes & scale.last)),
+            planner.o.ready.eq(~busy | (go & complete & final)),
+        ]
+        with m.If(move):
+            m.d.sync += filled.eq(0)
+        with m.If(discarding & self.scales.valid & scale.last):
+            m.d.sync += discarding.eq(0)
+        with m.If(go):
+            for lane in range(self.places):
+                with m.If(lane >= place):
+                    m.d.sync += filling[lane].eq(Mux(~begins | (lane < limit), current, new))
+            with m.If(begins):
+                m.d.sync += [
+                    current.eq(new),
+                    rest.eq(Mux(short, 0, wide_difference(plan.row_places, space, RUN_BITS))),
+                    rows_left.eq(Mux(rows_left == 0, plan.row_period, rows_left) - 1),
+                    ended.eq(ended | (takes & scale.last)),
+                ]
+            with m.Else():
+                m.d.sync += rest.eq(wide_difference(rest, room, RUN_BITS))
+            with m.If(complete):
+                later = wide_difference(later_beats, plan.window_beats, len(later_beats))
+                m.d.sync += [
+                    filled.eq(1),
+                    place.eq(0),
+                    room.eq(_places(plan, later)),
+                    later_beats.eq(later),
+                    final.eq(none(later)),
+                ]
+            with m.Else():
+                m.d.sync += [place.eq(limit + plan.row_places[: len(place)]), room.eq(space - plan.row_places[: len(room)])]
+        with m.If(self.surplus):
+            m.d.sync += discarding.eq(1)
+
+        with m.If(planner.o.ready):
+            m.d.sync += [
+                busy.eq(planner.o.valid),
+                plan.eq(planner.o.payload),
+                later_beats.eq(planner.o.payload.later_beats),
+                room.eq(_places(planner.o.payload, planner.o.payload.later_beats)),
+                final.eq(none(planner.o.payload.later_beats)),
+                rest.eq(0),
+                rows_left.eq(0),
+                ended.eq(0),
+            ]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += [self.o.valid.eq(filled), self.o.payload.eq(filling)]
+        return m

@@ -1,0 +1,159 @@
+"""The front end of a compressor: values of one job after the other, scaled to integers (JPEG-ACT, "SFPR")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.affine import BASE_BITS
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+
+from cdu.modes import is_one_of
+from cdu.parts.register_slice import sliced
+from cdu.parts.streams import registered
+from cdu.values.scale_feeder import ScaleFeeder
+from cdu.values.sfpr import Sfpr
+from cdu.values.value_intake import ValueIntake
+from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord
+
+
+class ValueFront(wiring.Component):
+    """Words of values and scales to words of integers on their way to the alignment buffer.
+
+    Parameters
+    ----------
+    config
+        All parameters but those of the transform are used.
+
+    Ports
+    -----
+    job
+        Stream of :class:`~cdu.words.Job`, one per tensor; two are taken ahead.
+    scales
+        Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`: multipliers.
+    i
+        Stream of :class:`~cdu.words.ValueWord`. A job takes as many words as its beats fill, whatever ``count`` says; see
+        :class:`~cdu.values.value_intake.ValueIntake` for input that is too short or too long.
+    to_alignment
+        Stream of :class:`~cdu.words.TileWord` of ``config.value_bits``, in modes that are not affine int8; zeros behind
+        ``count`` beats. Without modes in tiles there is no alignment buffer: every tile is a block, and this is a stream of
+        :class:`~cdu.words.BlockWord`.
+    raw
+        Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
+        from ``i`` (only with that mode).
+    events
+        :class:`~cdu.words.JobEvents`.
+    job_begins
+        High for a cycle when the first word of a job passes.
+    idle
+        No job is here. What is left of an input that was too long may still be thrown away.
+
+    Latency that of :class:`~cdu.values.sfpr.Sfpr`; 7 cycles from a job to its first word, with ``register_slices`` 8. One word
+    per cycle, without an idle cycle between jobs when the next job is offered as many cycles before its turn; jobs of a single
+    word take 4 cycles for three.
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    to_alignment: stream.Interface
+    raw: stream.Interface
+    events: Any
+    job_begins: Signal
+    idle: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        word = (TileWord if config.has_tiles else BlockWord)(config, config.value_bits)
+        raw = {"raw": Out(stream.Signature(ValueWord(config)))} if Mode.BYPASS in config.built_modes else {}
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "i": In(stream.Signature(ValueWord(config))),
+                "to_alignment": Out(stream.Signature(word)),
+                **raw,
+                "events": Out(JobEvents()),
+                "job_begins": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beats = self.config.port_beats
+        m.submodules.feeder = feeder = ScaleFeeder(self.config)
+        m.submodules.intake = intake = ValueIntake(self.config)
+        connect(m, flipped(self.job), feeder.job)
+        connect(m, flipped(self.scales), feeder.scales)
+        plans = sliced(m, self.config, "plans", feeder.o)
+        connect(m, plans, intake.plan)
+        connect(m, flipped(self.i), intake.i)
+        plan, word = intake.o.payload.plan, intake.o.payload["values"]
+
+        # All SFPR units move together; what goes with their values moves beside them.
+        units = [Sfpr(self.config) for _ in range(beats)]
+        for lane, unit in enumerate(units):
+            m.submodules[f"sfpr{lane}"] = unit
+        advance, latency = units[0].i.ready, units[0].latency
+        enters = Signal()
+        for lane, unit in enumerate(units):
+            m.d.comb += [
+                unit.i.valid.eq(enters),
+                unit.i.payload["values"].eq(word[lane]),
+                unit.i.payload.scale.eq(plan.scales[lane]),
+                unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
+                unit.o.ready.eq(self.to_alignment.ready),
+                self.to_alignment.payload["values"][lane].eq(unit.o.payload["values"]),
+            ]
+            if self.config.has_affine:
+                affine = [mode for mode in self.config.built_modes if mode.is_affine]
+                m.d.comb += unit.i.payload.narrow.eq(~is_one_of(plan.tag.mode, affine))
+            if self.config.has_offsets:
+                lower = plan.tag.mode == Mode.BLPA
+                subtracts = lower & (plan["count"] > lane)
+                offset = plan.offsets[lane] & subtracts.replicate(BASE_BITS)
+                m.d.comb += [unit.i.payload.lower.eq(lower), unit.i.payload.offset.eq(offset)]
+        m.d.comb += [
+            enters.eq(intake.o.valid),
+            intake.o.ready.eq(advance),
+            self.to_alignment.valid.eq(units[0].o.valid),
+        ]
+        for name, _ in self.to_alignment.payload.shape():
+            if name != "values":
+                value = plan[name]
+                for stage in range(latency):
+                    value = registered(m, advance, value, f"{name}{stage + 1}")
+                m.d.comb += self.to_alignment.payload[name].eq(value)
+        if Mode.BYPASS in self.config.built_modes:
+            bypasses = plan.tag.mode == Mode.BYPASS
+            m.d.comb += [
+                self.raw.valid.eq(intake.o.valid & bypasses),
+                self.raw.payload["values"].eq(word),
+                self.raw.payload["count"].eq(plan["count"]),
+                self.raw.payload["last"].eq(plan["last"]),
+                enters.eq(intake.o.valid & ~bypasses),
+                intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
+            ]
+
+        nonfinite = Cat(unit.o.payload.nonfinite for unit in units).any()
+        begins = Signal(init=1)
+        with m.If(intake.o.valid & intake.o.ready):
+            m.d.sync += begins.eq(plan["last"])
+        under_way = Signal(latency)
+        with m.If(advance):
+            m.d.sync += under_way.eq(Cat(enters, under_way)[:latency])
+        idle = feeder.idle & ~plans.valid if self.config.register_slices else feeder.idle
+        m.d.comb += [
+            self.events.early_last.eq(intake.early_last),
+            self.events.late_last.eq(intake.late_last),
+            self.events.nonfinite.eq(self.to_alignment.valid & self.to_alignment.ready & nonfinite),
+            self.events.scale_missing.eq(feeder.missing),
+            self.events.scale_surplus.eq(feeder.surplus),
+            self.job_begins.eq(intake.o.valid & intake.o.ready & begins),
+            self.idle.eq(idle & ~under_way.any()),
+        ]
+        return m

@@ -1,0 +1,93 @@
+"""Fits the words that come at a port to the words that jobs have."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.config import CduConfig
+
+from cdu.parts.streams import float_beat
+from cdu.values.scale_feeder import PlannedWord
+from cdu.words import ValueWord
+
+
+class IntakeWord(data.StructLayout):
+    """A word of a job: the :class:`~cdu.values.scale_feeder.PlannedWord` and its ``values``, zeros where there are none."""
+
+    def __init__(self, config: CduConfig) -> None:
+        values = data.ArrayLayout(float_beat(config.dtype), config.port_beats)
+        super().__init__({"values": values, "plan": PlannedWord(config)})
+
+
+class ValueIntake(wiring.Component):
+    """Takes one word of ``i`` for each word of ``plan``, and mends input that does not fit the jobs.
+
+    Once ``last`` has come before the end of the job, the rest of the job are zeros, and no input is taken for them. A word
+    with fewer beats than the job has in it counts as filled up with zeros. Beats behind the end of the job are thrown away;
+    so are, when the last word of a job comes without ``last``, all words up to and including one with it.
+
+    Parameters
+    ----------
+    config
+        P and ``value_format`` are used.
+
+    Ports
+    -----
+    plan
+        Stream of :class:`~cdu.values.scale_feeder.PlannedWord`.
+    i
+        Stream of :class:`~cdu.words.ValueWord`.
+    o
+        Stream of :class:`IntakeWord`, as many as of ``plan``.
+    early_last
+        High for a cycle when fewer beats have come than the job has.
+    late_last
+        High for a cycle when more beats have come than the job has, or when they are not followed by the end of the input.
+
+    No latency, one word per cycle.
+    """
+
+    plan: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    early_last: Signal
+    late_last: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__(
+            {
+                "plan": In(stream.Signature(PlannedWord(config))),
+                "i": In(stream.Signature(ValueWord(config))),
+                "o": Out(stream.Signature(IntakeWord(config))),
+                "early_last": Out(1),
+                "late_last": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        plan, word = self.plan.payload, self.i.payload
+        ended = Signal()  # the input of this job ended early
+        discarding = Signal()  # the input of the job before goes on
+        taken = Signal()
+        m.d.comb += [
+            self.o.valid.eq(self.plan.valid & ~discarding & (ended | self.i.valid)),
+            taken.eq(self.o.valid & self.o.ready),
+            self.plan.ready.eq(taken),
+            self.i.ready.eq(discarding | (self.plan.valid & ~ended & self.o.ready)),
+            self.o.payload.plan.eq(plan),
+            self.early_last.eq(taken & ~ended & ((word["count"] < plan["count"]) | (word["last"] & ~plan["last"]))),
+            self.late_last.eq(taken & ~ended & ((word["count"] > plan["count"]) | (plan["last"] & ~word["last"]))),
+        ]
+        for lane, beat in enumerate(self.o.payload["values"]):
+            there = ~ended & (word["count"] > lane) & (plan["count"] > lane)
+            m.d.comb += [
+                ours.eq(theirs & there.replicate(len(theirs))) for ours, theirs in zip(beat, word["values"][lane], strict=True)
+            ]
+        with m.If(taken):
+            m.d.sync += ended.eq((ended | word["last"]) & ~plan["last"])
+            m.d.sync += discarding.eq(~ended & plan["last"] & ~word["last"])
+        with m.Elif(discarding & self.i.valid & word["last"]):
+            m.d.sync += discarding.eq(0)
+        return m

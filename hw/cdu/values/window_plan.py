@@ -1,0 +1,137 @@
+"""What the scale windows of a job look like, worked out a cycle before they begin."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE
+
+from cdu.alignment.tile_shaper import padded_beats
+from cdu.modes import is_one_of
+from cdu.parts.streams import BEATS_BITS
+from cdu.parts.wide_sum import wide_difference, wide_sum
+from cdu.words import Job
+
+#: Rows of fewer beats than this may end several times in one window.
+_NARROW = BLOCK_SIDE
+_NARROW_BITS = (_NARROW - 1).bit_length()
+#: Width of the number of places that share a scale.
+RUN_BITS = BEATS_BITS + _NARROW_BITS
+
+
+def window_places(config: CduConfig) -> int:
+    """Places of a window: the 8 rows of a strip, or the beats of a word where there are no strips."""
+    return BLOCK_SIDE if config.has_tiles else config.port_beats
+
+
+def has_scales(config: CduConfig, mode: Value) -> Value:
+    """Whether jobs of a mode take scales."""
+    return is_one_of(mode, [built for built in config.built_modes if built.has_scales])
+
+
+def is_in_tiles(config: CduConfig, mode: Value) -> Value:
+    """Whether jobs of a mode come in tiles, a strip of 8 rows after the other."""
+    return is_one_of(mode, [built for built in config.built_modes if built.in_tiles])
+
+
+def _times(m: Module, value: Value, factor: Value) -> Value:
+    """``value`` times a factor of :data:`_NARROW_BITS` bits, as one sum of two terms."""
+    extension = Const(0, RUN_BITS - len(value))
+    plain, double = Cat(value, extension), Cat(Const(0, 1), value, extension)[:RUN_BITS]
+    fourfold = Cat(Const(0, 2), value, extension)[:RUN_BITS]
+    # Seven times is eight times less once, that is plus the complement plus 1.
+    seven = (Cat(Const(1, _NARROW_BITS), value), Cat(~value, ~extension))
+    terms = {
+        1: (plain, 0),
+        2: (double, 0),
+        3: (double, plain),
+        4: (fourfold, 0),
+        5: (fourfold, plain),
+        6: (fourfold, double),
+        7: seven,
+    }
+    first, second = Signal(RUN_BITS), Signal(RUN_BITS)
+    with m.Switch(factor):
+        for number, (one, other) in terms.items():
+            with m.Case(number):
+                m.d.comb += [first.eq(one), second.eq(other)]
+    return wide_sum(first, second, RUN_BITS)
+
+
+def none(beats: Value) -> Value:
+    """Whether a count in two's complement is not positive."""
+    return beats[-1] | ~beats.any()
+
+
+class WindowPlan(data.StructLayout):
+    """The windows of a job.
+
+    A scale holds for ``row_places`` places of the windows, ``row_period`` times in turn. A window has ``window_beats`` beats
+    and ``places`` places, the last one ``final_places``. ``later_beats`` of the job are behind the first one, in two's
+    complement (:func:`none` of them: it is the last one).
+    """
+
+    def __init__(self, config: CduConfig) -> None:
+        places = range(window_places(config) + 1)
+        super().__init__(
+            {
+                "row_places": RUN_BITS,
+                "row_period": BEATS_BITS,
+                "window_beats": RUN_BITS,
+                "later_beats": RUN_BITS + 2,
+                "places": places,
+                "final_places": places,
+            }
+        )
+
+
+class WindowPlanner(wiring.Component):
+    """Plans the windows of one job after the other; jobs without scales have none.
+
+    The counts of a job are wide and what begins a window drives many flip-flops: with the plan in registers no path has both.
+
+    Parameters
+    ----------
+    config
+        P and ``modes`` are used.
+
+    Ports: ``i``, stream of :class:`~cdu.words.Job`; ``o``, stream of :class:`WindowPlan`. Latency 1 cycle, a job per cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__({"i": In(stream.Signature(Job())), "o": Out(stream.Signature(WindowPlan(config)))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        port_beats, most = self.config.port_beats, window_places(self.config)
+        job, plan = self.i.payload, self.o.payload
+        in_strips = is_in_tiles(self.config, job.mode)
+        beats = padded_beats(self.config, job)
+        span, places, final_places = Signal(RUN_BITS), Signal.like(plan.places), Signal.like(plan.places)
+        # A narrow row may end more than once in a window, so that all rows of a channel count as one.
+        narrow = ~in_strips & (job.row_beats < _NARROW)
+        channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
+        remainder = beats[: (port_beats - 1).bit_length()]
+        m.d.comb += [
+            span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
+            places.eq(Mux(in_strips, most, port_beats)),
+            final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
+            self.i.ready.eq(~self.o.valid | self.o.ready),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid & has_scales(self.config, job.mode)),
+                plan.row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
+                plan.row_period.eq(Mux(in_strips | narrow, 1, job.channel_rows)),
+                plan.window_beats.eq(span),
+                plan.later_beats.eq(wide_difference(beats, span, len(plan.later_beats))),
+                plan.places.eq(places),
+                plan.final_places.eq(final_places),
+            ]
+        return m

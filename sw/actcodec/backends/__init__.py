@@ -1,0 +1,1 @@
+"""What computes the modes of a unit: the golden model in torch, native kernels, compiled RTL."""

@@ -1,0 +1,106 @@
+"""The seam between a codec and what computes it: the torch model here, a simulated unit elsewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+
+from cdu_spec.bitstream import MatrixView
+from cdu_tools.errors import MissingToolError, UserError
+from torch import Tensor
+
+from actcodec.backends.entropy_coder import EntropyCoder
+from actcodec.backends.group_quantizer import GroupQuantizer
+from actcodec.backends.job import Job, beats_in, tensor_from_beats
+from actcodec.golden import block_statistics, sfpr
+
+#: Name of the golden model as a backend.
+TORCH = "torch"
+#: Name of the compiled kernels as a backend.
+NATIVE = "native"
+#: Group of the entry points that other packages add backends with.
+BACKEND_GROUP = "actcodec.backends"
+
+
+class MismatchError(UserError):
+    """A backend that did not compute what the golden model does; the message says which tensor, and where."""
+
+
+class Backend(ABC):
+    """Computes jobs. A subclass needs :meth:`compress` and :meth:`decompress`, which see beats as the hardware does.
+
+    The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour. What a host
+    computes besides, the maxima that scales follow from, is the golden model's unless a backend has the same in less time.
+    """
+
+    @abstractmethod
+    def compress(self, job: Job, beats: Tensor) -> Tensor:
+        """Payload, uint8 (n,), of beats (job.beats, 8) in feeding order and of the dtype that ``job.dtype`` names."""
+
+    @abstractmethod
+    def decompress(self, job: Job, payload: Tensor) -> Tensor:
+        """Beats (job.beats, 8), in feeding order, of the dtype that ``job.dtype`` names.
+
+        What stands in padding is not specified. Raises BitstreamError for a payload that does not fit the job.
+        """
+
+    def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
+        """Payload of a tensor, on its device."""
+        return self.compress(job, beats_in(x, view)).to(x.device)
+
+    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
+        """The tensor of a payload, of the dtype that ``job.dtype`` names, on the payload's device."""
+        return tensor_from_beats(self.decompress(job, payload), view, shape).to(payload.device)
+
+    def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
+        """See :func:`actcodec.golden.sfpr.channel_maxima`."""
+        return sfpr.channel_maxima(channels, nonfinite)
+
+    def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+        """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
+        return block_statistics.residual_maxima(x, view, k)
+
+    def entropy_coder(self) -> EntropyCoder:
+        """What codes the blocks of JPEG-BASE; no hardware does it, so it is the golden model's unless a backend is faster."""
+        return EntropyCoder()
+
+    def group_quantizer(self) -> GroupQuantizer:
+        """What quantises groups within samples in floating point; UserError for a backend that does not do that."""
+        raise UserError(f"groups within samples are computed by backend {TORCH!r} or {NATIVE!r}, and by no hardware")
+
+
+def backend(which: str | Backend) -> Backend:
+    """A backend by name, or the given one.
+
+    ``torch`` is the golden model, ``native`` the same bytes from kernels that are compiled when they are first needed
+    (:mod:`actcodec.backends.native`). Other packages add backends as entry points of the group ``actcodec.backends``: functions
+    that take what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the
+    compiled unit of configuration ``tiny``, ``rtl:paper`` of another one.
+
+    Raises UserError for an unknown name, MissingToolError when the package or compiler that it needs is not installed.
+    """
+    from actcodec.backends.torch_backend import TorchBackend
+
+    if isinstance(which, Backend):
+        return which
+    if which == TORCH:
+        return TorchBackend()
+    if which == NATIVE:
+        from actcodec.backends.native.backend import NativeBackend
+
+        return NativeBackend()
+    name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
+    found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
+    if name not in found:
+        names = ", ".join(repr(known) for known in (TORCH, NATIVE, *found))
+        raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
+    try:
+        make = found[name].load()
+    except ModuleNotFoundError as error:
+        raise MissingToolError(
+            f"backend {name!r} needs the package {error.name}: add it with `pip install 'cdu[verify]'`"
+        ) from error
+    made = make(argument if colon else None)
+    assert isinstance(made, Backend), f"{found[name].value} did not return a Backend"
+    return made

@@ -1,0 +1,73 @@
+"""Backend ``native``: the golden model's bytes, computed by compiled kernels on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from cdu_spec.bitstream import MatrixView
+from torch import Tensor
+
+from actcodec.backends.job import DTYPES, FORMATS, Job
+from actcodec.backends.native.entropy_coder import NativeEntropyCoder
+from actcodec.backends.native.group_quantizer import NativeGroupQuantizer
+from actcodec.backends.native.host import host
+from actcodec.backends.native.kernels import kernels
+from actcodec.backends.native.modes import DECODERS, ENCODERS
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.golden.sfpr import check_nonfinite_policy
+
+
+class NativeBackend(TorchBackend):
+    """Computes whole tensors with fused kernels, every byte and every value as the golden model does.
+
+    Modes blpa, autoquant, autoquantz and bypass, the first pass of division, and jobs of beats have no kernels: for those it is
+    the golden model.
+
+    Raises UserError for tensors that are not on the CPU, MissingToolError without a compiler.
+    """
+
+    def __init__(self) -> None:
+        self._kernels = kernels()
+
+    def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        check_nonfinite_policy(nonfinite)
+        x = host(channels)
+        largest = torch.empty(x.shape[1], dtype=torch.float32)
+        if not self._kernels("channel_maxima", x, FORMATS[x.dtype], *x.shape, largest):
+            return super().channel_maxima(channels, nonfinite)
+        return largest.to(torch.float64)
+
+    def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        x = host(x)
+        largest = torch.empty(view.channels, dtype=torch.float32)
+        layout = (view.rows, view.columns, view.channels, view.channel_rows)
+        self._kernels("residual_maxima", x, FORMATS[x.dtype], *layout, k.contiguous(), largest)
+        return largest
+
+    def entropy_coder(self) -> NativeEntropyCoder:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeEntropyCoder()
+
+    def group_quantizer(self) -> NativeGroupQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeGroupQuantizer()
+
+    def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        x = host(x)
+        if job.mode not in ENCODERS or (job.settings is not None and job.settings.statistics):
+            return super().compress_tensor(x, view, job)
+        return ENCODERS[job.mode](x, view, job)
+
+    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
+        payload = host(payload)
+        least, most = view.payload_bounds(job.dtype, job.settings)
+        if job.mode in DECODERS and least <= payload.numel() <= most:
+            y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype])
+            if DECODERS[job.mode](payload, view, job, y):
+                return y
+        return super().decompress_tensor(payload, view, job, shape)

@@ -1,0 +1,83 @@
+"""Compiling the kernels, once per machine and version: a shared library in the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+from cdu_spec import affine, bitstream, geometry, randomness, sfpr
+from cdu_tools import cache
+from cdu_tools.compilers import cpp_compiler
+from cdu_tools.errors import UserError
+
+from actcodec.golden import entropy_encoder, huffman, run_length, shift_quantizer
+
+_SOURCES = ("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "sample_groups.cpp", "huffman.cpp")
+_HEADERS = ("values.h", "zvc.h", "affine.h")
+_LIBRARY = "kernels.so"
+#: Floating point as the standards have it: a product and a sum are never fused, as they are two operations in torch.
+_OPTIONS = (
+    *("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-Wall", "-Wextra", "-Wno-psabi"),
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+)
+
+
+def compiler() -> str:
+    """The C++ compiler of the kernels; MissingToolError without one."""
+    return cpp_compiler("backend 'native'", ", or use backend 'torch'")
+
+
+def constants() -> str:
+    """The header with the numbers that the specification fixes."""
+    numbers = {
+        name: getattr(module, name)
+        for module, names in (
+            (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
+            (sfpr, ("VALUE_MIN", "VALUE_MAX")),
+            (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
+            (huffman, ("MAX_CODE_BITS", "EOB", "ZRL")),
+            (run_length, ("DC_BASE", "DC_MIN", "DC_MAX", "AC_LIMIT", "ZRL_RUN")),
+            (entropy_encoder, ("MARKER",)),
+            (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
+            (affine, ("BASE_BITS", "GROUP_VALUES", "MANTISSA_BITS", "MAX_EXPONENT", "FRACTION_BITS", "RECIPROCAL_SHIFT")),
+            (affine, ("DECODED_BITS",)),
+            (randomness, ("STATE_WORDS", "WORD_BITS", "SECOND_ROTATION")),
+        )
+        for name in names
+    }
+    numbers |= {f"DTYPE_{dtype.name}": int(dtype) for dtype in bitstream.Dtype}
+    lines = ["#pragma once", "namespace cdu {"]
+    lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
+    for name in ("ROUND_CONSTANTS", "ROTATIONS"):
+        lines.append(f"constexpr int {name}[] = {{{', '.join(map(str, getattr(randomness, name)))}}};")
+    return "\n".join([*lines, "}  // namespace cdu", ""])
+
+
+def library() -> Path:
+    """The compiled kernels; compiles them (some seconds) where the cache has none for this machine.
+
+    Raises MissingToolError without a compiler, UserError for one that fails or a cache that cannot be written.
+    """
+    program = compiler()
+    texts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in (*_SOURCES, *_HEADERS)}
+    texts["constants.h"] = constants()
+
+    def make(folder: Path) -> None:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        _run([program, *_OPTIONS, *_SOURCES, "-o", _LIBRARY], folder)
+
+    # What -march=native and the compiler's version mean shows in its own macros.
+    machine = _run([program, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
+    return cache.entry("native", [texts, _OPTIONS, machine], make) / _LIBRARY
+
+
+def _run(command: list[str], folder: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        reason = next((line for line in lines if "error" in line), lines[-1] if lines else f"exit code {done.returncode}")
+        raise UserError(f"backend 'native' cannot be compiled by {command[0]} ({reason}): use another $CXX, or backend 'torch'")
+    return done.stdout

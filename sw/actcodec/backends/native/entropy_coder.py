@@ -1,0 +1,46 @@
+"""The entropy coder of JPEG-BASE by compiled kernels, bit for bit that of the torch version."""
+
+from __future__ import annotations
+
+import torch
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.backends.entropy_coder import EntropyCoder
+from actcodec.backends.native.host import host
+from actcodec.backends.native.kernels import kernels
+from actcodec.golden.checks import require
+from actcodec.golden.entropy_encoder import code_arrays, tables_for
+from actcodec.golden.huffman import HuffmanTables
+from actcodec.golden.run_length import ALPHABET
+
+
+class NativeEntropyCoder(EntropyCoder):
+    """See :class:`EntropyCoder`. What is wrong with blocks or with a segment is for the torch version to say."""
+
+    def encode(self, coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
+        """See :class:`EntropyCoder`."""
+        require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
+        blocks = host(coefficients)
+        frequencies = torch.zeros(ALPHABET, dtype=torch.int64)
+        if not kernels()("symbol_counts", blocks, len(blocks), frequencies):
+            return super().encode(coefficients, huffman)
+        tables = tables_for(frequencies, huffman)
+        codes, lengths = code_arrays(tables, blocks.device)
+        bits = int((frequencies * (lengths + (torch.arange(ALPHABET) & 15))).sum())
+        # At most every byte has a zero byte after it.
+        room = torch.empty(2 * -(-bits // 8), dtype=torch.uint8)
+        written = kernels()("entropy_encode", blocks, len(blocks), codes, lengths, room)
+        return tables, room[:written].clone()
+
+    def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
+        """See :class:`EntropyCoder`."""
+        require("segment", segment, (torch.uint8,))
+        segment = host(segment)
+        # Each block takes a bit at least; a shape that lies does not make room for more.
+        if count <= 8 * segment.numel():
+            lookups = [torch.from_numpy(part) for table in (tables.dc, tables.ac) for part in table.lookup()]
+            coefficients = torch.zeros(count, BLOCK_VALUES, dtype=torch.int16)
+            if kernels()("entropy_decode", segment, segment.numel(), count, *lookups, coefficients):
+                return coefficients
+        return super().decode(segment, count, tables)

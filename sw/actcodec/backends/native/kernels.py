@@ -1,0 +1,76 @@
+"""The compiled kernels as Python functions. They check nothing: tensors are contiguous, on the CPU, and of the right size."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+import torch
+from cdu_tools import cache
+from torch import Tensor
+
+from actcodec.backends.native.build import library
+
+_POINTER, _LONG, _INT, _FLOAT, _BOOL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float, ctypes.c_bool
+_SEED = ctypes.c_uint32
+#: Parameters of each function as its source has them, but for the number of threads, which is always the last; and its result.
+_SIGNATURES = {
+    "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), _BOOL),
+    "residual_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
+    "sfpr_encode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
+    "sfpr_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
+    "sfpr_zvc_encode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), _LONG),
+    "sfpr_zvc_decode": ((_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER), _BOOL),
+    "brc_encode": ((_POINTER, _INT, _LONG, _POINTER), None),
+    "brc_decode": ((_POINTER, _INT, _LONG, _POINTER), None),
+    "jpeg_act_encode": (
+        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _POINTER),
+        _LONG,
+    ),
+    "jpeg_act_decode": (
+        (_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _POINTER),
+        _BOOL,
+    ),
+    "division_encode": (
+        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _BOOL, _BOOL, _SEED, _POINTER),
+        None,
+    ),
+    "division_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _BOOL, _POINTER), _BOOL),
+    "actnn_encode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _BOOL, _SEED, _POINTER), None),
+    "actnn_decode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _POINTER), _BOOL),
+    "group_edges": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
+    "group_codes": (
+        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _BOOL, _SEED, _POINTER),
+        None,
+    ),
+    "group_values": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _FLOAT, _POINTER), None),
+    "codes_pack": ((_POINTER, _LONG, _INT, _POINTER), None),
+    "codes_unpack": ((_POINTER, _LONG, _INT, _POINTER), None),
+    "symbol_counts": ((_POINTER, _LONG, _POINTER), _BOOL),
+    "entropy_encode": ((_POINTER, _LONG, _POINTER, _POINTER, _POINTER), _LONG),
+    "entropy_decode": ((_POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER), _BOOL),
+}
+
+
+class Kernels:
+    """The shared library's functions, compiled when needed. UserError as :func:`~actcodec.backends.native.build.library`."""
+
+    def __init__(self) -> None:
+        # torch is loaded: its OpenMP runtime, of which a process should have one, is found before any other.
+        compiled = cache.load_library(library())
+        self._functions = {}
+        for name, (parameters, result) in _SIGNATURES.items():
+            function = getattr(compiled, name)
+            function.argtypes, function.restype = (*parameters, _INT), result
+            self._functions[name] = function
+
+    def __call__(self, name: str, *arguments: Tensor | float) -> int:
+        """Call a kernel with torch's number of threads; tensors become pointers to their data."""
+        plain = [part if isinstance(part, (int, float)) else part.data_ptr() for part in arguments]
+        return int(self._functions[name](*plain, torch.get_num_threads()) or 0)
+
+
+@functools.cache
+def kernels() -> Kernels:
+    """The kernels, loaded once per process."""
+    return Kernels()

@@ -1,0 +1,156 @@
+"""The kernels of each mode: a payload from a tensor and a tensor from a payload, as the golden model has them.
+
+Encoders take a contiguous tensor on the CPU, its view and its job, and return the payload. Decoders take the payload, of a
+length that the view allows, and fill the tensor; False for a payload that no encoder writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import torch
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import MAX_BLOCK_BYTES, MatrixView, Mode
+from cdu_spec.dct import basis, pass_shifts
+from cdu_spec.geometry import LANES
+from cdu_spec.rounding import Rounding
+from torch import Tensor
+
+from actcodec.backends.job import FORMATS, Job
+from actcodec.backends.native.kernels import kernels
+from actcodec.golden.shift_quantizer import COEFFICIENT_MIN
+
+Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
+Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
+
+
+def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    width = view.row_beats * LANES
+    make = torch.empty if width == view.columns else torch.zeros
+    q = make(view.rows * width, dtype=torch.uint8)
+    kernels()("sfpr_encode", x, FORMATS[x.dtype], view.rows, view.columns, width, job.scales, q)
+    return q
+
+
+def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    kernels()("sfpr_decode", payload, job.dtype, view.rows, view.columns, view.row_beats * LANES, job.scales, y)
+    return True
+
+
+def _encode_sfpr_zvc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    scratch = _scratch(view)
+    layout = (view.rows, view.columns, view.row_beats, view.blocks)
+    size = kernels()("sfpr_zvc_encode", x, FORMATS[x.dtype], *layout, job.scales, scratch)
+    return scratch[:size].clone()
+
+
+def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    layout = (view.rows, view.columns, view.row_beats, view.blocks)
+    return bool(kernels()("sfpr_zvc_decode", payload, payload.numel(), job.dtype, *layout, job.scales, y))
+
+
+def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    if job.rounding is None:
+        raise ValueError("a jpeg-act job to compress needs a rounding rule")
+    scratch = _scratch(view)
+    layout = (view.rows, view.columns, view.channel_rows, job.scales)
+    table = torch.tensor(job.shifts, dtype=torch.uint8)
+    transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
+    half_away = job.rounding is Rounding.HALF_AWAY
+    size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, scratch)
+    return scratch[:size].clone()
+
+
+def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    layout = (view.rows, view.columns, view.channel_rows, job.scales)
+    table = torch.tensor(job.shifts, dtype=torch.uint8)
+    transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
+    wide = _needs_64_bits(job.const_bits, job.pass1_bits)
+    return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, table, wide, y))
+
+
+def _encode_brc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    payload = torch.empty(-(-view.columns // LANES), dtype=torch.uint8)
+    kernels()("brc_encode", x, FORMATS[x.dtype], view.columns, payload)
+    return payload
+
+
+def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    if payload.numel() != -(-view.columns // LANES):
+        return False
+    kernels()("brc_decode", payload, job.dtype, view.columns, y)
+    return True
+
+
+def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    settings = _settings(job)
+    payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
+    layout = (view.rows, view.columns, view.channel_rows, job.scales)
+    quantizer = (settings.bits, settings.step_log2, settings.block_range, settings.stochastic, settings.seed)
+    kernels()("division_encode", x, FORMATS[x.dtype], *layout, *quantizer, payload)
+    return payload
+
+
+def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    settings = _settings(job)
+    layout = (view.rows, view.columns, view.channel_rows, job.scales)
+    quantizer = (settings.bits, settings.step_log2, settings.block_range)
+    return bool(kernels()("division_decode", payload, job.dtype, *layout, *quantizer, y))
+
+
+def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    settings = _settings(job)
+    payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
+    quantizer = (settings.bits, settings.stochastic, settings.seed)
+    kernels()("actnn_encode", x, FORMATS[x.dtype], x.numel(), float(job.scales[0]), *quantizer, payload)
+    return payload
+
+
+def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    return bool(kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), _settings(job).bits, y))
+
+
+#: Modes that have kernels.
+ENCODERS: Mapping[Mode, Encoder] = {
+    Mode.SFPR: _encode_sfpr,
+    Mode.SFPR_ZVC: _encode_sfpr_zvc,
+    Mode.JPEG_ACT: _encode_jpeg_act,
+    Mode.BRC: _encode_brc,
+    Mode.DIVISION: _encode_division,
+    Mode.ACTNN: _encode_actnn,
+}
+DECODERS: Mapping[Mode, Decoder] = {
+    Mode.SFPR: _decode_sfpr,
+    Mode.SFPR_ZVC: _decode_sfpr_zvc,
+    Mode.JPEG_ACT: _decode_jpeg_act,
+    Mode.BRC: _decode_brc,
+    Mode.DIVISION: _decode_division,
+    Mode.ACTNN: _decode_actnn,
+}
+
+
+def _scratch(view: MatrixView) -> Tensor:
+    """Room for the longest payload with masks."""
+    return torch.empty(view.blocks * MAX_BLOCK_BYTES, dtype=torch.uint8)
+
+
+def _settings(job: Job) -> AffineSettings:
+    if job.settings is None:
+        raise ValueError(f"a job of mode {job.mode.label} needs settings")
+    return job.settings
+
+
+@lru_cache
+def _basis(const_bits: int) -> Tensor:
+    """The matrix of one forward pass, int32 (8, 8)."""
+    return torch.tensor(basis(const_bits), dtype=torch.int32)
+
+
+@lru_cache
+def _needs_64_bits(const_bits: int, pass1_bits: int) -> bool:
+    """Whether a sum in the inverse transform of arbitrary coefficients may exceed 32 bits."""
+    first, second = pass_shifts(const_bits, pass1_bits)
+    column = max(sum(abs(row[sample]) for row in basis(const_bits)) for sample in range(LANES))
+    between = (column * -COEFFICIENT_MIN >> first) + 1
+    return between * column + (1 << second >> 1) >= 1 << 31

@@ -1,0 +1,63 @@
+"""SFPR+ZVC within an error: what AC-GC's AutoJPEGZ gives to sparse activations, beside AutoJPEG for dense ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.sfpr import SCALE_BITS, VALUE_MAX
+from torch import Tensor
+
+from actcodec.backends.backend import Backend, backend
+from actcodec.backends.job import compression_job
+from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
+from actcodec.codecs.acgc.error_steps import steps_of_rms
+from actcodec.codecs.codec import check_finite, check_input
+from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.golden.blocks import by_channel
+from actcodec.golden.sfpr import channel_maxima, reciprocals, rounded_scales
+
+#: Part of the error that is left to the rounding of multipliers and reciprocals.
+_RESERVE = 2.0**-10
+
+
+@dataclass
+class AcgcSfprZvcCodec(ErrorBoundedCodec):
+    """``acgc-sfpr+zvc``: SFPR with the largest steps that keep an error, then zeros cost one bit (AC-GC: AutoJPEGZ).
+
+    Any shape; the streams are those of ``sfpr+zvc``. Values less than half a step from zero become zeros, so that larger steps
+    make fewer bytes. Nothing saturates; where 8 bits have too few steps, errors are those of as many as there are.
+
+    Parameters
+    ----------
+    backend
+        ``torch``, or an object derived from Backend.
+    """
+
+    backend: str | Backend = "torch"
+
+    name = "acgc-sfpr+zvc"
+
+    def __post_init__(self) -> None:
+        self._backend = backend(self.backend)
+
+    def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
+        """See :class:`ErrorBoundedCodec`."""
+        form = check_input(x)
+        check_finite(x)
+        x, error = x.detach().contiguous(), checked_error(x, error)
+        view = MatrixView.of(x.shape, Mode.SFPR_ZVC)
+        if len(error) in (1, view.channels):
+            steps = steps_of_rms(x, error * (1 - _RESERVE)).to(torch.float64)
+        else:  # small maps, whose channels share one scale
+            steps = SAFE_STEP * error.min().view(1).to(torch.float64) * (1 - _RESERVE)
+        # A little more, lest the greatest code is beyond the greatest value, which may be the format's.
+        most = VALUE_MAX / channel_maxima(by_channel(x, view)) * (1 + 2.0**-20)
+        k = rounded_scales(torch.minimum(1 / steps, most), max(SCALE_BITS))
+        payload = self._backend.compress_tensor(x, view, compression_job(view, form, k))
+        return Compressed(Header(Mode.SFPR_ZVC, form, tuple(x.shape), payload.numel()), (), reciprocals(k), payload)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return compressed.decompress(self._backend)

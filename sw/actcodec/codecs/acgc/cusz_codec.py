@@ -1,0 +1,99 @@
+"""cuSZ's error-bounded codec, with which AC-GC builds AutoCuSZ: Lorenzo prediction, quantiser, entropy coder.
+
+As in cuSZ (Tian et al. 2020) values are quantised first and predicted afterwards ("dual quantisation"), so that nothing waits
+for a reconstructed value. Other than there a tensor is one piece, not blocks with borders of their own; the entropy coder is
+that of :mod:`actcodec.golden.integer_coder`; a value that has too many steps is stored as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.codecs.acgc.cusz_form import CuszForm
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
+from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms, whole_steps
+from actcodec.codecs.codec import check_finite, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.golden.integer_coder import encode
+from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, cheapest_dimensions, differences
+
+#: What a bound is relative to: nothing, or the range of a tensor's values.
+ABSOLUTE, RELATIVE = "abs", "rel"
+
+
+@dataclass
+class CuszCodec(ErrorBoundedCodec):
+    """``cusz``: Lorenzo prediction, error-bounded quantiser and entropy coder (cuSZ; AC-GC: AutoCuSZ).
+
+    Any shape. No value is off by more than the bound, zeros stay zeros, and nothing is random.
+
+    Parameters
+    ----------
+    bound
+        Greatest error of a value, positive.
+    mode
+        ``rel``: in units of the range of the tensor's values, greatest minus least (of their magnitude where all are equal);
+        ``abs``: in units of the values.
+    dimensions
+        Axes that predict: 0 (none), 1, 2 (the maps) or 3; the last ones of the tensor, but never its first. None: whichever
+        number makes the fewest bits, by the first samples of each tensor.
+    """
+
+    bound: float = 2.0**-8
+    mode: str = RELATIVE
+    dimensions: int | None = None
+
+    name = "cusz"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.bound, (int, float)) and not isinstance(self.bound, bool)
+        if not (number and isfinite(self.bound) and self.bound > 0):
+            raise UserError(f"bound = {self.bound!r} is not allowed: use a positive finite number")
+        if self.mode not in (ABSOLUTE, RELATIVE):
+            raise UserError(f"mode = {self.mode!r} is not allowed: use {ABSOLUTE} or {RELATIVE}")
+        counts = range(MAX_DIMENSIONS + 1)
+        if self.dimensions is not None and (isinstance(self.dimensions, bool) or self.dimensions not in counts):
+            raise UserError(f"dimensions = {self.dimensions!r} is not allowed: use 0 to {MAX_DIMENSIONS}, or None")
+
+    def compress(self, x: Tensor) -> CuszForm:
+        """See :class:`~actcodec.codecs.codec.Codec`: with the option ``bound``."""
+        x = _checked(x)
+        bound = torch.tensor([self.bound], dtype=torch.float64, device=x.device)
+        return self._packed(x, steps_of_bound(x, bound * _extent(x) if self.mode == RELATIVE else bound))
+
+    def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
+        """See :class:`ErrorBoundedCodec`: the steps follow from ``error``, and the option ``bound`` does not count."""
+        x = _checked(x)
+        return self._packed(x, steps_of_rms(x, checked_error(x, error)))
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return compressed.decompress()
+
+    def _packed(self, x: Tensor, steps: Tensor) -> CuszForm:
+        exact = whole_steps(x, steps)
+        beyond = exact.abs() > MAX_MAGNITUDE
+        whole = exact.masked_fill_(beyond, 0).to(torch.int32)
+        places = beyond.flatten().nonzero().flatten()
+        dimensions = cheapest_dimensions(whole) if self.dimensions is None else self.dimensions
+        coded = encode(differences(whole, dimensions))
+        return CuszForm(tuple(x.shape), x.dtype, dimensions, steps, coded, places, x.flatten()[places])
+
+
+def _checked(x: Tensor) -> Tensor:
+    """The values alone; UserError for what cannot be compressed."""
+    check_input(x)
+    check_finite(x)
+    return x.detach().contiguous()
+
+
+def _extent(x: Tensor) -> Tensor:
+    """The range of values, or their magnitude where they are equal, or 1 where they are zero, float64."""
+    least, greatest = (edge.to(torch.float64) for edge in x.aminmax())
+    extent = torch.where(greatest > least, greatest - least, greatest.abs())
+    return torch.where(extent > 0, extent, 1.0)

@@ -1,0 +1,48 @@
+"""A tensor compressed by codec ``cusz``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.acgc.error_bounded import along_channels
+from actcodec.codecs.shapes import header_bytes
+from actcodec.golden.integer_coder import CodedIntegers, decode
+from actcodec.golden.lorenzo import sums
+
+
+@dataclass(frozen=True, eq=False)
+class CuszForm:
+    """One compressed tensor, its parts in memory on the tensor's device."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    dimensions: int  #: axes that predict, 0 to 3
+    steps: Tensor  #: float32 (1,) or (channels,)
+    differences: CodedIntegers
+    places: Tensor  #: int64 (outliers,): where values of too many steps are in the flattened tensor
+    outliers: Tensor  #: those values themselves, of dtype ``dtype``
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that decoding needs: a header, the shape, steps, coded differences, and outliers with their places."""
+        parts = (self.steps, self.places, self.outliers)
+        return header_bytes(self.shape) + self.differences.nbytes + sum(part.numel() * part.element_size() for part in parts)
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: there is no stream of this form."""
+        raise UserError("codec 'cusz' has no bitstream: use autoquant or sfpr")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor, float64 products rounded to the tensor's dtype."""
+        whole = sums(decode(self.differences, prod(self.shape)).view(self.shape), self.dimensions)
+        limit = torch.finfo(self.dtype)
+        steps = along_channels(self.steps.to(torch.float64), len(self.shape))
+        values = (whole * steps).clamp_(limit.min, limit.max).to(self.dtype)
+        values.view(-1)[self.places] = self.outliers
+        return values

@@ -1,0 +1,1 @@
+"""ActNN (ICML 2021): groups of a sample, and where their bits go."""

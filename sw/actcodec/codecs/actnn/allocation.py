@@ -1,0 +1,148 @@
+"""Bits for tensors of different sensitivity under one budget (ActNN, section 4: mixed precision).
+
+Item i (a sample of a saved tensor) has a sensitivity ``w_i``, the variance that its codes of b bits add to the gradient being
+``w_i / (2**b - 1)**2``, and a size ``D_i``, its number of values. Wanted are bits from 1 to 8 that minimise the sum of the
+variances with ``sum D_i * b_i`` within the budget. The variance is convex in b, so that each further bit taken away costs more
+than the one before: that is what makes a greedy choice good.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, inf, isfinite
+
+import numpy as np
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+#: Most bits per value; the least is 1.
+MAX_BITS = 8
+#: ``1 / (2**b - 1)**2`` for b = 0 (infinite: no item goes without a bit) to 8.
+_VARIANCE = (inf, *(1.0 / ((1 << bits) - 1) ** 2 for bits in range(1, MAX_BITS + 1)))
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Bits per item, and how good they are."""
+
+    bits: tuple[int, ...]
+    variance: float  #: sum of ``w_i / (2**b_i - 1)**2``
+    lower_bound: float  #: no allocation within the budget has a smaller variance, rounding of floats apart
+
+    @classmethod
+    def of(cls, bits: Sequence[int], sensitivity: Sequence[float], lower_bound: float | None = None) -> Allocation:
+        """The allocation of some bits; without a bound it is known to be the best."""
+        variance = sum(w * _VARIANCE[b] for w, b in zip(sensitivity, bits, strict=True))
+        return cls(tuple(bits), variance, variance if lower_bound is None else min(lower_bound, variance))
+
+
+def greedy_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget: int) -> Allocation:
+    """ActNN's greedy allocation: from 8 bits everywhere, take one where it costs the least variance per bit saved, until the
+    budget holds. O(items * log items) with a heap.
+
+    With equal sizes the result is the best one. With different sizes it is the best one for the bits that it uses; what the
+    budget leaves unused, less than the size of the last item that lost a bit, could be worth at most ``variance -
+    lower_bound``, which is at most what that last move cost: ``lower_bound`` is the optimum when a part of the last bit may be
+    kept (the linear relaxation). Equal costs are taken from the item with the most bits, so that items without sensitivity
+    share evenly.
+
+    Parameters
+    ----------
+    sensitivity
+        Of each item, finite and not negative.
+    sizes
+        Values of each item, positive.
+    budget
+        Bits for all values, at least ``sum(sizes)``; UserError otherwise.
+    """
+    _check(sensitivity, sizes, budget)
+    bits = [MAX_BITS] * len(sizes)
+    excess = MAX_BITS * sum(sizes) - budget
+    heap = [(_cost(w, MAX_BITS) / size, -MAX_BITS, item) for item, (w, size) in enumerate(zip(sensitivity, sizes, strict=True))]
+    heapq.heapify(heap)
+    partly = None
+    while excess > 0:
+        _, _, item = heap[0]
+        if excess < sizes[item]:
+            kept_part = 1 - excess / sizes[item]
+            partly = _cost(sensitivity[item], bits[item]) * kept_part
+        excess -= sizes[item]
+        bits[item] -= 1
+        if bits[item] > 1:
+            heapq.heapreplace(heap, (_cost(sensitivity[item], bits[item]) / sizes[item], -bits[item], item))
+        else:
+            heapq.heappop(heap)
+    found = Allocation.of(bits, sensitivity)
+    return found if partly is None else Allocation.of(bits, sensitivity, found.variance - partly)
+
+
+def exact_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget: int) -> Allocation:
+    """The best allocation, by dynamic programming over the bits used: the check of :func:`greedy_allocation`.
+
+    Time and memory grow with items times budget, the latter in units of the sizes' common divisor. Parameters and errors as
+    there.
+    """
+    _check(sensitivity, sizes, budget)
+    unit = gcd(*sizes)
+    most = min(budget, MAX_BITS * sum(sizes)) // unit
+    least = np.zeros(most + 1)
+    chosen = np.zeros((len(sizes), most + 1), dtype=np.uint8)
+    for item, (w, size) in enumerate(zip(sensitivity, sizes, strict=True)):
+        before, least = least, np.full(most + 1, inf)
+        for bits in range(1, MAX_BITS + 1):
+            used = bits * size // unit
+            if used > most:
+                break
+            candidate = before[: most + 1 - used] + w * _VARIANCE[bits]
+            better = candidate < least[used:]
+            least[used:][better] = candidate[better]
+            chosen[item, used:][better] = bits
+    bits_of = [0] * len(sizes)
+    left = most
+    for item in reversed(range(len(sizes))):
+        bits_of[item] = int(chosen[item, left])
+        left -= bits_of[item] * sizes[item] // unit
+    return Allocation.of(bits_of, sensitivity)
+
+
+def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:
+    """Bits of items of one size, without a loop over them: the best allocation, on the device of ``sensitivity``.
+
+    Parameters
+    ----------
+    sensitivity
+        (N,), finite and not negative.
+    total
+        Sum of the bits, N to 8 N; UserError otherwise.
+
+    Returns
+    -------
+    uint8 (N,), each 1 to 8, of sum ``total``.
+    """
+    count = sensitivity.numel()
+    if not count <= total <= MAX_BITS * count:
+        raise UserError(f"{total} bits for {count} items are not possible: use {count} to {MAX_BITS * count}")
+    costs = sensitivity.new_tensor([_cost(1.0, bits) for bits in range(MAX_BITS, 1, -1)], dtype=torch.float64)
+    # Row by row from 8 bits down: of equal costs the sort takes first what leaves the items most even.
+    order = torch.argsort((costs[:, None] * sensitivity.to(torch.float64)).flatten(), stable=True)
+    taken = torch.bincount(order[: MAX_BITS * count - total] % count, minlength=count)
+    return (MAX_BITS - taken).to(torch.uint8)
+
+
+def _cost(sensitivity: float, bits: int) -> float:
+    """Variance that comes with taking one of so many bits."""
+    return sensitivity * (_VARIANCE[bits - 1] - _VARIANCE[bits])
+
+
+def _check(sensitivity: Sequence[float], sizes: Sequence[int], budget: int) -> None:
+    if not sizes or len(sensitivity) != len(sizes):
+        raise UserError(f"{len(sensitivity)} sensitivities and {len(sizes)} sizes: give as many of both, one or more")
+    if not all(isfinite(w) and w >= 0 for w in sensitivity):
+        raise UserError("a sensitivity is negative or not finite: use finite numbers from 0 up")
+    if min(sizes) < 1:
+        raise UserError(f"size {min(sizes)} is not allowed: use 1 or more values")
+    if budget < sum(sizes):
+        raise UserError(f"a budget of {budget} bits does not give {sum(sizes)} values one bit each: use {sum(sizes)} or more")

@@ -1,0 +1,201 @@
+"""ActNN as published: groups that lie within a sample, and a number of bits, 1 to 8, for every sample (section 4.1).
+
+A sample is what the first axis counts, a tensor of rank 1 being one sample. Its values, in order, are cut into groups; the last
+group of a sample has what is left, and nothing is filled up, so that no padding enters a range. Integer codec ``actnn`` and its
+twin ``actnn-float`` have groups across samples instead, as the hardware sees a tensor.
+
+What the published code does wrong is not repeated: Z and R are rounded to bfloat16 before codes are computed from them, so that
+decoding is unbiased, and codes are limited at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from cdu_spec.affine import GROUP_VALUES
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import LANES
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.group_quantizer import GroupQuantizer, sample_count, sample_size
+from actcodec.codecs.actnn.allocation import MAX_BITS
+from actcodec.codecs.actnn.float_forms import rounded_to_half
+from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
+from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.sfpr import UnfitValuesError
+
+#: Keeps the random numbers apart from those of the other codecs.
+_SALT = len(Mode) + 2
+#: Bits for each sample, uint8 (N,), from what :meth:`SampleForm.unit_variance` says of them.
+Allocator = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class SampleForm:
+    """A tensor in groups within samples. N samples of D values have ``ceil(D / group)`` groups each."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    group: int
+    low: Tensor  #: Z, bfloat16 (N, groups): no more than the least value of each group
+    extent: Tensor  #: R, bfloat16 (N, groups), positive: Z + R is no less than the greatest value
+    bits: Tensor  #: uint8 (N,), each 1 to 8
+    codes: Tensor  #: uint8 (bytes,): without gaps, all samples of 1 bit first, then those of 2 ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes, Z, R and bits (the paper's account: shape, format and group size are not counted)."""
+        return sum(part.numel() * part.element_size() for part in (self.low, self.extent, self.bits, self.codes))
+
+    @property
+    def unit_variance(self) -> Tensor:
+        """float64 (N,): the sum over groups of ``G * R**2 / 6``, G being the number of values of the group.
+
+        Divided by ``(2**b - 1)**2`` it is the variance that stochastic rounding to b bits adds to the values of a sample: a
+        value at the fraction p of a step has ``p * (1 - p)`` steps squared, 1/6 on average over p (ActNN, section 4.2).
+        """
+        size = sample_size(self.shape)
+        counts = torch.full((self.extent.shape[1],), self.group, dtype=torch.float64, device=self.extent.device)
+        counts[-1] = size - (len(counts) - 1) * self.group
+        return self.extent.to(torch.float64).square() @ counts / 6
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a floating-point form is not a stream."""
+        raise UserError("a floating-point form has no bitstream: use division or actnn")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor ``Z + R * code / (2**b - 1)``, float32 arithmetic."""
+        quantizer = backend_of(backend).group_quantizer()
+        codes = _unpacked(quantizer, self.codes, self.bits, sample_size(self.shape))
+        return quantizer.values(codes, self.group, self.low, self.extent, self.bits, self.shape, self.dtype)
+
+
+#: Values of a group, more than any sample has.
+_MOST_VALUES = 1 << 31
+
+
+@dataclass
+class ActnnSampleCodec(Codec):
+    """``actnn-sample``: ActNN as published, groups within samples. Any shape; the first axis counts the samples.
+
+    Parameters
+    ----------
+    bits
+        Per value, 1 to 8: one number, or a tensor of integers (N,) with one for each sample.
+    group
+        Values that share Z and R, 1 or more (paper: G = 256); the last group of a sample may be smaller.
+    rounding
+        ``stochastic`` or ``nearest``.
+    seed
+        Of the random numbers, 0 to 2**32 - 1.
+    backend
+        ``torch`` or ``native``.
+    """
+
+    bits: int | Tensor = 2
+    group: int = GROUP_VALUES
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    backend: str | Backend = "torch"
+
+    name = "actnn-sample"
+    centred = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bits, Tensor):
+            kind = self.bits.dtype
+            if kind.is_floating_point or kind == torch.bool or self.bits.ndim != 1 or not self.bits.numel():
+                raise UserError(f"bits of dtype {kind} and shape {tuple(self.bits.shape)}: use integers (samples,)")
+            least, most = (int(edge) for edge in self.bits.aminmax())
+        elif isinstance(self.bits, bool) or not isinstance(self.bits, int):
+            raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}, or a tensor with one number a sample")
+        else:
+            least = most = self.bits
+        if not 1 <= least <= most <= MAX_BITS:
+            raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= _MOST_VALUES:
+            raise UserError(f"group = {self.group!r} is not allowed: use 1 to {_MOST_VALUES} values")
+        if self.rounding not in (STOCHASTIC, NEAREST):
+            raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
+        self._seeds = TensorSeeds(self.seed, _SALT)
+        self._backend = backend_of(self.backend)
+        self._quantizer = self._backend.group_quantizer()
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Codec`."""
+        self._seeds.restart(seed)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+    def compress(self, x: Tensor) -> SampleForm:
+        """See :class:`Codec`. Every call draws other random numbers."""
+        check_input(x)
+        samples = sample_count(x.shape)
+        if not isinstance(self.bits, Tensor):
+            bits = torch.full((samples,), self.bits, dtype=torch.uint8, device=x.device)
+        elif self.bits.numel() == samples:
+            bits = self.bits.to(x.device, torch.uint8)
+        else:
+            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {tuple(x.shape)}: give {samples}")
+        return self.compress_with(x, lambda _: bits)
+
+    def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:
+        """As :meth:`compress`, with the bits that ``allocate`` gives the samples once their ranges are known."""
+        check_input(x)
+        check_finite(x, self._backend.channel_maxima)
+        x = x.detach().contiguous()
+        low, extent = _ranges(*self._quantizer.edges(x, self.group))
+        if not bool((low.isfinite() & extent.isfinite()).all()):
+            raise UnfitValuesError(f"values up to {float(x.abs().max()):g} do not fit bf16: use codec actnn")
+        none = torch.zeros(0, dtype=torch.uint8, device=x.device)
+        form = SampleForm(tuple(x.shape), x.dtype, self.group, low, extent, none, none)
+        bits = allocate(form.unit_variance)
+        seed = self._seeds.next() if self.rounding == STOCHASTIC else None
+        codes = self._quantizer.codes(x, self.group, low, extent, bits, seed)
+        return replace(form, bits=bits, codes=_packed(self._quantizer, codes, bits))
+
+
+def _ranges(least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Z and R, bfloat16, of groups with these least and greatest values."""
+    low = rounded_to_half(least, torch.bfloat16, up=False)
+    # From the rounded Z, so that the codes reach the greatest value.
+    extent = rounded_to_half(greatest - low.to(torch.float32), torch.bfloat16, up=True)
+    return low, extent.clamp_min(torch.finfo(torch.bfloat16).smallest_normal)
+
+
+def _widths(bits: Tensor) -> list[int]:
+    """The numbers of bits that occur, ascending."""
+    return sorted(set(bits.tolist()))
+
+
+def _packed(quantizer: GroupQuantizer, codes: Tensor, bits: Tensor) -> Tensor:
+    """Codes, uint8 (N, D), to bytes: the samples of each width together."""
+    widths = _widths(bits)
+    if len(widths) == 1:
+        return quantizer.pack(codes.flatten(), widths[0])
+    return torch.cat([quantizer.pack(codes[bits == width].flatten(), width) for width in widths])
+
+
+def _unpacked(quantizer: GroupQuantizer, packed: Tensor, bits: Tensor, size: int) -> Tensor:
+    """The inverse of :func:`_packed`."""
+    widths = _widths(bits)
+    if len(widths) == 1:
+        return quantizer.unpack(packed, widths[0], bits.numel() * size).view(-1, size)
+    codes = torch.empty(bits.numel(), size, dtype=torch.uint8, device=packed.device)
+    first = 0
+    for width in widths:
+        chosen = bits == width
+        count = int(chosen.sum()) * size
+        after = first + -(-count * width // LANES)
+        codes[chosen] = quantizer.unpack(packed[first:after], width, count).view(-1, size)
+        first = after
+    return codes

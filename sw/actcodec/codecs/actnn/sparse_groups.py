@@ -1,0 +1,111 @@
+"""Zeros in one bit, other values in few: what a ReLU leaves, in one form for ReLU itself and for the layer after it.
+
+ReLU wants to know which of its results are zero, the next layer wants their values. Kept side by side that is 1 + b bits per
+value (ActNN). Here one bit says where the zeros are, and only the other values get codes, ActNN's: 1 + b * density bits.
+A value that is not zero never decodes to zero, and a positive one stays positive, so that ReLU's gradient is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.affine import GROUP_VALUES
+from cdu_spec.bitstream import Mode
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec, SampleForm
+from actcodec.codecs.affine.affine_codecs import STOCHASTIC
+from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.codes import pack_tight, unpack_tight
+
+#: Keeps the random numbers apart from those of the other codecs.
+_SALT = len(Mode) + 3
+
+
+@dataclass(frozen=True, eq=False)
+class SparseForm:
+    """A tensor as the places of the values that are not zero, and codes for those."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    mask: Tensor  #: uint8 (ceil(values / 8),)
+    others: SampleForm | None  #: the values that are not zero, in order, as one sample; None when all are zero
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the mask and of the others' codes, Z, R and bits (shape, format and group size are not counted)."""
+        return self.mask.numel() + (0 if self.others is None else self.others.nbytes)
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a floating-point form is not a stream."""
+        raise UserError("codec 'sparse-sample' has no bitstream: use sfpr+zvc or autoquantz")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor: zeros where they were, and nowhere else. ``backend`` as for :class:`SampleForm`."""
+        values = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.mask.device)
+        if self.others is not None:
+            others = self.others.decompress(backend)
+            # A group whose least value is subnormal may begin at zero.
+            others = others.where(others != 0, torch.finfo(self.dtype).smallest_normal)
+            values[unpack_tight(self.mask, 1, values.numel()).bool()] = others
+        return values.view(self.shape)
+
+
+@dataclass
+class SparseSampleCodec(Codec):
+    """``sparse-sample``: one bit for zeros, ActNN's codes for the other values. Any shape.
+
+    Parameters
+    ----------
+    bits
+        Per value that is not zero, 1 to 8.
+    group
+        Consecutive values, zeros left out, that share Z and R, 1 or more.
+    rounding
+        ``stochastic`` or ``nearest``.
+    seed
+        Of the random numbers, 0 to 2**32 - 1.
+    backend
+        ``torch`` or ``native``; of what is not zero.
+    """
+
+    bits: int = 2
+    group: int = GROUP_VALUES
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    backend: str | Backend = "torch"
+
+    name = "sparse-sample"
+    keeps_zeros = True
+    centred = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bits, int):
+            raise UserError(f"bits = {self.bits!r} is not allowed: use one number from 1 to 8")
+        self._quantiser = ActnnSampleCodec(self.bits, self.group, self.rounding, self.seed, self.backend)
+        self._seeds = TensorSeeds(self.seed, _SALT)
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Codec`."""
+        self._seeds.restart(seed)
+
+    def compress(self, x: Tensor) -> SparseForm:
+        """See :class:`Codec`. Every call draws other random numbers."""
+        check_input(x)
+        check_finite(x)
+        flat = x.detach().flatten()
+        there = flat != 0
+        others = flat[there]
+        self._quantiser.restart(self._seeds.next())
+        form = self._quantiser.compress(others) if others.numel() else None
+        return SparseForm(tuple(x.shape), x.dtype, pack_tight(there.to(torch.uint8), 1), form)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self.backend)

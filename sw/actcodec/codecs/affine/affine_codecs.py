@@ -1,0 +1,369 @@
+"""Codecs of DIVISION, ActNN, BLPA and AC-GC on the integers that SFPR delivers: 1, 2, 4 or 8 bits per value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings, RangeKind
+from cdu_spec.bitstream import Header, MatrixView, Mode, check_settings
+from cdu_spec.config import CduConfig
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend, backend
+from actcodec.backends.job import compression_job
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
+from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
+from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
+from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.blocks import by_channel
+from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+
+#: Names of the rounding rules.
+STOCHASTIC, NEAREST = "stochastic", "nearest"
+#: Least width of maps, and least number of rows, that policies give codec ``division``: the smallest maps of the paper.
+_LEAST_SIDE = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a tensor is quantised: multipliers, float32 (channels,); settings but for the seed; offsets, int16 (channels,)."""
+
+    k: Tensor
+    settings: AffineSettings
+    offsets: Tensor
+
+
+class AffineCodec(Codec):
+    """What the codecs of the affine modes have in common; each is a dataclass with these options and its own."""
+
+    bits: int
+    scale_bits: int
+    nonfinite: str
+    backend: str | Backend
+    mode: Mode
+    centred = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
+            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        check_scale_bits(self.scale_bits)
+        check_nonfinite_policy(self.nonfinite)
+        rounding = getattr(self, "rounding", STOCHASTIC)
+        if rounding not in (STOCHASTIC, NEAREST):
+            raise UserError(f"rounding = {rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
+        self._stochastic = rounding == STOCHASTIC
+        self._seeds = TensorSeeds(getattr(self, "seed", 0), self.mode)
+        self._backend = backend(self.backend)
+        check_settings(self.mode, self._settings())
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Codec`."""
+        self._seeds.restart(seed)
+
+    def compress(self, x: Tensor) -> Compressed:
+        """See :class:`Codec`. Every call draws other random numbers."""
+        return self._compressed(x, self._plan)
+
+    def _compressed(self, x: Tensor, plan_of: Callable[[Tensor, MatrixView, Tensor], Plan]) -> Compressed:
+        """``x`` in the scales and settings that a function such as :meth:`_plan` gives it."""
+        form = check_input(x)
+        if not self.takes(x.shape):
+            raise UserError(self._misfit(x.shape))
+        if self.nonfinite == "raise":
+            check_finite(x, self._backend.channel_maxima)
+        x = x.detach().contiguous()
+        view = MatrixView.of(x.shape, self.mode)
+        channels = by_channel(x, view)
+        largest = self._backend.channel_maxima(channels, self.nonfinite)
+        finite = x if self.nonfinite == "raise" else x.nan_to_num(0.0, 0.0, 0.0)
+        plan = plan_of(finite, view, largest)
+        found = plan.settings
+        seed = self._seeds.next()
+        settings = AffineSettings(found.bits, found.step_log2, self._stochastic, found.block_range, seed)
+        job = compression_job(view, form, plan.k, settings=settings, offsets=plan.offsets)
+        payload = self._backend.compress_tensor(x, view, job)
+        header = Header.of_settings(self.mode, form, tuple(x.shape), payload.numel(), settings)
+        return Compressed(header, (), reciprocals(plan.k), payload, plan.offsets)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+    @abstractmethod
+    def _settings(self) -> AffineSettings:
+        """Bits, step and range as the options give them."""
+
+    @abstractmethod
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        """Scales of a finite tensor; ``largest`` magnitude of each channel, float64."""
+
+    def _misfit(self, shape: Sequence[int]) -> str:
+        return f"{self.mode.label} does not take a tensor of shape {tuple(shape)}"
+
+    def _down(self, exact: Tensor) -> Tensor:
+        """Multipliers no greater than those given."""
+        return rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+
+
+def _numbers(name: str, value: Tensor | float) -> Tensor:
+    """One number or several, as float64; UserError for what is none, or too large for float32."""
+    try:
+        numbers = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise UserError(f"{name} = {value!r} is not allowed: use a number, or one for each channel") from None
+    if not numbers.numel() or bool((numbers.abs() > torch.finfo(torch.float32).max).any()):
+        raise UserError(f"{name} = {value!r} is not allowed: use finite numbers that float32 holds")
+    return numbers
+
+
+def _none(x: Tensor) -> Tensor:
+    """No offsets, on the device of a tensor."""
+    return torch.zeros(0, dtype=torch.int16, device=x.device)
+
+
+@dataclass
+class DivisionCodec(AffineCodec):
+    """``division``: the mean of each 8x8 block in 16 bits and the rest in a few (DIVISION). Takes (N, C, H, W).
+
+    Policies give it maps with W >= 7 and N * C * H >= 7, the smallest ones of the paper.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: Q).
+    range
+        ``block``: least value and step of each block take the place of its mean; ``channel``: all blocks of a channel share a
+        step, around their means, which the largest residual of the batch decides (docs/division.md: what that costs).
+    rounding
+        ``stochastic`` or ``nearest``.
+    seed
+        Of the random numbers, 0 to 2**32 - 1.
+    step_log2
+        Only with the channel's range: binary logarithm of the step in units of SFPR's 16-bit result, 1 to 16 - bits; fine
+        enough for means and coarse enough for values far beyond a residual. Default 12 - bits.
+    S
+        Only with the channel's range: largest residual of a channel in units of half the codes' range, positive. Above 1 the
+        largest residuals saturate, for smaller errors of all others.
+    scale_bits, nonfinite, backend
+        As for :class:`~actcodec.codecs.codec.SfprCodec`.
+    """
+
+    bits: int = 2
+    range: str = RangeKind.BLOCK.value
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    step_log2: int | None = None
+    S: float = 1.0
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.DIVISION.label
+    mode = Mode.DIVISION
+
+    def __post_init__(self) -> None:
+        kinds = [kind.value for kind in RangeKind]
+        if self.range not in kinds:
+            raise UserError(f"range = {self.range!r} is not allowed: use {' or '.join(kinds)}")
+        check_s(self.S)
+        if self.S != 1 and self.range == RangeKind.BLOCK.value:
+            raise UserError(f"S = {self.S!r} goes with range = channel: a block's codes reach its least and its greatest value")
+        if self.step_log2 is not None and self.range == RangeKind.BLOCK.value:
+            raise UserError(f"step_log2 = {self.step_log2!r} goes with range = channel: the step of a block is found")
+        super().__post_init__()
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W)."""
+        return len(shape) == 4 and prod(shape) > 0
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W) with W >= 7 and N * C * H >= 7."""
+        return self.takes(shape) and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
+
+    def _misfit(self, shape: Sequence[int]) -> str:
+        return f"division does not take a tensor of shape {tuple(shape)}: use actnn, or shape (N, C, H, W)"
+
+    def _settings(self) -> AffineSettings:
+        if self.range == RangeKind.BLOCK.value:
+            return AffineSettings(self.bits, block_range=True)
+        return AffineSettings(self.bits, 12 - self.bits if self.step_log2 is None else self.step_log2)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        settings = self._settings()
+        if settings.block_range:
+            return Plan(self._down(full_scales(largest)), settings, _none(x))
+        exact = division_scales(x, view, largest, settings, self.S, self._backend.residual_maxima)
+        return Plan(self._down(exact), settings, _none(x))
+
+
+@dataclass
+class ActnnCodec(AffineCodec):
+    """``actnn``: least value and step of every 256 consecutive values, and codes (ActNN). Any shape.
+
+    Parameters as for :class:`DivisionCodec`.
+    """
+
+    bits: int = 2
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.ACTNN.label
+    mode = Mode.ACTNN
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        return Plan(self._down(full_scales(largest)), self._settings(), _none(x))
+
+
+@dataclass
+class BlpaCodec(AffineCodec):
+    """``blpa``: fixed-point copy with a range of six standard deviations per channel, signs kept (BLPA).
+
+    A value keeps its sign where zero, with a step on either side, lies within the range; else where the value itself does.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: K).
+    gamma, beta
+        Standard deviation (not negative) and mean of the channels, for instance the parameters of the batch normalisation
+        before: numbers, or tensors (channels,). Default: those of the tensor.
+    step_log2
+        Binary logarithm of the step in units of SFPR's 16-bit result, 0 to 16 - bits; the middle of a step is an integer from
+        1 on.
+    scale_bits, nonfinite, backend
+        As for :class:`~actcodec.codecs.codec.SfprCodec`.
+    """
+
+    bits: int = 4
+    gamma: Tensor | float | None = None
+    beta: Tensor | float | None = None
+    step_log2: int = 1
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.BLPA.label
+    mode = Mode.BLPA
+
+    def __post_init__(self) -> None:
+        for name in ("gamma", "beta"):
+            value = getattr(self, name)
+            numbers = _numbers(name, 0.0 if value is None else value)
+            if not bool(numbers.isfinite().all()) or (name == "gamma" and bool((numbers < 0).any())):
+                sign = " and not negative" if name == "gamma" else ""
+                raise UserError(f"{name} = {value!r} is not allowed: use finite numbers{sign}")
+        super().__post_init__()
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits, self.step_log2, stochastic=False)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        settings = self._settings()
+        per_channel = by_channel(x, view).to(torch.float64).transpose(0, 1).flatten(1)
+        gamma = _per_channel("gamma", self.gamma, per_channel.std(1, correction=0))
+        beta = _per_channel("beta", self.beta, per_channel.mean(1))
+        k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
+        return Plan(k, settings, offsets)
+
+
+@dataclass
+class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
+    """``autoquant``: signed codes with one scale per channel, unbiased (AC-GC, AutoQuant).
+
+    :meth:`compress_within` takes the fewest of 1, 2, 4 and 8 bits, ``bits`` at most, that do for all channels of a tensor.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8. One bit has codes for -1 and 0 only.
+    error_bound
+        Largest error wanted, half a step: a positive number, or a tensor (channels,). The fewest bits that allow it, and no
+        more than ``bits``, are then used for a tensor. Default: as fine as ``bits`` allow.
+    rounding, seed, step_log2, scale_bits, nonfinite, backend
+        As for :class:`DivisionCodec`; ``step_log2`` is 16 - bits unless given, and not to be given with ``error_bound``.
+    """
+
+    bits: int = 8
+    error_bound: Tensor | float | None = None
+    rounding: str = STOCHASTIC
+    seed: int = 0
+    step_log2: int | None = None
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+
+    name = Mode.AUTOQUANT.label
+    mode = Mode.AUTOQUANT
+
+    def __post_init__(self) -> None:
+        if self.error_bound is not None:
+            bound = _numbers("error_bound", self.error_bound)
+            if not bool((bound.isfinite() & (bound > 0)).all()):
+                raise UserError(f"error_bound = {self.error_bound!r} is not allowed: use positive finite numbers")
+            if self.step_log2 is not None:
+                raise UserError("step_log2 and error_bound exclude each other: give one of them")
+        super().__post_init__()
+        self.independent_errors = self._stochastic
+
+    def _settings(self) -> AffineSettings:
+        return AffineSettings(self.bits, BASE_BITS - self.bits if self.step_log2 is None else self.step_log2)
+
+    def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
+        """See :class:`ErrorBoundedCodec`. The unit rounds to 16 bits first, which adds to errors near 2**-16 of a maximum.
+
+        UserError for a codec that has a ``step_log2``.
+        """
+        if self.step_log2 is not None:
+            raise UserError("step_log2 and an error exclude each other: give one of them")
+        check_input(x)
+        error = checked_error(x, error)
+
+        def plan(x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+            # The unit has one scale where maps have fewer than 8 values; then the least error counts.
+            within = error if len(error) in (1, view.channels) else error.amin()
+            return self._bound_plan(x, view, _per_channel("error", within, largest))
+
+        return self._compressed(x, plan)
+
+    def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
+        if self.error_bound is not None:
+            return self._bound_plan(x, view, _per_channel("error_bound", self.error_bound, largest))
+        settings = self._settings()
+        return Plan(self._down(signed_scales(by_channel(x, view), settings)), settings, _none(x))
+
+    def _bound_plan(self, x: Tensor, view: MatrixView, bound: Tensor) -> Plan:
+        exact, settings = bound_scales(by_channel(x, view), bound, self.bits)
+        return Plan(self._down(exact), settings, _none(x))
+
+
+@dataclass
+class AutoquantZCodec(AutoquantCodec):
+    """``autoquantz``: autoquant in which a zero costs one bit (AC-GC, AutoQuantZ).
+
+    Parameters as for :class:`AutoquantCodec`.
+    """
+
+    name = Mode.AUTOQUANTZ.label
+    mode = Mode.AUTOQUANTZ
+
+
+def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Tensor:
+    """An option that is a number, or one per channel, as float64 like ``default``; UserError for another count."""
+    if given is None:
+        return default
+    numbers = torch.as_tensor(given, dtype=torch.float64, device=default.device).detach().flatten()
+    if numbers.numel() not in (1, default.numel()):
+        raise UserError(f"{name} has {numbers.numel()} numbers: use one, or one for each of {default.numel()} channels")
+    return numbers.expand(default.shape)

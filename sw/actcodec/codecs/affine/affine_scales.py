@@ -1,0 +1,164 @@
+"""Scales and offsets of the affine modes: how an encoder places the values of a channel in 16 bits.
+
+A decoder does not need these rules. All take float tensors and return float64 multipliers (channels,) that are still to be
+rounded; :func:`blpa_scales` rounds them itself, for its offsets depend on the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, AffineSettings
+from cdu_spec.bitstream import MatrixView
+from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.golden.block_statistics import residual_maxima
+from actcodec.golden.sfpr import rounded_scales
+
+#: ``maxima(x, view, k)``: what :func:`~actcodec.golden.block_statistics.residual_maxima` is.
+ResidualMaxima = Callable[[Tensor, MatrixView, Tensor], Tensor]
+
+#: Greatest integer of SFPR in the affine modes.
+MOST = (1 << (BASE_BITS - 1)) - 1
+_MOST_SCALE = 2.0**SCALE_EXPONENT_LIMIT
+#: Half the width of BLPA's range, in standard deviations.
+BLPA_REACH = 3
+#: Times that scales of channels that share blocks are corrected.
+_CORRECTIONS = 4
+#: What rounding may make of a residual that is exactly as large as allowed.
+_TOLERANCE = 1 + 2.0**-10
+
+
+def full_scales(largest: Tensor) -> Tensor:
+    """``32767 / max|x|`` of the largest magnitudes; as large as can be for channels of zeros.
+
+    Division has no code for a residual of zero: half a step, which then is next to nothing, takes its place.
+    """
+    return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
+
+
+def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
+    """The largest multipliers with which all codes of autoquant suffice: from ``-2**(bits-1)`` to ``2**(bits-1) - 1`` steps.
+
+    One bit has no code for what is positive; its scale follows from the largest magnitude.
+    """
+    above, below = _reach(channels)
+    half = 1 << (settings.bits - 1)
+    if half == 1:
+        return full_scales(torch.maximum(above, below))
+    up, down = (half - 1) << settings.step_log2, min(half << settings.step_log2, MOST)
+    limits = torch.minimum(up / above, down / below)
+    return torch.where(limits.isfinite(), limits, _MOST_SCALE)
+
+
+def _reach(channels: Tensor) -> tuple[Tensor, Tensor]:
+    """How far each channel reaches above and below zero, float64 (channels,), 0.0 where it does not."""
+    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
+    below = channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
+    return above.abs(), below.abs()  # no negative zeros, which divide to minus infinity
+
+
+def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
+    """Multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
+
+    A step is twice the bound: AC-GC's ``-log2(bound) - log2(1 / max|x|)`` bits, sign included, with one code kept back for the
+    positive end, and restricted to 1, 2, 4, 8. Where ``most_bits`` are too few the step is as small as they allow.
+    """
+    above, below = _reach(channels)
+    steps = torch.maximum(above / (2 * bound) + 1, below / (2 * bound))
+    allowed = [bits for bits in CODE_BITS if bits <= most_bits]
+    bits = next((bits for bits in allowed if bool((steps <= 1 << (bits - 1)).all())), most_bits)
+    settings = AffineSettings(bits, BASE_BITS - bits)
+    return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(channels, settings)), settings
+
+
+def division_scales(
+    x: Tensor,
+    view: MatrixView,
+    largest: Tensor,
+    settings: AffineSettings,
+    S: float,  # noqa: N803
+    residuals: ResidualMaxima = residual_maxima,
+) -> Tensor:
+    """Multipliers of division with the channel's range: residuals of at most S times half the codes' range.
+
+    Blocks that hold rows of several channels have one mean, so that a channel's residuals depend on other scales too;
+    there the result is approached in a few steps, and what is left saturates. ``residuals`` computes what
+    :func:`~actcodec.golden.block_statistics.residual_maxima` does.
+    """
+    limit = S * (settings.levels << settings.step_log2 >> 1)
+    k = full_scales(largest)
+    for _ in range(_CORRECTIONS if view.channel_rows % BLOCK_SIDE else 1):
+        excess = (residuals(x, view, k.to(torch.float32)).to(torch.float64) / limit).clamp_min_(1.0)
+        k = k / excess
+        if bool((excess <= _TOLERANCE).all()):
+            break
+    return k
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelRanges:
+    """What a first pass knows of each channel, float64 (channels,)."""
+
+    least: Tensor  #: no value is below it
+    greatest: Tensor  #: no value is above it
+    residual: Tensor  #: no value is further from the mean of its block
+
+
+def channel_ranges(statistics: Tensor, view: MatrixView, k: Tensor) -> ChannelRanges:
+    """Reduce the statistics of all blocks of a job to those of channels.
+
+    A block that holds rows of several channels counts for each of them, so that bounds may be wide there. UserError for a
+    channel with a value at the end of SFPR's range: nothing is known of what lies beyond.
+
+    Parameters
+    ----------
+    statistics
+        Mean, least and greatest integer of each block, int32 (view.blocks, 3): :func:`actcodec.golden.division.statistics`.
+    view
+        Of the job.
+    k
+        Multipliers of that pass, float32 (channels,).
+    """
+    mean, least, greatest = statistics.view(-1, view.row_beats, statistics.shape[1]).unbind(2)
+    beyond = torch.maximum(greatest - mean, mean - least)
+
+    def largest(of_blocks: Tensor) -> Tensor:
+        rows = of_blocks.amax(1).repeat_interleave(BLOCK_SIDE)[: view.rows]
+        return rows.view(-1, view.channels, view.channel_rows).amax((0, 2)).to(torch.float64)
+
+    below, above = -largest(-least), largest(greatest)
+    saturated = (below <= -MOST - 1) | (above >= MOST)
+    if bool(saturated.any()):
+        channel = int(saturated.nonzero()[0])
+        raise UserError(f"channel {channel} reaches the end of 16 bits in the first pass: repeat it with a smaller multiplier")
+    # An integer is off by up to a half, and so is a mean.
+    scale = k.to(torch.float64)
+    return ChannelRanges((below - 0.5) / scale, (above + 0.5) / scale, (largest(beyond) + 1) / scale)
+
+
+def ranged_scales(ranges: ChannelRanges, settings: AffineSettings, S: float) -> Tensor:  # noqa: N803
+    """As :func:`division_scales`, from what a first pass through the unit found."""
+    limit = S * (settings.levels << settings.step_log2 >> 1)
+    return torch.minimum(full_scales(torch.maximum(ranges.greatest, -ranges.least)), limit / ranges.residual)
+
+
+def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bits: int) -> tuple[Tensor, Tensor]:
+    """Multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
+
+    Takes float64 (channels,). A gamma with which the offset would not fit 16 bits is raised. The offset follows from the
+    multiplier as it is after rounding.
+    """
+    step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
+    most = MOST // step
+    least = beta.abs() * whole / (2 * BLPA_REACH * most * step) * (1 + 2.0**-scale_bits)
+    width = 2 * BLPA_REACH * torch.maximum(gamma, least)
+    exact = whole / width  # infinite, then limited, for channels of zeros
+    k = rounded_scales(exact, scale_bits, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
+    steps = (beta * k.to(torch.float64) / step).floor().clamp(-most, most)
+    return k, (steps * step).to(torch.int16)

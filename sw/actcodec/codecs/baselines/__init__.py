@@ -1,0 +1,1 @@
+"""What others do and this project compares with: Gist, cDMA+, vDNN."""

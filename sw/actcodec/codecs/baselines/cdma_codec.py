@@ -1,0 +1,71 @@
+"""cDMA+: zero value compression of whole words, lossless (cDMA: Rhu et al., HPCA 2018; "+" as JPEG-ACT compares with it).
+
+A block of 32 words is a mask of 32 bits, bit i set where word i is not zero, and those words. Masks stand together here, and so
+do words; the bytes are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.codec import Codec, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.golden.bits import pack_bits, unpack_bits
+from actcodec.golden.movement import select, spread
+
+#: Words that share a mask.
+BLOCK_WORDS = 32
+_WORDS = {4: torch.int32, 2: torch.int16}
+
+
+@dataclass(frozen=True, eq=False)
+class CdmaForm:
+    """A tensor as masks and the words that are not zero."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    masks: Tensor  #: uint8 (4 * blocks,), word i at bit ``i % 8`` of byte ``i // 8``; bits beyond the last word are zero
+    words: Tensor  #: int32 or int16, patterns of the values that are not zero (words,)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of masks and words (shape and format are not counted)."""
+        return self.masks.numel() + self.words.numel() * self.words.element_size()
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: no bitstream is defined for it."""
+        raise UserError("codec 'cdma' has no bitstream: use bypass, or sfpr+zvc")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The tensor, to the last bit."""
+        return spread(self.words, unpack_bits(self.masks)[: prod(self.shape)]).view(self.dtype).view(self.shape)
+
+
+@dataclass
+class CdmaCodec(Codec):
+    """``cdma``: ZVC on words of 32 bits, or of 16 for tensors in 16 bits. Any shape, lossless.
+
+    A word is zero when all its bits are: -0.0, NaN and infinity come back as they were.
+    """
+
+    name = "cdma"
+    lossless = True
+
+    def compress(self, x: Tensor) -> CdmaForm:
+        """See :class:`Codec`."""
+        check_input(x)
+        words = x.detach().contiguous().flatten().view(_WORDS[x.element_size()])
+        nonzero = words != 0
+        flags = nonzero.new_zeros(-(-words.numel() // BLOCK_WORDS) * BLOCK_WORDS)
+        flags[: words.numel()] = nonzero
+        return CdmaForm(tuple(x.shape), x.dtype, pack_bits(flags), select(words, nonzero))
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()

@@ -1,0 +1,100 @@
+"""BLPA's copy without end: as many steps as values reach, predicted from their neighbours, entropy coded.
+
+The paper spends K bits on every value, so that the range has to end at ``beta +- 3 gamma``, and neighbours that are alike cost
+as much as others. Here the steps are the same, ``6 gamma / 2**K``, but they go on beyond the range, and what prediction
+(:mod:`actcodec.golden.lorenzo`) leaves over of their numbers is written in as few bits as it needs
+(:mod:`actcodec.golden.integer_coder`), as in codec ``cusz``. K may be any number: it says how fine steps are, and nothing about
+what they cost. Signs are kept as in codec ``blpa-float``: no step goes across zero, and zero belongs to the step below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, prod
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.affine.affine_scales import BLPA_REACH
+from actcodec.codecs.blpa.blpa_float import least_step
+from actcodec.codecs.blpa.copies import CopyCodec
+from actcodec.codecs.shapes import channels_shape, header_bytes, per_channel
+from actcodec.golden.integer_coder import CodedIntegers, decode, encode
+from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
+
+_LEAST_BITS, _MOST_BITS = 1, 12
+
+
+@dataclass(frozen=True, eq=False)
+class CodedCopy:
+    """A :class:`~actcodec.codecs.blpa.copies.Copy`. Code c stands for the values above c steps up to c + 1, by their middle."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    step: Tensor  #: float32 (channels,), positive
+    rectified: bool  #: no value was negative: what is decoded as negative becomes zero
+    dimensions: int  #: axes that predict, 0 to 3
+    coded: CodedIntegers
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a header, the shape, steps and coded differences."""
+        return header_bytes(self.shape) + self.step.numel() * self.step.element_size() + self.coded.nbytes
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a floating-point form is not a stream."""
+        raise no_bitstream()
+
+    def values(self) -> Tensor:
+        """The values a', float32 (N, channels, n)."""
+        codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions)
+        values = (codes.view(channels_shape(self.shape)).to(torch.float32) + 0.5).mul_(self.step[:, None])
+        return values.clamp_min_(0) if self.rectified else values
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
+        return as_dtype(self.values(), self.dtype).view(self.shape)
+
+
+@dataclass
+class BlpaCodedCodec(CopyCodec):
+    """``blpa-coded``: any tensor in steps of ``6 gamma / 2**bits``, predicted and coded; gamma is the deviation of its channel.
+
+    Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is decoded as half
+    a step below, or as zero in tensors without negative values.
+
+    Policy ``blpa-coded`` (:mod:`actcodec.policies.blpa_groups`) takes gamma from batch normalisation where there is one.
+
+    Parameters
+    ----------
+    bits
+        K, 1 to 12, whole or not: 2**K steps reach from three deviations below the mean to three above.
+    """
+
+    bits: float = 3.5
+
+    name = "blpa-coded"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
+        if not (number and isfinite(self.bits) and _LEAST_BITS <= self.bits <= _MOST_BITS):
+            raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {_LEAST_BITS} to {_MOST_BITS}")
+
+    def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
+        """See :class:`CopyCodec`."""
+        step = 2 * BLPA_REACH * gamma.to(torch.float64).abs() / 2**self.bits
+        return step.clamp(least_step(dtype), torch.finfo(torch.float32).max).to(torch.float32)
+
+    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> CodedCopy:
+        """See :class:`CopyCodec`; steps are wider where a value would have more than 2**27 of them."""
+        values = per_channel(x.detach().to(torch.float32))
+        widest = values.abs().amax((0, 2)) / (MAX_MAGNITUDE / 2)
+        step = torch.maximum(self.steps(beta, gamma, x.dtype), widest)
+        codes = (values / step[:, None]).ceil_().sub_(1)
+        # Where the quotient is too small for a float, the sign still counts.
+        codes = torch.where(values > 0, codes.clamp_min(0), codes.clamp_max(-1)).to(torch.int32).view(x.shape)
+        dimensions = cheapest_dimensions(codes)
+        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, dimensions, encode(differences(codes, dimensions)))

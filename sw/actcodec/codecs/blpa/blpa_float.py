@@ -1,0 +1,159 @@
+"""BLPA's fixed-point copies as published: floating-point steps, signs kept without exception (section 3.2).
+
+The integer codec ``blpa`` cannot serve here. It starts from SFPR's 16-bit integers, in which small negative values are zero, it
+takes zero for positive, and where zero lies beyond ``beta +- 3 gamma`` signs are lost: ReLU's gradient would not be exact.
+Here three things differ from the formula of the paper, where it would break the promise that the sign of a value is kept:
+
+- a value on the border of two steps belongs to the lower one, so that zero is not positive, as ReLU has it;
+- where ``beta +- 3 gamma`` does not reach one step across zero, the range is extended until it does, so that steps are wider;
+- gamma may be negative or zero: its magnitude counts.
+
+Codes are limited at both ends, unlike in the published code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.affine import CODE_BITS
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.affine.affine_scales import BLPA_REACH
+from actcodec.codecs.blpa.copies import CopyCodec
+from actcodec.codecs.shapes import channels_shape, per_channel
+from actcodec.golden.codes import pack_tight, unpack_tight
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """Steps of channels. Code c stands for the values above ``first + c`` steps up to ``first + c + 1``, by their middle."""
+
+    bits: int
+    step: Tensor  #: float32 (channels,), positive
+    first: Tensor  #: int16 (channels,), ``1 - 2**bits`` to -1: steps below and above zero are always among the codes
+
+    @classmethod
+    def around(cls, beta: Tensor, gamma: Tensor, bits: int, dtype: torch.dtype) -> FixedPoint:
+        """The range ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, extended across zero where need be.
+
+        Parameters
+        ----------
+        beta, gamma
+            Finite floats (channels,).
+        bits
+            Per value: 1, 2, 4 or 8 (paper: K).
+        dtype
+            Of the decoded values: a step must not vanish in it.
+        """
+        levels, half = 1 << bits, 1 << (bits - 1)
+        beta, gamma = beta.to(torch.float64), gamma.to(torch.float64).abs()
+        gamma = gamma.clamp_min(least_step(dtype) * levels / (2 * BLPA_REACH))
+        published = 2 * BLPA_REACH * gamma / levels
+        offset = (beta / published).floor()
+        extended = (beta.abs() + BLPA_REACH * gamma) / (levels - 1)
+        reaches = (offset > -half) & (offset < half)
+        step = torch.where(reaches, published, extended).clamp_max(torch.finfo(torch.float32).max)
+        beyond = torch.where(beta > 0, -1.0, 1.0 - levels)
+        return cls(bits, step.to(torch.float32), torch.where(reaches, offset - half, beyond).to(torch.int16))
+
+    def codes(self, values: Tensor) -> Tensor:
+        """float32 (N, channels, n) to uint8, limited to 0 .. 2**bits - 1."""
+        steps = (values / self.step[:, None]).ceil_().sub_(1)
+        # Where the quotient is too small for a float, the sign still counts.
+        steps = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
+        return steps.sub_(self.first[:, None]).clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
+
+    def values(self, codes: Tensor) -> Tensor:
+        """uint8 (N, channels, n) to float32, the middles of the steps."""
+        return (codes.to(torch.float32) + 0.5).add_(self.first[:, None]).mul_(self.step[:, None])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both parameters."""
+        return sum(part.numel() * part.element_size() for part in (self.step, self.first))
+
+
+@dataclass(frozen=True, eq=False)
+class BlpaForm:
+    """A K-bit copy of a tensor whose channels are counted by the second axis (a tensor of rank 1 is one channel)."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    grid: FixedPoint
+    rectified: bool  #: no value was negative: what is decoded as negative becomes zero
+    packed: Tensor  #: uint8 (ceil(values * bits / 8),)
+
+    @classmethod
+    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False) -> BlpaForm:
+        """The copy of a float tensor."""
+        codes = grid.codes(per_channel(x.detach().to(torch.float32)))
+        return cls(tuple(x.shape), x.dtype, grid, rectified, pack_tight(codes.flatten(), grid.bits))
+
+    @property
+    def step(self) -> Tensor:
+        """float32 (channels,), positive."""
+        return self.grid.step
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes, steps and first codes (shape, format and the flag are not counted)."""
+        return self.packed.numel() + self.grid.nbytes
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a floating-point form is not a stream."""
+        raise no_bitstream()
+
+    def values(self) -> Tensor:
+        """The values a', float32 (N, channels, n)."""
+        codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape))
+        values = self.grid.values(codes.view(channels_shape(self.shape)))
+        return values.clamp_min_(0) if self.rectified else values
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
+        return as_dtype(self.values(), self.dtype).view(self.shape)
+
+
+@dataclass
+class BlpaFloatCodec(CopyCodec):
+    """``blpa-float``: BLPA's copy of any tensor, three standard deviations around the mean of each channel. Signs are kept.
+
+    Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative values.
+
+    Policy ``blpa`` (:mod:`actcodec.policies.blpa_groups`) takes the range from batch normalisation where there is one.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: K).
+    """
+
+    bits: int = 4
+
+    name = "blpa-float"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
+            raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+
+    def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
+        """See :class:`CopyCodec`."""
+        return FixedPoint.around(beta, gamma, self.bits, dtype).step
+
+    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> BlpaForm:
+        """See :class:`CopyCodec`."""
+        return BlpaForm.of(x, FixedPoint.around(beta, gamma, self.bits, x.dtype), rectified=rectified)
+
+
+def least_step(dtype: torch.dtype) -> float:
+    """The least step of copies.
+
+    Twice one whose half is a normal number in float32 and not zero in ``dtype``: extended steps can be half as wide.
+    """
+    details = torch.finfo(dtype)
+    return 4 * max(torch.finfo(torch.float32).smallest_normal, details.smallest_normal * details.eps)

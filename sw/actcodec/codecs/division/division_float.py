@@ -1,0 +1,111 @@
+"""DIVISION as published: the low-frequency part in 16-bit floating point, the rest in a few bits per value (section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from cdu_spec.geometry import BLOCK_SIDE
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, as_dtype, no_bitstream
+from actcodec.codecs.affine.affine_codecs import STOCHASTIC
+from actcodec.codecs.division.pooling import MAP_RANKS, cell_means, map_size, pooling_cells
+
+#: What may be kept: both parts, or, for comparison, less (the paper's ablations).
+BOTH, LOW, HIGH, PLAIN = PARTS = ("both", "low", "high", "plain")
+
+
+@dataclass(frozen=True, eq=False)
+class DivisionForm:
+    """A tensor as two parts, either of which may be left out."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    block: int
+    means: Tensor  #: 16-bit floats (cells,); empty without a low-frequency part
+    high: FloatForm | None  #: the rest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of means, parameters and codes (the paper's account: shape, format and block are not counted)."""
+        return self.means.numel() * self.means.element_size() + (0 if self.high is None else self.high.nbytes)
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a floating-point form is not a stream."""
+        raise no_bitstream()
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor, float32 arithmetic: nearest upsampling of the means, and the rest."""
+        values = torch.zeros(prod(self.shape), device=self.means.device) if self.high is None else self.high.values()
+        if self.means.numel():
+            values += self.means.to(torch.float32)[pooling_cells(self.shape, self.block, values.device)]
+        return as_dtype(values, self.dtype).view(self.shape)
+
+
+#: Side of a cell, more than any map has.
+_MOST_SIDE = 65_536
+
+
+@dataclass
+class DivisionFloatCodec(FloatCodec):
+    """``division-float``: DIVISION as published. Means of cells of B x B values, and codes of the rest with a range per map.
+
+    A map is what (n, c) counts in (N, C, H, W), and a row of features, pooled along that axis alone, in (N, F) and (N, S, F).
+    Cells are B x B where height and width are multiples of B; see :mod:`actcodec.codecs.division.pooling` for other sizes.
+
+    Parameters
+    ----------
+    bits
+        Per value: 1, 2, 4 or 8 (paper: Q).
+    block
+        Side of a cell, 1 or more (paper: B). A map that is smaller has one mean.
+    half
+        Format of means and ranges, ``bf16`` or ``fp16``.
+    parts
+        What is kept: ``both``; ``low``, the means alone; ``high``, the codes alone, so that means are lost; ``plain``, codes of
+        the values themselves, with no means. All but ``both`` are the paper's ablations.
+    rounding
+        ``stochastic`` or ``nearest``.
+    seed
+        Of the random numbers, 0 to 2**32 - 1.
+    """
+
+    bits: int = 2
+    block: int = BLOCK_SIDE
+    half: str = "bf16"
+    parts: str = BOTH
+    rounding: str = STOCHASTIC
+    seed: int = 0
+
+    name = "division-float"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.block, bool) or not isinstance(self.block, int) or not 1 <= self.block <= _MOST_SIDE:
+            raise UserError(f"block = {self.block!r} is not allowed: use 1 to {_MOST_SIDE} values")
+        if self.parts not in PARTS:
+            raise UserError(f"parts = {self.parts!r} is not allowed: use {', '.join(PARTS)}")
+        super().__post_init__()
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, F), (N, S, F) or (N, C, H, W)."""
+        return len(shape) in MAP_RANKS and prod(shape) > 0
+
+    def compress(self, x: Tensor) -> DivisionForm:
+        """See :class:`~actcodec.codecs.codec.Codec`. Every call draws other random numbers."""
+        values = self._checked(x)
+        half = HALF_FORMATS[self.half]
+        kept = torch.zeros(0, dtype=half, device=x.device)
+        if self.parts != PLAIN:
+            cells = pooling_cells(x.shape, self.block, x.device)
+            means = cell_means(values, cells).to(half)
+            self._check_range(x, means)
+            # From the rounded means, which decoding adds.
+            values = values - means.to(torch.float32)[cells]
+            kept = kept if self.parts == HIGH else means
+        high = None if self.parts == LOW else self._quantised(values, x, prod(map_size(x.shape)))
+        return DivisionForm(tuple(x.shape), x.dtype, self.block, kept, high)

@@ -1,0 +1,1 @@
+"""Blocks of eight by eight by DCT: JPEG-ACT, JPEG-BASE, and JPEG files."""

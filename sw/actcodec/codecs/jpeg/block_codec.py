@@ -1,0 +1,65 @@
+"""What the codecs of 8x8 DCT blocks have in common: the table in use, and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+from cdu_spec import dqt as tables
+from cdu_spec.dqt_file import SUFFIX, read_table
+from cdu_tools.errors import UserError
+
+from actcodec.golden.block_shapes import has_blocks
+
+#: Name of the piece-wise schedule: optL in the first epochs, optH after them.
+OPT_LH = "optLH"
+
+
+class BlockCodec:
+    """Stands before :class:`~actcodec.codecs.codec.Codec` among the bases of a codec with an option ``dqt``."""
+
+    name: str
+    dqt: str | Sequence[int]
+
+    def _check_table(self) -> None:
+        """Read the table if it is a file; UserError for an unknown or bad one. To be called first."""
+        self._epoch = 0
+        self._given = self._table_of_option()
+
+    def _table_of_option(self) -> str | tables.Table:
+        """The name of a known table, or divisors."""
+        if isinstance(self.dqt, str) and self.dqt.endswith(SUFFIX):
+            return read_table(Path(self.dqt))
+        if self.dqt == OPT_LH:
+            return OPT_LH
+        try:
+            found = tables.divisors(self.dqt)
+        except ValueError as error:
+            if isinstance(self.dqt, (list, tuple)):
+                raise UserError(str(error)) from None
+            raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+        return self.dqt if isinstance(self.dqt, str) else found
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell a schedule how many epochs are over; other tables do not change."""
+        self._epoch = epoch
+
+    @property
+    def table(self) -> str | tables.Table:
+        """The table in use: its name, or its 64 divisors."""
+        if self._given != OPT_LH:
+            return self._given
+        return "optL" if self._epoch < tables.LH_SWITCH_EPOCH else "optH"
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W)."""
+        return len(shape) == 4 and prod(shape) > 0
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether ``shape`` is (N, C, H, W) with W >= 8 and N * C * H >= 8."""
+        return has_blocks(shape)
+
+    def _check_shape(self, shape: Sequence[int]) -> None:
+        if not self.takes(shape):
+            raise UserError(f"{self.name} does not take a tensor of shape {tuple(shape)}: use sfpr, or shape (N, C, H, W)")

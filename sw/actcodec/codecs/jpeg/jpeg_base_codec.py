@@ -1,0 +1,97 @@
+"""Codec of JPEG-BASE, the variant of JPEG-ACT before shift quantiser and ZVC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec import dqt as tables
+from cdu_spec.bitstream import JPEG_BASE, MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES
+from cdu_spec.rounding import Rounding
+from cdu_spec.sfpr import DEFAULT_S
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend, backend
+from actcodec.backends.job import compression_job
+from actcodec.codecs.codec import Codec, check_input, check_s
+from actcodec.codecs.compressed import Packed
+from actcodec.codecs.jpeg.block_codec import BlockCodec
+from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed, sfpr_maps, sfpr_view
+from actcodec.golden import blocks, jpeg_base
+from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
+from actcodec.golden.zigzag import ZIGZAG
+
+
+@dataclass
+class JpegBaseCodec(BlockCodec, Codec):
+    """``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
+
+    Takes (N, C, H, W); policies give it what they give jpeg-act. No hardware does it beyond SFPR.
+
+    Parameters
+    ----------
+    S, scale_bits, nonfinite
+        As for :class:`~actcodec.codecs.codec.SfprCodec`.
+    dqt, const_bits, pass1_bits
+        As for :class:`~actcodec.codecs.codec.JpegActCodec`; the divisors themselves are used, not their powers of two.
+    rounding
+        Of the quotients: ``half_away`` as JPEG does, or ``trunc`` as the published code does.
+    huffman
+        ``standard`` tables (ITU-T T.81, Annex K.3), or ``optimal`` ones for each tensor, which the stream then carries.
+    backend
+        What computes SFPR and the entropy coder: ``torch``, ``native``, or an object derived from Backend.
+    """
+
+    S: float = DEFAULT_S
+    scale_bits: int = CduConfig.scale_bits
+    nonfinite: str = "raise"
+    backend: str | Backend = "torch"
+    dqt: str | Sequence[int] = "optL"
+    const_bits: int = CduConfig.const_bits
+    pass1_bits: int = CduConfig.pass1_bits
+    rounding: str = Rounding.HALF_AWAY.value
+    huffman: str = STANDARD_TABLES
+
+    name = JPEG_BASE
+    centred = True
+
+    def __post_init__(self) -> None:
+        self._check_table()
+        check_s(self.S)
+        check_nonfinite_policy(self.nonfinite)
+        if self.huffman not in HUFFMAN_KINDS:
+            raise UserError(f"huffman = {self.huffman!r} is not allowed: use {' or '.join(HUFFMAN_KINDS)}")
+        # A unit's limits are those of its golden model.
+        precision = CduConfig(
+            scale_bits=self.scale_bits, const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding
+        )
+        self._rounding = precision.rounding_mode
+        self._backend = backend(self.backend)
+
+    def compress(self, x: Tensor) -> JpegBaseCompressed:
+        """See :class:`Codec`."""
+        form = check_input(x)
+        self._check_shape(x.shape)
+        maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
+        largest = self._backend.channel_maxima(blocks.by_channel(maps, view), self.nonfinite)
+        k, r = scales_of(largest, self.S, self.scale_bits)
+        quantized = self._backend.compress_tensor(maps, view, compression_job(view, form, k))
+        samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : x.shape[2] * x.shape[3]]
+        matrix = blocks.padded(samples, MatrixView.of(x.shape, Mode.JPEG_ACT))
+        named = tables.divisors(self.table)
+        divisors = tuple(named[index] for index in ZIGZAG)
+        coefficients = jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
+        huffman, segment = self._backend.entropy_coder().encode(coefficients, self.huffman)
+        precision = (self.const_bits, self.pass1_bits)
+        header = JpegBaseHeader(form, tuple(x.shape), segment.numel(), *precision, divisors, huffman)
+        return JpegBaseCompressed(header, r, segment)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)

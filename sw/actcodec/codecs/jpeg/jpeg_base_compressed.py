@@ -1,0 +1,76 @@
+"""A tensor compressed by JPEG-BASE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import JPEG_BASE, Header, MatrixView, Mode
+from cdu_spec.geometry import LANES
+from torch import Tensor
+from torch.nn.functional import pad
+
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.job import decompression_job
+from actcodec.golden import blocks, jpeg_base, jpeg_base_stream
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+
+
+@dataclass(frozen=True, eq=False)
+class JpegBaseCompressed:
+    """One compressed tensor, its parts in memory: reciprocals and payload stay on the tensor's device."""
+
+    header: JpegBaseHeader
+    reciprocals: Tensor  #: float32 (channels,)
+    payload: Tensor  #: uint8 (header.payload_bytes,): the entropy-coded segment
+
+    @property
+    def codec(self) -> str:
+        """Name of the codec that made it."""
+        return JPEG_BASE
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the serialised stream: header, tables, scales, payload, checksum."""
+        return self.header.stream_bytes
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream (docs/bitstream.md, section 8)."""
+        return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
+
+    def coefficients(self, backend: str | Backend = "torch") -> Tensor:
+        """Quantised blocks, int16 (blocks, 64) in zig-zag order. Raises BitstreamError when the payload is corrupted."""
+        return backend_of(backend).entropy_coder().decode(self.payload, self.header.view.blocks, self.header.tables)
+
+    def samples(self, backend: str | Backend = "torch") -> Tensor:
+        """What SFPR's values have become, int8 (N*C*H, W). Raises BitstreamError when the payload is corrupted."""
+        header = self.header
+        restored = jpeg_base.inverse(self.coefficients(backend), header.divisors, header.const_bits, header.pass1_bits)
+        return blocks.untiled(restored, header.view)[: header.view.rows, : header.view.columns]
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor; needs nothing but this stream. ``backend`` decodes the segment and inverts SFPR.
+
+        Raises BitstreamError when the payload is corrupted.
+        """
+        shape = self.header.shape
+        view = sfpr_view(shape)
+        values = blocks.padded(sfpr_maps(self.samples(backend).view(shape)), view).reshape(-1).view(torch.uint8)
+        header = Header(Mode.SFPR, self.header.dtype, (*shape[:2], view.columns), values.numel())
+        job = decompression_job(header, (), self.reciprocals)
+        maps = backend_of(backend).decompress_tensor(values, view, job, header.shape)
+        return maps[..., : shape[2] * shape[3]].reshape(shape)
+
+
+def sfpr_view(shape: Sequence[int]) -> MatrixView:
+    """The view in which SFPR sees :func:`sfpr_maps` of a tensor (N, C, H, W): one scale per channel."""
+    n, c, h, w = shape
+    return MatrixView.of((n, c, max(h * w, LANES)), Mode.SFPR)
+
+
+def sfpr_maps(x: Tensor) -> Tensor:
+    """A tensor (N, C, H, W) as (N, C, values), its maps filled with zeros to 8 values, or they would share a scale."""
+    maps = x.flatten(2)
+    return pad(maps, (0, max(LANES - maps.shape[2], 0)))

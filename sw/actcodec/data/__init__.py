@@ -1,5 +1,0 @@
-"""Image sets: two that a dependency ships (digits, photos) and two that a user has on disk (cifar10, fashion-mnist)."""
-
-from actcodec.data.dataset import DATASET_NAMES, Dataset, load
-
-__all__ = ["DATASET_NAMES", "Dataset", "load"]

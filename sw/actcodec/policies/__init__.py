@@ -1,0 +1,1 @@
+"""Which saved tensor gets which codec: the papers' policies, bounds and budgets."""

@@ -1,0 +1,252 @@
+"""Policy ``auto``: measures what candidates do to each tensor, and picks a codec for each under a budget or an error bound.
+
+Every ``interval`` steps each tensor is compressed with every candidate, which gives bytes and the squared error
+``||e_n||**2`` of each sample n. The backward pass of that step gives the gradients g at the results of the operations that
+read the tensor, and :mod:`~actcodec.policies.sensitivity` the share of errors that reaches the gradient, so that its squared
+error is estimated as
+
+    sum over readers of  share * sum over n of  ||g_n||**2 * ||e_n||**2
+
+relative to the squared norm of the gradient of the parameters of those operations. The estimate takes errors as independent of
+the values and of each other, as those of stochastic rounding are; benchmarks/auto_policy.py compares it with the exact gradient
+error that :mod:`~actcodec.study.diagnosis` finds. The choice for the next steps is a multiple-choice knapsack
+(:mod:`actcodec.policies.knapsack`):
+
+- ``ratio``: least estimated error within the bytes of a compression ratio. The ratio counts everything, what is exact and the
+  signs of ReLU too, and holds over the run: bytes that some steps used too much are taken from the next ones.
+- ``error``: fewest bytes with an estimated relative gradient error of no more than a bound.
+- ``activation_error``: fewest bytes with a relative error ``||x - x'|| / ||x||`` of each tensor of no more than a bound.
+
+Tensors that a rule cannot tell apart (module, operations, format) get one codec, so that the outcome can be written as a policy
+of plain rules. Signs of ReLU stay exact. Until gradients were seen everything has 8 bits (``sfpr``).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from glob import escape
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+
+from actcodec import codecs
+from actcodec.backends.backend import TORCH
+from actcodec.codecs import Codec
+from actcodec.policies.auto_step import CandidateEstimate, Item, ItemCodec, Step, Undecided
+from actcodec.policies.candidates import CANDIDATES, Candidate, candidate_specs
+from actcodec.policies.knapsack import Option, greedy_choice, lightest_choice
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, first_rules
+from actcodec.saved.statistics import Statistics
+
+#: Names of the options.
+AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", "backend")
+#: What a tensor gets before anything is known of it.
+START = CodecSpec("sfpr")
+_RATIO, _INTERVAL = 16.0, 20
+#: Ratio, or error, beyond what any codec can do.
+_GREATEST = 1e6
+#: (module, producer, consumer, format): what a rule can tell apart.
+ItemKey = tuple[str, str, str, torch.dtype]
+
+
+def item_key(tensor: SavedTensor) -> ItemKey:
+    """The key of a tensor."""
+    return (tensor.module, tensor.producer, tensor.consumer, tensor.dtype)
+
+
+class AutoPolicy(Policy):
+    """Picks a codec for every tensor by what it measures; see the module. One object serves one model.
+
+    Parameters
+    ----------
+    ratio
+        Bytes without and with compression, above 1. 16 when none of the three goals is given.
+    error
+        Bound on the estimated relative gradient error of all tensors together, above 0.
+    activation_error
+        Bound on the relative error of each tensor, above 0.
+    candidates
+        Codecs to choose from, :data:`~actcodec.policies.candidates.CANDIDATES` unless given.
+    interval
+        Steps from one measurement to the next, 1 or more.
+    backend
+        What computes the candidates that have such an option: ``torch``, or ``native``, which has the same bytes.
+    codec_factory
+        As for :class:`Policy`.
+
+    Raises UserError for options that are not allowed. A goal that no choice reaches is met as nearly as possible, with one
+    warning.
+    """
+
+    def __init__(
+        self,
+        ratio: float | None = None,
+        error: float | None = None,
+        activation_error: float | None = None,
+        candidates: Sequence[Candidate] = CANDIDATES,
+        interval: int = _INTERVAL,
+        backend: str = TORCH,
+        codec_factory: CodecFactory | None = None,
+    ) -> None:
+        goals = {"ratio": ratio, "error": error, "activation_error": activation_error}
+        given = {name: goal for name, goal in goals.items() if goal is not None}
+        if len(given) > 1:
+            raise UserError(f"{' and '.join(given)} exclude each other: give one of them")
+        (self._goal_name, self._goal), *_ = given.items() or (("ratio", _RATIO),)
+        least = 1 if self._goal_name == "ratio" else 0
+        if isinstance(self._goal, bool) or not isinstance(self._goal, (int, float)) or not least < self._goal <= _GREATEST:
+            raise UserError(
+                f"{self._goal_name} = {self._goal!r} is not allowed: use a number above {least}, up to {_GREATEST:g}"
+            )
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
+        self._undecided = Undecided()
+        rules = (*first_rules({}), Rule(self._undecided, dtypes=CODED_DTYPES))
+        super().__init__(rules, codec_factory=codec_factory, keep_signs=True)
+        factory = _on(backend, codec_factory or codecs.codec)
+        self._specs, self._interval = candidate_specs(candidates), interval
+        self._used = [self._made(spec, factory) for spec in self._specs]
+        self._start = self._made(START, factory)
+        # Measuring has codecs of its own and so leaves the random numbers of the others alone.
+        self._measuring = [factory(spec.name, **spec.options) for spec in self._specs]
+        self._begin()
+
+    def _made(self, spec: CodecSpec, factory: CodecFactory) -> Codec:
+        codec = self._resolve(spec, factory)
+        assert codec is not None, "exact is no candidate"
+        return codec
+
+    def _begin(self) -> None:
+        self._items: dict[ItemKey, Item] = {}
+        self._factors: dict[ItemKey, float] = {}
+        self._step: Step | None = None
+        self._measured_at: int | None = None
+        self._steps = self._original = self._kept = 0
+        self._warned = False
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Policy`; everything learnt is forgotten."""
+        super().restart(seed)
+        for codec in self._measuring:
+            codec.restart(seed)
+        self._begin()
+
+    def set_epoch(self, epoch: int) -> None:
+        """See :class:`Policy`."""
+        super().set_epoch(epoch)
+        for codec in self._measuring:
+            codec.set_epoch(epoch)
+
+    def observer(self) -> Step:
+        """See :class:`Policy`; decides first when a step was measured."""
+        if self._step is not None and self._step.measures:
+            self._step.end()
+            self._decide(self._step)
+        due = self._measured_at is None or self._steps - self._measured_at >= self._interval
+        self._step = Step(self._undecided, self._measured_codec if due else self._codec, due)
+        self._steps += 1
+        return self._step
+
+    def context_closed(self, statistics: Statistics) -> None:
+        """See :class:`Policy`."""
+        assert self._step is not None, "a context opens before it closes"
+        self._original += statistics.bytes_original
+        self._kept += statistics.bytes_compressed
+        self._step.closed(statistics)
+
+    @property
+    def estimates(self) -> dict[ItemKey, list[CandidateEstimate]]:
+        """What the last measurement said of the candidates, by (module, producer, consumer, format)."""
+        return {key: [one for one in item.estimates if one is not None] for key, item in self._items.items()}
+
+    @property
+    def choices(self) -> dict[ItemKey, CandidateEstimate]:
+        """What is in use, by (module, producer, consumer, format)."""
+        chosen = ((key, item.estimates[item.chosen]) for key, item in self._items.items() if item.chosen is not None)
+        return {key: estimate for key, estimate in chosen if estimate is not None}
+
+    def correct(self, factors: Mapping[ItemKey, float]) -> None:
+        """Multiply the estimated gradient errors of tensors by factors from now on; measures in the next step.
+
+        See :func:`~actcodec.study.calibration.calibrate`.
+        """
+        self._factors = dict(factors)
+        self._measured_at = None
+
+    def decided(self) -> Policy:
+        """What is in use as a policy of plain rules, which measures nothing; what never occurred gets ``sfpr``."""
+        rules = [
+            Rule(choice.codec, (producer,), (consumer,), escape(module), (dtype,))
+            for (module, producer, consumer, dtype), choice in self.choices.items()
+        ]
+        return Policy((*first_rules({}), *rules, Rule(START, dtypes=CODED_DTYPES)), keep_signs=True)
+
+    def _codec(self, tensor: SavedTensor, candidates: Sequence[Codec] = ()) -> ItemCodec:
+        """The codec of one more tensor."""
+        item = self._items.setdefault(item_key(tensor), Item())
+        spec, codec = START, self._start
+        if item.chosen is not None and self._used[item.chosen].fits(tensor.shape):
+            spec, codec = self._specs[item.chosen], self._used[item.chosen]
+        return ItemCodec(item, spec, codec, candidates)
+
+    def _measured_codec(self, tensor: SavedTensor) -> ItemCodec:
+        return self._codec(tensor, self._measuring)
+
+    def _decide(self, step: Step) -> None:
+        """Choose for what a step measured, unless its backward pass gave no finite gradient."""
+        items = [item for item in self._items.values() if item.measured]
+        if items and 0 < step.squared_gradient < math.inf:
+            self._measured_at = self._steps - 1
+            factors = {id(item): self._factors.get(key, 1.0) for key, item in self._items.items()}
+            for item in items:
+                item.estimate(list(zip(self._specs, self._used, strict=True)), step.squared_gradient, factors[id(item)])
+            for item, place in zip(items, self._choice(items, step), strict=True):
+                item.chosen = place
+        for item in items:
+            item.measured = []
+
+    def _choice(self, items: Sequence[Item], step: Step) -> list[int]:
+        """The place of each item's candidate."""
+        fitting = [[(place, one) for place, one in enumerate(item.estimates) if one is not None] for item in items]
+        if self._goal_name == "activation_error":
+            # Of those that keep the bound the smallest, else the one with the smallest error.
+            return [min(one, key=lambda pair: (max(pair[1].relative_error, self._goal), pair[1].nbytes))[0] for one in fitting]
+        if self._goal_name == "error":
+            limit = budget = self._goal**2
+            options = [[(one.gradient_error**2, one.nbytes) for _, one in candidates] for candidates in fitting]
+        else:
+            limit = step.bytes_original / self._goal - step.bytes_elsewhere
+            budget = limit + (self._original / self._goal - self._kept) / self._interval
+            options = [[(one.nbytes, one.gradient_error**2) for _, one in candidates] for candidates in fitting]
+        picked = self._picked(options, limit, budget)
+        return [candidates[place][0] for candidates, place in zip(fitting, picked, strict=True)]
+
+    def _picked(self, options: Sequence[Sequence[Option]], limit: float, budget: float) -> tuple[int, ...]:
+        """The knapsack's choice, or the lightest one where the budget holds none; warns when not even the limit does."""
+        lightest = lightest_choice(options)
+        if lightest.weight > limit and not self._warned:
+            self._warned = True
+            goal = f"{self._goal_name} = {self._goal:g}"
+            warnings.warn(f"policy auto cannot reach {goal} with these candidates and comes as near as it can", stacklevel=2)
+        return lightest.picked if lightest.weight > budget else greedy_choice(options, budget).picked
+
+
+def _on(backend: str, factory: CodecFactory) -> CodecFactory:
+    """A factory whose codecs compute on a backend, where they have the option."""
+
+    def make(name: str, **options: Any) -> Codec:
+        chosen = {"backend": backend} if backend != TORCH and "backend" in codecs.codec_options(name) else {}
+        return factory(name, **chosen | options)
+
+    return make
+
+
+def auto_policy(codec_factory: CodecFactory | None = None, **options: Any) -> AutoPolicy:
+    """Policy ``auto`` with options of :class:`AutoPolicy`; UserError for others."""
+    for option in options:
+        if option not in AUTO_OPTIONS:
+            raise UserError(f"codec 'auto' has no option {option!r}: use {', '.join(AUTO_OPTIONS)}")
+    return AutoPolicy(codec_factory=codec_factory, **options)

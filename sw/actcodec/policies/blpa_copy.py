@@ -1,0 +1,110 @@
+"""What BLPA keeps of a batch normalisation: a', a copy of its result, and what its input x follows by.
+
+``x' = mean + (a' - beta) * sigma / gamma`` is as exact as a' where steps are few parts of gamma. Channels whose steps are more
+than twice those of the range ``beta +- 3 gamma`` (beta is beyond 9 gamma or so, or gamma is zero) have a copy of their x as
+well, three sigma around the mean, without the mean where it is far from zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from actcodec.codecs.blpa.copies import Copy, CopyCodec
+from actcodec.codecs.centring import FAR
+from actcodec.codecs.codec import check_finite
+from actcodec.codecs.shapes import per_channel
+from actcodec.saved.operations import Operation
+from actcodec.saved.statistics import TensorRecord
+
+#: A channel's x follows from a' where its steps are at most so many times those of ``beta +- 3 gamma``.
+_WIDEST = 2.0
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """What a batch normalisation did, float64 (channels,)."""
+
+    mean: Tensor
+    sigma: Tensor  #: root of variance + eps
+    gamma: Tensor
+    beta: Tensor
+
+    @classmethod
+    def of(cls, operation: Operation, x: Tensor) -> Normalisation | None:
+        """Of a call that has ended, x (N, channels, n) being its input; None for other functions than torch.nn.functional's."""
+        arguments = operation.kwargs
+        if len(operation.args) != len(("input", "running_mean", "running_var")) or "eps" not in arguments:
+            return None
+        _, mean, variance = operation.args
+        if arguments["training"]:
+            variance, mean = torch.var_mean(x.to(torch.float32), dim=(0, 2), correction=0)
+        weight, bias = arguments["weight"], arguments["bias"]
+        mean, variance = mean.to(torch.float64), variance.to(torch.float64)
+        gamma = torch.ones_like(mean) if weight is None else weight.detach().to(torch.float64)
+        beta = torch.zeros_like(mean) if bias is None else bias.detach().to(torch.float64)
+        return cls(mean, (variance + arguments["eps"]).sqrt(), gamma, beta)
+
+
+class Group:
+    """One copy, and the tensors that it stands for; its bytes are shared equally among their entries in the statistics.
+
+    Parameters
+    ----------
+    x, result
+        Of a batch normalisation, (N, channels, ...) with any strides. NonFiniteError for a result with NaN or infinity.
+    norm
+        What it did.
+    codec
+        Makes the copy.
+    """
+
+    def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, codec: CopyCodec) -> None:
+        check_finite(result)
+        self.codec_name = codec.name
+        self.copy = codec.copy(result, norm.beta, norm.gamma)
+        # x' = slope * a' + shift, or a copy of its own + shift.
+        self.slope = (norm.sigma / norm.gamma).to(torch.float32)
+        self.shift = (norm.mean - norm.beta * norm.sigma / norm.gamma).to(torch.float32)
+        published = codec.steps(torch.zeros_like(norm.beta), norm.gamma, torch.float32)
+        # With a gamma of zero neither slope nor shift is a number.
+        follows = (self.copy.step <= _WIDEST * published) & self.slope.isfinite() & self.shift.isfinite()
+        self.alone = (~follows).nonzero().flatten()  #: channels with a copy of x
+        self.own: Copy | None = None
+        if self.alone.numel():
+            mean, sigma = norm.mean[self.alone], norm.sigma[self.alone]
+            centre = torch.where(mean.abs() > FAR * sigma, mean, 0).to(torch.float32)
+            self.shift[self.alone] = centre
+            self.own = codec.copy(per_channel(x)[:, self.alone] - centre[:, None], mean - centre, sigma)
+        self._records: list[TensorRecord] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the copies and of what x follows by."""
+        parts = (self.slope, self.shift, self.alone)
+        own = 0 if self.own is None else self.own.nbytes
+        return self.copy.nbytes + own + sum(part.numel() * part.element_size() for part in parts)
+
+    def normalised(self) -> Tensor:
+        """The values x', float32 (N, channels, n)."""
+        x = self.copy.values().mul_(self.slope[:, None]).add_(self.shift[:, None])
+        if self.own is not None:
+            x[:, self.alone] = self.own.values() + self.shift[self.alone, None]
+        return x
+
+    def count(self, record: TensorRecord) -> None:
+        """One more tensor."""
+        self._records.append(record)
+        self._share()
+
+    def forget(self, record: TensorRecord) -> None:
+        """One tensor less; the copy stays."""
+        self._records = [other for other in self._records if other is not record]
+        self._share()
+
+    def _share(self) -> None:
+        total, count = self.nbytes, len(self._records)
+        for place, record in enumerate(self._records):
+            record.bytes_compressed = total * (place + 1) // count - total * place // count

@@ -1,0 +1,269 @@
+"""BLPA in training: one K-bit copy for a batch normalisation, the ReLU after it and the layers that read its result.
+
+Autograd keeps the input x of a batch normalisation and the result of the ReLU, which the next layer saves as well. Here only
+a', the copy of the result of batch normalisation before ReLU, stays, and all else follows from it:
+
+- ReLU's gradient needs the sign of a, which a' has;
+- the next layer reads relu(a'), or a' where there is no ReLU or one that saves its input (leaky, SiLU, GELU ...);
+- batch normalisation reads ``x' = mean + (a' - beta) * sigma / gamma``.
+
+The last line needs a gamma that is not small: see :mod:`actcodec.policies.blpa_copy`.
+
+Autograd packs x before the result is there: x waits in the group until :meth:`_Groups.finished` makes the copy. A ReLU finds
+the group by the node of the graph that computed its input, so that it does not matter whether it works in place.
+
+Policy ``blpa`` has the paper's fixed point (codec ``blpa-float``), policy ``blpa-coded`` copies that are predicted and entropy
+coded (codec ``blpa-coded``). What is not part of a group (network input, sums, ReLU after a sum, features, results of pooling)
+has a copy of its own, with the range of its own mean and deviation; ReLU alone keeps one bit. So has the x of a batch
+normalisation that was saved by an operation before, that is the result of ReLU (whose signs a' would not keep), or that is
+normalised by other functions than ``torch.nn.functional.batch_norm``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs import Codec, Packed
+from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
+from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
+from actcodec.codecs.blpa.copies import Copy, CopyCodec
+from actcodec.codecs.shapes import per_channel
+from actcodec.golden.sfpr import UnfitValuesError
+from actcodec.policies.blpa_copy import Group, Normalisation
+from actcodec.policies.policy import (
+    CODED_DTYPES,
+    EXACT,
+    CodecFactory,
+    CodecSpec,
+    Policy,
+    Rule,
+    SavedTensor,
+    first_rules,
+    signs_only,
+)
+from actcodec.saved.operations import Operation, metadata
+from actcodec.saved.statistics import TensorRecord, relative_error
+
+_GROUP_MARK = "actcodec.blpa"
+_BATCH_NORM = "batch_norm"
+_RELU = "relu"
+
+
+class _Input:
+    """The input of a batch normalisation: itself until that has computed its result, then by the group or a copy of its own."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.shape, self.dtype = tuple(x.shape), x.dtype
+        self.held: Tensor | None = x
+        self.kept: Group | Copy | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that it needs."""
+        if self.held is not None:
+            return self.held.numel() * self.held.element_size()
+        assert self.kept is not None, "what is not held is kept"
+        return self.kept.nbytes
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: there is no stream."""
+        raise no_bitstream()
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The input, or x'."""
+        if self.held is not None:
+            return self.held
+        if isinstance(self.kept, Group):
+            return as_dtype(self.kept.normalised(), self.dtype).view(self.shape)
+        assert self.kept is not None, "what is not held is kept"
+        return self.kept.decompress()
+
+
+class _Output:
+    """The result of a batch normalisation, or of the ReLU after it."""
+
+    def __init__(self, group: Group, *, rectified: bool) -> None:
+        self.group, self._rectified = group, rectified
+
+    @property
+    def nbytes(self) -> int:
+        """No bytes: the group has them."""
+        return 0
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: there is no stream."""
+        raise no_bitstream()
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The values a', or relu(a')."""
+        values = self.group.copy.decompress()
+        return values.relu_() if self._rectified else values
+
+
+class _InputCodec(Codec):
+    """Of one input of batch normalisation."""
+
+    def __init__(self, codec: CopyCodec) -> None:
+        self.name = codec.name
+        self._codec = codec
+        self.packed: _Input | None = None
+        self.record: TensorRecord | None = None
+
+    def compress(self, x: Tensor) -> _Input:
+        """See :class:`Codec`."""
+        self.packed = _Input(x)
+        return self.packed
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()
+
+    def settle(self, operation: Operation, result: Any) -> None:
+        """Make the copy, once, from the result of the operation that saved the input.
+
+        UnfitValuesError for values that a copy cannot hold; then the input itself is kept.
+        """
+        packed = self.packed
+        if packed is None or packed.held is None:
+            return
+        x = packed.held
+        try:
+            packed.kept, packed.held = self._copy(x, operation, result), None
+        except UnfitValuesError:
+            # In memory of its own, as the model may change the tensor.
+            packed.held, self.packed = x.clone(), None
+            if self.record is not None:
+                self.record.codec, self.record.choice = EXACT, None
+            raise
+        if self.record is not None:
+            self.record.bytes_compressed = packed.nbytes
+            if isinstance(packed.kept, Group):
+                packed.kept.count(self.record)
+            if self.record.relative_error is not None:
+                self.record.relative_error = relative_error(x, packed.decompress(), self.name)
+
+    def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Copy:
+        norm = Normalisation.of(operation, per_channel(x))
+        if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
+            return self._codec.compress(x)
+        group = Group(x, result, norm, self._codec)
+        # Weakly, or the graph would keep it beyond the backward pass.
+        metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
+        return group
+
+
+class _OutputCodec(Codec):
+    """Of one tensor that a group has already."""
+
+    def __init__(self, group: Group, *, rectified: bool) -> None:
+        self.name = group.codec_name
+        self.group, self._rectified = group, rectified
+
+    def compress(self, x: Tensor) -> _Output:
+        """See :class:`Codec`."""
+        return _Output(self.group, rectified=self._rectified)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()
+
+
+class _Groups:
+    """One context (a GroupObserver)."""
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer."""
+        return codec
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """See GroupObserver."""
+        if isinstance(codec, CopyCodec) and operation.function == _BATCH_NORM and tensor.producer != _RELU:
+            given = next(operation.tensors(), None)
+            return _InputCodec(codec) if given is not None and given.shape == x.shape else codec
+        if not isinstance(codec, CopyCodec) and not signs_only(codec):
+            return codec
+        found = _group_of(x, operation)
+        return codec if found is None else found
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """See GroupObserver."""
+        return _group_of(x, operation) is not None
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+        if isinstance(codec, _InputCodec):
+            codec.record = record
+        elif isinstance(codec, _OutputCodec):
+            codec.group.count(record)
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+        if isinstance(codec, _OutputCodec):
+            codec.group.forget(record)
+        elif isinstance(codec, _InputCodec) and codec.packed is not None and isinstance(codec.packed.kept, Group):
+            codec.packed.kept.forget(record)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer."""
+        for codec in operation.saved:
+            if isinstance(codec, _InputCodec):
+                with torch.no_grad():
+                    codec.settle(operation, result)
+
+
+def _group_of(x: Tensor, operation: Operation) -> _OutputCodec | None:
+    """Of a result of batch normalisation, or of a ReLU of one, that nothing has changed meanwhile."""
+    if x.grad_fn is None:
+        return None
+    group = _marked(x.grad_fn, (x._version,), x)
+    if group is not None:
+        return _OutputCodec(group, rectified=False)
+    source, before = next(operation.tensors(), None), x.grad_fn.next_functions
+    if operation.name != _RELU or source is None or len(before) != 1 or before[0][0] is None:
+        return None
+    # In place, ReLU itself has changed it once.
+    in_place = source.untyped_storage()._cdata == x.untyped_storage()._cdata
+    group = _marked(before[0][0], (source._version - in_place, source._version)[: 1 + in_place], x)
+    return None if group is None else _OutputCodec(group, rectified=True)
+
+
+def _marked(node: Node, versions: tuple[int, ...], x: Tensor) -> Group | None:
+    """The living group of a node, where the tensor that it computed has one of these versions and the shape of ``x``."""
+    mark = metadata(node).get(_GROUP_MARK)
+    if not isinstance(mark, tuple):
+        return None
+    group, version = mark[0](), mark[1]
+    if group is None or version not in versions or group.copy.shape != tuple(x.shape) or group.copy.dtype != x.dtype:
+        return None
+    assert isinstance(group, Group)
+    return group
+
+
+class BlpaPolicy(Policy):
+    """K-bit copies for every activation; groups of batch normalisation share one. One object serves any number of models."""
+
+    def observer(self) -> _Groups:
+        """See :class:`Policy`."""
+        return _Groups()
+
+
+def blpa_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
+    """BLPA. Options as for codec ``blpa-float`` (bits); UserError for others."""
+    return _policy(BlpaFloatCodec.name, options, codec_factory)
+
+
+def blpa_coded_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
+    """BLPA's groups with copies that are predicted and entropy coded. Options as for codec ``blpa-coded`` (bits)."""
+    return _policy(BlpaCodedCodec.name, options, codec_factory)
+
+
+def _policy(codec: str, options: dict[str, Any], codec_factory: CodecFactory | None) -> BlpaPolicy:
+    rules = (*first_rules({}), Rule(CodecSpec(codec, options), dtypes=CODED_DTYPES))
+    return BlpaPolicy(rules, codec_factory=codec_factory)

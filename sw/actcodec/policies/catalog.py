@@ -1,0 +1,122 @@
+"""The ready-made policies by name, and policies by the name of their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cdu_tools.errors import UserError
+
+from actcodec.codecs import Codec, codec_options
+from actcodec.policies.acgc import ACGC, acgc_policy
+from actcodec.policies.auto import AUTO_OPTIONS, auto_policy
+from actcodec.policies.baselines import cdma_policy, gist_policy, vdnn_policy
+from actcodec.policies.blpa_groups import blpa_coded_policy, blpa_policy
+from actcodec.policies.division import division_float_policy
+from actcodec.policies.levels import LEVELS, level_policy
+from actcodec.policies.policy import (
+    CodecFactory,
+    CodecSpec,
+    Policy,
+    actnn_policy,
+    brc_policy,
+    division_channel_policy,
+    division_policy,
+    exact_policy,
+    jpeg_act_policy,
+    jpeg_base_policy,
+    sfpr_policy,
+    sfpr_zvc_policy,
+    uniform_policy,
+)
+from actcodec.policies.policy_data import is_policy_file, options_of, read_data, static_policy
+
+_POLICIES: dict[str, Callable[..., Policy]] = {
+    "jpeg-act": jpeg_act_policy,
+    "jpeg-base": jpeg_base_policy,
+    "sfpr": sfpr_policy,
+    "sfpr+zvc": sfpr_zvc_policy,
+    "division": division_policy,
+    "division-channel": division_channel_policy,
+    "division-float": division_float_policy,
+    "actnn": actnn_policy,
+    "blpa": blpa_policy,
+    "blpa-coded": blpa_coded_policy,
+    "brc": brc_policy,
+    "gist": gist_policy,
+    "cdma": cdma_policy,
+    "vdnn": vdnn_policy,
+    "none": exact_policy,
+    "auto": auto_policy,
+}
+_POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
+_POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
+#: Of the policies whose options are not those of their main codec.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    **LEVELS,
+    **ACGC,
+    "auto": AUTO_OPTIONS,
+    "division-channel": tuple(option for option in codec_options("division") if option != "range"),
+}
+#: Codecs of policies that bear another name.
+_MAIN_CODECS = {"blpa": "blpa-float"}
+#: Names that :func:`policy` takes.
+POLICY_NAMES = tuple(_POLICIES)
+
+
+def policy_options(name: str) -> tuple[str, ...]:
+    """Names of a policy's options: its own, or those of its main codec; none of a file. UserError for an unknown policy."""
+    if is_policy_file(name):
+        return ()
+    _check_name(name)
+    return _OPTIONS[name] if name in _OPTIONS else tuple(codec_options(_MAIN_CODECS.get(name, name)))
+
+
+def policy(
+    which: str | Policy | Codec, codec_factory: CodecFactory | None = None, *, keep_signs: bool | None = None, **options: Any
+) -> Policy:
+    """A policy by the name of its main codec or of a file, of a codec object (:func:`uniform_policy`), or the given policy.
+
+    ``keep_signs`` as for :class:`Policy`; unless given as the named policy has it, which only the levels of ActNN do.
+
+    Raises UserError for unknown names, and for options or a factory that go with no name.
+    """
+    if isinstance(which, str) and is_policy_file(which):
+        if options or keep_signs is not None:
+            raise UserError(f"policy file {which} has its options in it: leave out {', '.join(options)}")
+        return load_policy(which, codec_factory)
+    if isinstance(which, str):
+        _check_name(which)
+        named = _POLICIES[which](codec_factory, **options)
+        named.keep_signs = named.keep_signs if keep_signs is None else keep_signs
+        named.origin = CodecSpec(which, options | ({} if keep_signs is None else {"keep_signs": keep_signs}))
+        return named
+    if options or codec_factory is not None or keep_signs is not None:
+        raise UserError("options and codec_factory go with the name of a codec: a codec object or a policy has its own")
+    if isinstance(which, Policy):
+        return which
+    if isinstance(which, Codec):
+        return uniform_policy(which)
+    raise UserError(
+        f"a {type(which).__name__} is no codec: use {', '.join(_POLICIES)}, a policy file, a Policy, or a codec object"
+    )
+
+
+def load_policy(path: str | Path, codec_factory: CodecFactory | None = None) -> Policy:
+    """The policy of a TOML or JSON file, see :mod:`~actcodec.policies.policy_data`; UserError names the file."""
+    data = read_data(path)
+    try:
+        if "policy" not in data:
+            return static_policy(data, codec_factory)
+        name, options = options_of(data)
+        _check_name(name)
+        return policy(name, codec_factory, **options)
+    except UserError as error:
+        raise UserError(f"policy file {path}: {error}") from None
+
+
+def _check_name(name: str) -> None:
+    if name not in _POLICIES:
+        raise UserError(f"unknown codec {name!r}: use {', '.join(_POLICIES)}, or the path of a .toml or .json file")

@@ -1,0 +1,217 @@
+"""AC-GC: a policy that gives every saved tensor the error that the gradients of the layers that read it allow.
+
+Every ``interval`` steps the layers say what they ask (:mod:`actcodec.policies.bound_listener`); the mean of the last ``window``
+times says how large an error may be until they speak again. Layers of one kind that read one tensor share the sum of their
+variances, as the paper has it for convolutions; of several kinds the strictest counts.
+
+Before a layer has spoken, and for tensors that something reads of which no bound is known, the codec's own default holds,
+about 8 bits (:meth:`ErrorBoundedCodec.compress`), or less where a bound that is known asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.codecs import Codec, Packed
+from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, default_error
+from actcodec.codecs.codec import check_finite
+from actcodec.policies.bound_listener import BoundOptions, bounded_kind, listen
+from actcodec.policies.bounds import Demand, largest_error, mean_demand, together
+from actcodec.policies.policy import EXACT, CodecFactory, Policy, Rule, SavedTensor
+from actcodec.policies.recurring import Key, RecurringTensors, StepNumbers, differentiable_result
+from actcodec.saved.operations import Operation
+
+
+@dataclass(frozen=True)
+class BoundedLayer:
+    """What one saved tensor had in the last step."""
+
+    module: str
+    operation: str  #: that made it
+    values: int
+    bits: float  #: per value, everything that is kept included
+    error: float | None  #: RMS that the gradients allow, over all channels; None while no layer has spoken
+
+
+@dataclass
+class _Reader:
+    """A layer that reads a tensor."""
+
+    kind: str | None  #: of its bound; None where there is none
+    demands: deque[Demand]
+
+    def learn(self, demand: Demand) -> None:
+        """Remember what it asks this time."""
+        if demand.finite:
+            self.demands.append(demand)
+
+
+@dataclass
+class _Slot:
+    """What is known of a tensor that every step saves again."""
+
+    tensor: SavedTensor
+    readers: list[_Reader] = field(default_factory=list)
+    step: int = 0  #: the last one that saved it
+    values: int = 0
+    kept: int = 0  #: bytes
+
+    @property
+    def complete(self) -> bool:
+        """Whether every layer that reads it has spoken."""
+        return bool(self.readers) and all(reader.demands for reader in self.readers)
+
+    def error(self, variance_growth: float) -> Tensor | None:
+        """The largest error that is allowed, float32 (1,) or (C,); None while no layer has spoken."""
+        kinds: dict[str | None, list[Demand]] = {}
+        for reader in self.readers:
+            if reader.demands:
+                kinds.setdefault(reader.kind, []).append(mean_demand(reader.demands))
+        errors = [largest_error(together(demands), variance_growth) for demands in kinds.values()]
+        if not errors:
+            return None
+        least = errors[0]
+        for error in errors[1:]:
+            least = torch.minimum(least, error)
+        return least
+
+
+class _SlotCodec(Codec):
+    """The codec of one tensor in one step."""
+
+    def __init__(self, slot: _Slot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
+        self.name, self.centred = codec.name, codec.centred
+        self.slot = slot
+        self._codec, self._step, self._variance_growth = codec, step, variance_growth
+
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`."""
+        packed = self._compressed(x)
+        self.slot.step, self.slot.values, self.slot.kept = self._step, prod(x.shape), packed.nbytes
+        return packed
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return self._codec.decompress(compressed)
+
+    def _compressed(self, x: Tensor) -> Packed:
+        error = self.slot.error(self._variance_growth)
+        if error is None:
+            return self._codec.compress(x)
+        # Values that are repeated by expansion along the channels are kept once.
+        error = (error if len(error) in (1, x.shape[1]) else error.amin().view(1)).to(x.device)
+        if not self.slot.complete:
+            check_finite(x)
+            error = torch.minimum(error, default_error(x))
+        return self._codec.compress_within(x, error)
+
+
+class _Step:
+    """One context: numbers the tensors and, in one step of an interval, listens to what reads them (an Observer)."""
+
+    def __init__(self, policy: ErrorBoundPolicy, number: int, *, learns: bool) -> None:
+        self._policy, self._number, self._learns = policy, number, learns
+        self._numbers = StepNumbers()
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer: codecs that know no error stay as they are."""
+        if not isinstance(codec, ErrorBoundedCodec):
+            return codec
+        slot = self._policy.slot(self._numbers.key(tensor), tensor)
+        return _SlotCodec(slot, codec, self._number, self._policy.options.variance_growth)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer."""
+        mine = [codec.slot for codec in operation.saved if isinstance(codec, _SlotCodec)]
+        if not self._learns or not mine:
+            return
+        output = differentiable_result(result)
+        # Of an operation that saves several activations (a product of two of them) no bound is known.
+        kind = bounded_kind(operation) if output is not None and len(mine) == 1 else None
+        for slot in mine:
+            place = self._numbers.reader(slot)
+            if place == len(slot.readers):
+                slot.readers.append(_Reader(None, deque(maxlen=self._policy.window)))
+            reader = slot.readers[place]
+            if reader.kind != kind:
+                reader.demands.clear()
+                reader.kind = kind
+            if kind is not None and output is not None:
+                listen(operation, output, prod(slot.tensor.shape), self._policy.options, reader.learn)
+
+
+class ErrorBoundPolicy(Policy):
+    """Rules whose tensors get as large an error as the gradients allow; see the module. One object serves one model.
+
+    Parameters
+    ----------
+    rules, codec_factory
+        As for :class:`Policy`. Every codec that is an :class:`ErrorBoundedCodec` takes part. ReLU keeps its signs beside
+        values, since its gradient is to be exact.
+    options
+        How strict the bounds are. ``independent`` needs codecs whose errors are.
+    interval
+        Steps from one listening to the next, 1 or more (paper: 100); the first step listens.
+    window
+        How many of the last ones count, 1 or more (paper: 10).
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        options: BoundOptions | None = None,
+        interval: int = 100,
+        window: int = 10,
+        codec_factory: CodecFactory | None = None,
+    ) -> None:
+        for name, value, what in (("interval", interval, "steps"), ("window", window, "times")):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UserError(f"{name} = {value!r} is not allowed: use 1 or more {what}")
+        super().__init__(rules, EXACT, codec_factory, keep_signs=True)
+        self.options, self.interval, self.window = options or BoundOptions(), interval, window
+        bounded = [codec for codec in self._codecs.values() if isinstance(codec, ErrorBoundedCodec)]
+        for codec in bounded:
+            if self.options.independent and not codec.independent_errors:
+                raise UserError(f"the errors of codec {codec.name!r} are not independent: use independent=False")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._slots: RecurringTensors[_Slot] = RecurringTensors()
+        self._step = 0
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Policy`; everything learnt is forgotten."""
+        super().restart(seed)
+        self._begin()
+
+    def observer(self) -> _Step:
+        """See :class:`Policy`."""
+        learns = self._step % self.interval == 0
+        if learns:
+            self._slots.forget(self._step, self.interval)
+        self._step += 1
+        return _Step(self, self._step, learns=learns)
+
+    def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
+        """What is known of a tensor, made when it occurs for the first time."""
+        slot = self._slots.get(key, lambda: _Slot(tensor))
+        slot.tensor = tensor
+        return slot
+
+    @property
+    def layers(self) -> list[BoundedLayer]:
+        """The tensors of the last step in the order of the first one."""
+        return [self._layer(slot) for slot in self._slots.of_step(self._step)]
+
+    def _layer(self, slot: _Slot) -> BoundedLayer:
+        error = slot.error(self.options.variance_growth)
+        rms = None if error is None else float(error.double().square().mean().sqrt())
+        return BoundedLayer(slot.tensor.module, slot.tensor.producer, slot.values, 8 * slot.kept / slot.values, rms)

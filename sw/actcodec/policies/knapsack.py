@@ -1,0 +1,155 @@
+"""One option for each item under one budget: the multiple-choice knapsack (Sinha and Zoltners, 1979).
+
+An option has a weight, which the budget limits, and a loss. Wanted is one option of every item such that the sum of the
+losses is least with the sum of the weights within the budget. Options above the lower convex hull of an item's (weight, loss)
+are never part of a solution of the linear relaxation, and along the hull each further unit of weight removes less loss than
+the one before: taking the steps of all hulls in the order of loss removed per weight solves the relaxation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+
+import numpy as np
+from cdu_tools.errors import UserError
+
+#: (weight, loss), both finite and not negative.
+Option = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One option per item, and how good they are."""
+
+    picked: tuple[int, ...]  #: place of each item's option
+    weight: float
+    loss: float
+    lower_bound: float  #: no choice within the budget has a smaller loss, rounding of floats apart
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[Option]], picked: Sequence[int], lower_bound: float | None = None) -> Choice:
+        """The choice of some options; without a bound it is known to be the best."""
+        weight = sum(options[place][0] for options, place in zip(items, picked, strict=True))
+        loss = sum(options[place][1] for options, place in zip(items, picked, strict=True))
+        return cls(tuple(picked), weight, loss, loss if lower_bound is None else min(lower_bound, loss))
+
+
+def lightest_choice(items: Sequence[Sequence[Option]]) -> Choice:
+    """The option of least weight for each item, of several the one of least loss: what every budget has to hold."""
+    _check(items)
+    return Choice.of(items, [options.index(min(options)) for options in items])
+
+
+def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
+    """Steps along the hulls, the best first, as long as they fit; what is left goes to whatever single change helps most.
+
+    The loss is at most that of one hull step above ``lower_bound``, the optimum when one step may be taken in part.
+    O(options * log options) for the steps.
+
+    Parameters
+    ----------
+    items
+        The options of each item, one or more.
+    budget
+        For the sum of the weights; UserError when :func:`lightest_choice` does not fit.
+    """
+    lightest = lightest_choice(items)
+    _check_budget(lightest, budget)
+    picked, room, loss, bound = list(lightest.picked), budget - lightest.weight, lightest.loss, None
+    stopped: set[int] = set()
+    for _, item, place in sorted(_steps(items)):
+        if item in stopped:
+            continue
+        (weight, before), (heavier, after) = items[item][picked[item]], items[item][place]
+        if heavier - weight > room:
+            stopped.add(item)
+            if bound is None:
+                bound = loss - (before - after) * room / (heavier - weight)
+            continue
+        picked[item] = place
+        room -= heavier - weight
+        loss -= before - after
+    _fill(items, picked, room)
+    return Choice.of(items, picked, bound)
+
+
+def exact_choice(items: Sequence[Sequence[tuple[int, float]]], budget: int) -> Choice:
+    """The best choice for whole weights, by dynamic programming over the weight used: the check of :func:`greedy_choice`.
+
+    Time and memory grow with options times budget. Parameters and errors as there.
+    """
+    lightest = lightest_choice(items)
+    _check_budget(lightest, budget)
+    least = np.zeros(budget + 1)
+    chosen = np.zeros((len(items), budget + 1), dtype=np.int64)
+    for item, options in enumerate(items):
+        before, least = least, np.full(budget + 1, inf)
+        for place, (weight, loss) in enumerate(options):
+            if weight > budget:
+                continue
+            candidate = before[: budget + 1 - weight] + loss
+            better = candidate < least[weight:]
+            least[weight:][better] = candidate[better]
+            chosen[item, weight:][better] = place
+    picked, left = [0] * len(items), budget
+    for item in reversed(range(len(items))):
+        picked[item] = int(chosen[item, left])
+        left -= items[item][picked[item]][0]
+    return Choice.of(items, picked)
+
+
+def hull(options: Sequence[Option]) -> list[int]:
+    """Places of the options on the lower convex hull, from the lightest to the one of least loss."""
+    found: list[int] = []
+    for place in sorted(range(len(options)), key=lambda place: options[place]):
+        weight, loss = options[place]
+        if found and loss >= options[found[-1]][1]:
+            continue
+        while len(found) > 1 and _slope(options[found[-2]], options[found[-1]]) >= _slope(options[found[-1]], (weight, loss)):
+            found.pop()
+        found.append(place)
+    return found
+
+
+def _slope(one: Option, other: Option) -> float:
+    """Loss per weight from a lighter option to a heavier one; negative."""
+    return (other[1] - one[1]) / (other[0] - one[0])
+
+
+def _steps(items: Sequence[Sequence[Option]]) -> list[tuple[float, int, int]]:
+    """(slope, item, place after it) of all steps along all hulls; the steps of an item have rising slopes."""
+    return [
+        (_slope(options[one], options[other]), item, other)
+        for item, options in enumerate(items)
+        for one, other in pairwise(hull(options))
+    ]
+
+
+def _fill(items: Sequence[Sequence[Option]], picked: list[int], room: float) -> None:
+    """Change ``picked``, one item at a time, to what removes most loss within the room left."""
+    while True:
+        gain, item, place, weight = max(
+            (options[now][1] - loss, item, place, weight - options[now][0])
+            for item, (options, now) in enumerate(zip(items, picked, strict=True))
+            for place, (weight, loss) in enumerate(options)
+            if weight - options[now][0] <= room
+        )
+        if gain <= 0:
+            return
+        picked[item] = place
+        room -= weight
+
+
+def _check(items: Sequence[Sequence[Option]]) -> None:
+    if not items or not all(items):
+        raise UserError("there is no item, or one without options: give one option or more for each item")
+    if not all(isfinite(number) and number >= 0 for options in items for option in options for number in option):
+        raise UserError("a weight or loss is negative or not finite: use finite numbers from 0 up")
+
+
+def _check_budget(lightest: Choice, budget: float) -> None:
+    if lightest.weight > budget:
+        raise UserError(f"a budget of {budget:g} does not hold the lightest options, which weigh {lightest.weight:g}: use more")

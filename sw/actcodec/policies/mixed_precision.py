@@ -1,0 +1,260 @@
+"""ActNN's mixed precision: a policy that gives every sample of every saved tensor its own number of bits (section 4).
+
+Two allocations share one budget, a mean number of bits over all values of a step:
+
+- every ``interval`` steps, :func:`~actcodec.codecs.actnn.allocation.greedy_allocation` over all samples of all tensors of the
+  step before says how many bits each tensor may spend;
+- in every step, :func:`~actcodec.codecs.actnn.allocation.equal_allocation` divides a tensor's bits among its samples, by
+  ranges that are those of this step and gradients that were seen before.
+
+Tensors are known again from step to step (:mod:`actcodec.policies.recurring`). Before the first allocation, and where no
+gradient is ever seen (a custom function saves the tensor), a tensor spends the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import floor
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.group_quantizer import sample_size
+from actcodec.codecs import Codec, Packed
+from actcodec.codecs.actnn.allocation import MAX_BITS, equal_allocation, greedy_allocation
+from actcodec.codecs.actnn.host_swap import HostSwap, release_fragmented_cache
+from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor
+from actcodec.policies.recurring import Key, RecurringTensors, StepNumbers, differentiable_result, on_gradient
+from actcodec.policies.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
+from actcodec.saved.operations import Operation
+
+
+@dataclass(frozen=True)
+class LayerBits:
+    """What one saved tensor had in the last step."""
+
+    module: str
+    operation: str  #: that made it
+    samples: int
+    values: int  #: per sample
+    bits: float  #: mean over the samples
+
+
+@dataclass
+class _Reader:
+    """An operation that reads a tensor."""
+
+    kind: str  #: of its parameters, see :func:`~actcodec.policies.sensitivity.parameter_kind`
+    history: GradientHistory
+    share: float | Tensor = 1.0
+
+
+@dataclass
+class _Slot:
+    """What is known of a tensor that every step saves again."""
+
+    tensor: SavedTensor
+    readers: list[_Reader] = field(default_factory=list)
+    values: int = 0  #: per sample, repetitions by expansion counted once
+    step: int = 0  #: the last one that saved it
+    spread: Tensor | None = None  #: unit variances of its samples then, (N,)
+    samples: Tensor | None = None  #: their numbers
+    spent: int = 0  #: sum of their bits
+    given: tuple[int, int] | None = None  #: sum of bits, and number of samples that it was meant for
+
+    def sensitivity(self) -> Tensor:
+        """Of the samples of the last step, float64 (N,); by ranges alone while no gradient is known."""
+        assert self.spread is not None, "a tensor is compressed before it is weighed"
+        known = [reader for reader in self.readers if reader.history.known]
+        if not known:
+            return self.spread
+        count = self.spread.numel()
+        # An operation's first gradient may still be to come; then those that are known speak for it.
+        weights = [reader.share * reader.history.of(self.samples, count) for reader in known]
+        return self.spread * torch.stack(weights).sum(0).to(self.spread.device)
+
+    @property
+    def kind(self) -> str | None:
+        """Of the parameters whose gradient it serves; None while no gradient is known."""
+        kinds = {reader.kind for reader in self.readers if reader.history.known}
+        return next((kind for kind in PARAMETER_KINDS if kind in kinds), None)
+
+
+class _SlotCodec(Codec):
+    """The codec of one tensor in one step."""
+
+    def __init__(self, step: _Step, slot: _Slot, codec: ActnnSampleCodec) -> None:
+        self.name, self.centred = codec.name, codec.centred
+        self.slot = slot
+        self._step, self._codec = step, codec
+
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`."""
+        self.slot.values = sample_size(x.shape)
+        form = self._codec.compress_with(x, lambda spread: self._step.bits(self.slot, spread))
+        return form if self._step.swap is None else self._step.swap.out(form)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return self._codec.decompress(compressed)
+
+
+class _Step:
+    """One context: numbers the tensors, gives them bits and listens to their gradients (an Observer)."""
+
+    def __init__(self, policy: MixedPrecisionPolicy, number: int, samples: Tensor | None, swap: HostSwap | None) -> None:
+        self.swap = swap
+        self._policy, self._number, self._samples = policy, number, samples
+        self._numbers = StepNumbers()
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer: other codecs than the policy's own stay as they are."""
+        if codec is not self._policy.codec:
+            return codec
+        return _SlotCodec(self, self._policy.slot(self._numbers.key(tensor), tensor), self._policy.codec)
+
+    def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
+        """Bits of a tensor's samples, uint8 (N,)."""
+        count = spread.numel()
+        slot.step, slot.spread = self._number, spread
+        slot.samples = self._samples if self._samples is not None and self._samples.numel() == count else None
+        total = floor(self._policy.mean_bits * count) if slot.given is None else slot.given[0] * count // slot.given[1]
+        slot.spent = min(max(total, count), MAX_BITS * count)
+        return equal_allocation(slot.sensitivity(), slot.spent)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer: the gradient at the result will say what errors of the saved tensors weigh."""
+        output = differentiable_result(result)
+        for codec in operation.saved:
+            if output is None or not isinstance(codec, _SlotCodec) or codec.slot.spread is None:
+                continue
+            slot, count = codec.slot, codec.slot.spread.numel()
+            place = self._numbers.reader(slot)
+            if place == len(slot.readers):
+                slot.readers.append(_Reader(parameter_kind(operation), GradientHistory(self._policy.average)))
+            reader = slot.readers[place]
+            reader.share = share(operation, slot.values, max(output.numel() // count, 1))
+            _listen(output, reader.history, count, slot.samples)
+
+
+def _listen(output: Tensor, history: GradientHistory, count: int, samples: Tensor | None) -> None:
+    """Tell ``history`` the gradient at ``output``."""
+    on_gradient(output, lambda gradient: history.update(squared_norms(gradient, count), samples))
+
+
+class MixedPrecisionPolicy(Policy):
+    """Rules whose tensors share a budget of bits; see the module. One object serves one model.
+
+    Parameters
+    ----------
+    rules, codec_factory, keep_signs
+        As for :class:`Policy`. What a rule gives to the object ``codec`` takes part.
+    codec
+        Quantises; its ``bits`` are not used.
+    mean_bits
+        Mean over all values of the tensors that take part, 1 to 8; codes only, Z, R and bits come on top. Less is used where
+        fractions of a bit are left over.
+    interval
+        Steps from one allocation to the next, 1 or more. The first one comes as soon as there are gradients.
+    average
+        Weight of older gradients in a moving average, 0 (the last one counts) to below 1.
+    swap
+        Moves what is compressed to host memory.
+    least_used
+        When less than this part of a CUDA allocator's memory is in use, the rest is given back before a step.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        codec: ActnnSampleCodec,
+        mean_bits: float,
+        interval: int = 20,
+        average: float = 0.0,
+        codec_factory: CodecFactory | None = None,
+        *,
+        keep_signs: bool = True,
+        swap: HostSwap | None = None,
+        least_used: float | None = None,
+    ) -> None:
+        if isinstance(mean_bits, bool) or not isinstance(mean_bits, (int, float)) or not 1 <= mean_bits <= MAX_BITS:
+            raise UserError(f"bits = {mean_bits!r} is not allowed: use a mean from 1 to {MAX_BITS}")
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
+        if isinstance(average, bool) or not isinstance(average, (int, float)) or not 0 <= average < 1:
+            raise UserError(f"average = {average!r} is not allowed: use 0 to below 1")
+        super().__init__(rules, codec_factory=codec_factory, keep_signs=keep_signs)
+        self.codec, self.mean_bits, self.interval, self.average = codec, mean_bits, interval, average
+        self._swap, self._least_used = swap, least_used
+        self._samples: Tensor | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._slots: RecurringTensors[_Slot] = RecurringTensors()
+        self._step = 0
+        self._allocated: int | None = None
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Policy`; everything learnt is forgotten."""
+        super().restart(seed)
+        self._begin()
+
+    def set_samples(self, samples: Tensor | None) -> None:
+        """See :class:`Policy`: gradients are then remembered by sample; UserError unless they are integers (N,) from 0 up."""
+        self._samples = check_samples(samples)
+
+    def observer(self) -> _Step:
+        """See :class:`Policy`; allocates first when it is time."""
+        if self._allocated is None or self._step - self._allocated >= self.interval:
+            self._allocate()
+        if self._least_used is not None:
+            release_fragmented_cache(self._least_used)
+        self._step += 1
+        return _Step(self, self._step, self._samples, self._swap)
+
+    def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
+        """What is known of a tensor, made when it occurs for the first time."""
+        slot = self._slots.get(key, lambda: _Slot(tensor))
+        slot.tensor = tensor
+        return slot
+
+    @property
+    def layers(self) -> list[LayerBits]:
+        """The tensors of the last step in the order of the first one."""
+        return [
+            LayerBits(slot.tensor.module, slot.tensor.producer, count, slot.values, slot.spent / count)
+            for slot in self._last_step()
+            if (count := _count(slot))
+        ]
+
+    def _last_step(self) -> list[_Slot]:
+        return [slot for slot in self._slots.of_step(self._step) if slot.spread is not None]
+
+    def _allocate(self) -> None:
+        """Divide the budgets among the tensors of the last step; forget those that have not occurred for long."""
+        slots = self._last_step()
+        for kind in PARAMETER_KINDS:
+            if any(slot.kind == kind for slot in slots):
+                self._allocated = self._step
+                self._divide([slot for slot in slots if slot.kind == kind])
+        self._slots.forget(self._step, self.interval)
+
+    def _divide(self, slots: Sequence[_Slot]) -> None:
+        """One budget, the mean number of bits for all values of some tensors."""
+        sensitivity = torch.cat([slot.sensitivity().cpu() for slot in slots]).tolist()
+        sizes = [slot.values for slot in slots for _ in range(_count(slot))]
+        found = greedy_allocation(sensitivity, sizes, floor(self.mean_bits * sum(sizes)))
+        first = 0
+        for slot in slots:
+            after = first + _count(slot)
+            slot.given = sum(found.bits[first:after]), after - first
+            first = after
+
+
+def _count(slot: _Slot) -> int:
+    """Samples of a tensor in the last step that saved it."""
+    return 0 if slot.spread is None else slot.spread.numel()

@@ -1,0 +1,321 @@
+"""Policies: which saved tensor gets which codec. A policy is data, an ordered list of rules.
+
+The ready-made ones follow the table "which activation gets what" of JPEG-ACT, and what DIVISION and ActNN say of it:
+
+======================================  ===========  =========  ========  ===============  ========  =======
+activation                              jpeg_act     jpeg_base  sfpr      sfpr_zvc         division  actnn
+======================================  ===========  =========  ========  ===============  ========  =======
+dense: conv, sum, the network's input   jpeg-act     jpeg-base  sfpr      sfpr+zvc         division  actnn
+ReLU into anything that needs no value  brc          brc        brc       brc              brc       brc
+ReLU, pool, dropout into other layers   sfpr+zvc     sfpr       sfpr      sfpr+zvc         division  actnn
+shapes that do not fit (W < 8 ...)      sfpr         sfpr       sfpr      sfpr+zvc         actnn     actnn
+======================================  ===========  =========  ========  ===============  ========  =======
+
+A ReLU saves its own result and wants only its sign; a convolution after it saves the same tensor and wants its values.
+Whichever comes first, the tensor is kept once, in the form that serves both. Softmax results and whatever a loss function
+saves stay exact: they are small and the whole gradient passes through them.
+
+Parameters, buffers, statistics, integers, boolean masks and tensors of rank 0 and 1 never reach a policy; they are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from cdu_spec.affine import RangeKind
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec import codecs
+from actcodec.codecs import Codec
+from actcodec.saved.operations import UNKNOWN, Operation
+from actcodec.saved.statistics import Statistics, TensorRecord
+
+#: In place of a codec: keep the tensor as it is.
+EXACT = "exact"
+#: Formats that the codecs of this project take.
+CODED_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+#: ``factory(name, **options)`` makes a codec.
+CodecFactory = Callable[..., Codec]
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """What a rule can see of a tensor that autograd saves."""
+
+    producer: str  #: operation that made it: conv, sum, relu, pool, dropout, norm, linear, input ...
+    consumer: str  #: operation that saves it
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
+    smooth: bool = True  #: whether the consumer's gradient bears small errors of it (:mod:`actcodec.saved.needs`)
+
+
+@dataclass(frozen=True)
+class CodecSpec:
+    """A codec by name, with options; made when a policy is first used."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Tensors that match every given condition get ``codec``.
+
+    Parameters
+    ----------
+    codec
+        A name (``jpeg-act``, or ``exact``), a CodecSpec, or a codec object.
+    producer, consumer
+        Operation names; none given means any.
+    module
+        Glob on the module's name (``layer1.*``).
+    dtypes
+        Number formats; none given means any floating-point format.
+    min_rank
+        Least number of dimensions.
+    """
+
+    codec: str | CodecSpec | Codec
+    producer: tuple[str, ...] = ()
+    consumer: tuple[str, ...] = ()
+    module: str = "*"
+    dtypes: tuple[torch.dtype, ...] = ()
+    min_rank: int = 0
+
+    def matches(self, tensor: SavedTensor) -> bool:
+        """Whether all conditions hold."""
+        return (
+            (not self.producer or tensor.producer in self.producer)
+            and (not self.consumer or tensor.consumer in self.consumer)
+            and (not self.dtypes or tensor.dtype in self.dtypes)
+            and len(tensor.shape) >= self.min_rank
+            and fnmatchcase(tensor.module, self.module)
+        )
+
+
+class Observer(Protocol):
+    """What a policy that adapts itself learns while one context is open."""
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """The codec object for one more distinct tensor, for which ``codec`` was chosen."""
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """An operation that saved compressed tensors (:attr:`Operation.saved`) has computed its result."""
+
+
+@runtime_checkable
+class GroupObserver(Observer, Protocol):
+    """An observer that keeps several tensors in one copy."""
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """The codec of a tensor that belongs to a group, a new object; ``codec`` where it belongs to none."""
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """Whether a group has all signs of a tensor that ``operation`` saves, so that they cost nothing."""
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """``record`` is the entry of the tensor that ``codec`` has compressed."""
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """The tensor of ``record`` is no longer what ``codec`` has compressed: it is needed exactly."""
+
+
+class Policy:
+    """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
+
+    A codec that keeps only signs (``brc``) is passed over unless a ReLU saves its own result, because nothing else can
+    compute a gradient from signs. A codec with losses is passed over where the gradient would not bear them: it may become
+    infinite, NaN or zero (:mod:`actcodec.saved.needs`). Of custom autograd functions this is not known: they too get such
+    a codec only by a rule that names their consumer, ``unknown``.
+
+    Parameters
+    ----------
+    rules
+        In order of precedence.
+    default
+        As ``Rule.codec``; what does not fit it either stays exact.
+    codec_factory
+        Makes codecs of names, ``actcodec.codec`` unless given; a bench gives one whose codecs run elsewhere.
+    keep_signs
+        Whether the signs that a ReLU saves stay beside the values that another operation wants of the same tensor. A codec of
+        few bits turns small positive values into zeros, through which no gradient would pass.
+    companions
+        Whether masks, indices of pools, and inputs of which only the shape is needed, are kept in their smallest lossless form.
+
+    Raises UserError for unknown codecs and options.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        default: str | CodecSpec | Codec = EXACT,
+        codec_factory: CodecFactory | None = None,
+        *,
+        keep_signs: bool = False,
+        companions: bool = True,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.default = default
+        self.keep_signs = keep_signs
+        self.companions = companions
+        #: Name and options of the ready-made policy that this is.
+        self.origin: CodecSpec | None = None
+        factory = codec_factory or codecs.codec
+        self._codecs: dict[str, Codec] = {}
+        self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
+        self._by_default = self._resolve(default, factory)
+
+    def _resolve(self, codec: str | CodecSpec | Codec, factory: CodecFactory) -> Codec | None:
+        """The codec object, one for equal specifications; None for exact."""
+        if codec == EXACT:
+            return None
+        spec = CodecSpec(codec) if isinstance(codec, str) else codec
+        key = repr(spec)
+        if key not in self._codecs:
+            self._codecs[key] = factory(spec.name, **spec.options) if isinstance(spec, CodecSpec) else spec
+        return self._codecs[key]
+
+    def choose(self, tensor: SavedTensor) -> Codec | None:
+        """The codec for a tensor; None means that it is kept exactly."""
+        chosen = [(rule, codec) for rule, codec in zip(self.rules, self._by_rule, strict=True) if rule.matches(tensor)]
+        for rule, codec in (*chosen, (None, self._by_default)):
+            if codec is None:
+                return None
+            if _bears(rule, codec, tensor) and codec.fits(tensor.shape):
+                return codec
+        return None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell every codec how many epochs are over (the schedule optLH)."""
+        for codec in self._codecs.values():
+            codec.set_epoch(epoch)
+
+    def restart(self, seed: int) -> None:
+        """Let every codec begin again with the random numbers of a run."""
+        for codec in self._codecs.values():
+            codec.restart(seed)
+
+    def set_samples(self, samples: Tensor | None) -> None:
+        """Tell which samples of the data set, integers (N,), the next contexts train with; only policies that adapt care."""
+        del samples
+
+    def observer(self) -> Observer | None:
+        """Called when a context opens: who is to be told what happens in it."""
+        return None
+
+    def context_closed(self, statistics: Statistics) -> None:
+        """Called when a context closes, before its backward pass, with what it kept; only policies that adapt care."""
+        del statistics
+
+
+def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
+    """Whether the gradient can be computed from what a codec keeps; None stands for a policy's default."""
+    if signs_only(codec):
+        return tensor.producer == tensor.consumer == "relu"
+    vouched = rule is not None and tensor.consumer == UNKNOWN in rule.consumer
+    return tensor.smooth or codec.lossless or vouched
+
+
+def signs_only(codec: Codec) -> bool:
+    """Whether a codec keeps nothing but signs."""
+    return codec.name == "brc"
+
+
+#: Producers of tensors with many zeros.
+SPARSE = ("relu", "pool", "dropout")
+#: Losses and softmax results stay exact.
+LOSS_RULES = (Rule(EXACT, producer=("softmax", "loss")), Rule(EXACT, consumer=("loss",)))
+
+
+def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
+    """A specification with those of ``options`` that the codec takes."""
+    allowed = codecs.codec_options(name)
+    return CodecSpec(name, {key: value for key, value in options.items() if key in allowed})
+
+
+def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
+    """What the tables have in common: losses and softmax exact, signs for ReLU, with those options that ``brc`` takes."""
+    return (
+        *LOSS_RULES,
+        Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
+    )
+
+
+def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
+    allowed = codecs.codec_options(dense)
+    for option in options:
+        if option not in allowed:
+            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            raise UserError(f"codec {dense!r} has no option {option!r}: {choice}")
+    rules = (
+        *first_rules(options),
+        Rule(_spec(sparse, options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
+        Rule(_spec(dense, options), dtypes=CODED_DTYPES),
+        Rule(_spec(unfit, options), dtypes=CODED_DTYPES),
+    )
+    return Policy(rules, codec_factory=factory)
+
+
+def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """JPEG-ACT's table. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
+    return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
+
+
+def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
+    return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
+
+
+def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """The table's column SFPR. Options as for codec ``sfpr``."""
+    return _table("sfpr", "sfpr", "sfpr", options, codec_factory)
+
+
+def sfpr_zvc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """SFPR+ZVC for every activation, BRC for ReLU. Options as for codec ``sfpr+zvc``."""
+    return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory)
+
+
+def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """DIVISION: its codec for every activation of 8x8 blocks, ActNN's for other shapes, BRC for ReLU.
+
+    Options as for codec ``division``.
+    """
+    return _table("division", "division", "actnn", options, codec_factory)
+
+
+def division_channel_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """DIVISION with one step for all blocks of a channel: ``range="channel"``. Other options as for codec ``division``."""
+    if "range" in options:
+        raise UserError("codec 'division-channel' has no option 'range': its name says it")
+    return division_policy(codec_factory, range=RangeKind.CHANNEL.value, **options)
+
+
+def actnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """ActNN: its codec for every activation, BRC for ReLU. Options as for codec ``actnn``."""
+    return _table("actnn", "actnn", "actnn", options, codec_factory)
+
+
+def brc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """BRC for what only a ReLU saves, everything else exact: no gradient changes. Options as for codec ``brc``."""
+    spec = CodecSpec("brc", options)
+    rule = Rule(spec, producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES)
+    return Policy((rule,), codec_factory=codec_factory)
+
+
+def exact_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """Everything as it is, for comparison and for counting; takes no options."""
+    if options:
+        raise UserError(f"codec 'none' has no option {next(iter(options))!r}: it has none")
+    return Policy((), codec_factory=codec_factory, companions=False)
+
+
+def uniform_policy(codec: Codec) -> Policy:
+    """One codec object for every activation that it fits, whatever the operation; the rest exact."""
+    return Policy((), default=codec)

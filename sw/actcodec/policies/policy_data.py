@@ -1,0 +1,219 @@
+"""Policies as data: plain values, and the files that hold them.
+
+A file is TOML or JSON and has either rules, the first that matches and fits deciding::
+
+    keep_signs = true                 # default: false
+    companions = false                # default: true
+    default = "exact"                 # what no rule takes; "exact" unless given
+
+    [[rules]]
+    codec = "jpeg-act"                # a codec's name, or "exact"
+    options = { dqt = "optH" }        # of the codec
+    producer = ["conv", "sum"]        # these four: any unless given
+    consumer = ["norm"]
+    module = "layer1.*"
+    dtypes = ["float32", "bfloat16"]
+    min_rank = 3                      # 0 unless given
+
+or the name of a ready-made policy, which is how those that adapt themselves are written::
+
+    policy = "actnn-L3"
+    options = { bits = 1.5, interval = 20 }
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
+from cdu_tools.texts import read_text
+
+from actcodec import codecs
+from actcodec.codecs import Codec
+from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
+
+#: What the name of a policy file ends with.
+SUFFIXES = (".toml", ".json")
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*CODED_DTYPES, torch.float64)}
+_NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+def is_policy_file(name: str) -> bool:
+    """Whether a name is meant as that of a file."""
+    return name.endswith(SUFFIXES)
+
+
+def read_data(path: str | Path) -> dict[str, Any]:
+    """The content of a policy file; UserError when it cannot be read or is neither TOML nor JSON."""
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise UserError(f"policy file {path} ends with neither {' nor '.join(SUFFIXES)}: rename it")
+    try:
+        text = read_text(path)
+        content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        raise UserError(f"cannot read policy file {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"policy file {path} is not valid {path.suffix[1:].upper()}: {error}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"policy file {path} holds no table: write rules, or the name of a policy")
+    return content
+
+
+def save_policy(policy: Policy, path: str | Path) -> None:
+    """Write a policy as a JSON file that :func:`~actcodec.policies.catalog.load_policy` reads.
+
+    UserError when it is not data (see :func:`policy_data`), and for another suffix than ``.json``.
+    """
+    path = Path(path)
+    if path.suffix != ".json":
+        raise UserError(f"policy file {path} is to be written as JSON: let its name end with .json")
+    write_whole(path, json.dumps(policy_data(policy), indent=2) + "\n")
+
+
+def policy_data(policy: Policy) -> dict[str, Any]:
+    """A policy as plain values: its rules, or name and options of a ready-made one that adapts itself.
+
+    UserError for a policy that holds more than names and options, such as a codec object that no options describe.
+    """
+    if type(policy) is not Policy:
+        if policy.origin is None:
+            raise UserError(f"a {type(policy).__name__} made by hand is no data: make it by name with actcodec.policies.policy")
+        return {"policy": policy.origin.name, "options": _plain(policy.origin.options)}
+    data: dict[str, Any] = {"keep_signs": True} if policy.keep_signs else {}
+    data |= {} if policy.companions else {"companions": False}
+    if policy.default != EXACT:
+        data["default"] = _default_data(policy.default)
+    return data | {"rules": [_rule_data(rule) for rule in policy.rules]}
+
+
+def static_policy(data: Mapping[str, Any], codec_factory: CodecFactory | None = None) -> Policy:
+    """The policy of a table with rules; UserError for whatever has no meaning in it."""
+    _check_keys(data, ("rules", "default", "keep_signs", "companions"), "a policy")
+    rules = _of_type(data, "rules", list, [])
+    default = data.get("default", EXACT)
+    keep_signs, companions = _of_type(data, "keep_signs", bool, False), _of_type(data, "companions", bool, True)
+    made = [_rule(rule) for rule in rules]
+    return Policy(made, codec_spec(default), codec_factory, keep_signs=keep_signs, companions=companions)
+
+
+def options_of(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and options of a table that names a ready-made policy."""
+    _check_keys(data, ("policy", "options"), "a policy by name")
+    return _of_type(data, "policy", str, ""), dict(_of_type(data, "options", dict, {}))
+
+
+def codec_spec(data: Any) -> str | CodecSpec:
+    """A codec of a name, or of a table with ``codec`` and ``options``."""
+    if isinstance(data, (str, CodecSpec)):
+        return data
+    if not isinstance(data, Mapping):
+        raise UserError(
+            f"codec {data!r} is neither a name nor a table: use for instance {{codec = 'jpeg-act', options = {{}}}}"
+        )
+    _check_keys(data, ("codec", "options"), "a codec")
+    return _spec(data)
+
+
+def spec_of(codec: str | CodecSpec | Codec) -> CodecSpec:
+    """Name and options of a codec; UserError for an object that they do not describe."""
+    if isinstance(codec, str):
+        return CodecSpec(codec)
+    if isinstance(codec, CodecSpec):
+        return codec
+    if not is_dataclass(codec) or codec.name not in codecs.CODEC_NAMES or type(codecs.codec(codec.name)) is not type(codec):
+        raise UserError(f"a codec object of type {type(codec).__name__} is no data: give a codec's name and options")
+    pairs = ((option, getattr(codec, option.name)) for option in fields(codec))
+    return CodecSpec(codec.name, {option.name: value for option, value in pairs if not _is_default(option.default, value)})
+
+
+def _is_default(default: Any, value: Any) -> bool:
+    return default is not MISSING and type(value) is type(default) and bool(value == default)
+
+
+def _default_data(codec: str | CodecSpec | Codec) -> Any:
+    spec = spec_of(codec)
+    return _spec_data(spec) if spec.options else spec.name
+
+
+def _spec_data(spec: CodecSpec) -> dict[str, Any]:
+    return {"codec": spec.name} | ({"options": _plain(spec.options)} if spec.options else {})
+
+
+def _rule_data(rule: Rule) -> dict[str, Any]:
+    data = _spec_data(spec_of(rule.codec))
+    for name, words in (("producer", rule.producer), ("consumer", rule.consumer)):
+        if words:
+            data[name] = list(words)
+    if rule.module != "*":
+        data["module"] = rule.module
+    if rule.dtypes:
+        data["dtypes"] = [_NAME_OF[dtype] for dtype in rule.dtypes]
+    return data | ({"min_rank": rule.min_rank} if rule.min_rank else {})
+
+
+def _plain(value: Any) -> Any:
+    """Options as plain values."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, CodecSpec):
+        return _spec_data(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items() if one is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    raise UserError(f"an option of type {type(value).__name__} is no data: use numbers, texts and lists")
+
+
+def _rule(data: Any) -> Rule:
+    if not isinstance(data, Mapping):
+        raise UserError(f"rule {data!r} is no table: use for instance {{codec = 'sfpr', producer = ['conv']}}")
+    _check_keys(data, ("codec", "options", "producer", "consumer", "module", "dtypes", "min_rank"), "a rule")
+    codec = _spec(data)
+    return Rule(
+        EXACT if codec.name == EXACT else codec,
+        _words(data, "producer"),
+        _words(data, "consumer"),
+        _of_type(data, "module", str, "*"),
+        tuple(_dtype(name) for name in _words(data, "dtypes")),
+        _of_type(data, "min_rank", int, 0),
+    )
+
+
+def _spec(data: Mapping[str, Any]) -> CodecSpec:
+    if "codec" not in data:
+        raise UserError(f"a table has no codec: give one, {', '.join(codecs.CODEC_NAMES)}, or {EXACT}")
+    return CodecSpec(_of_type(data, "codec", str, ""), dict(_of_type(data, "options", dict, {})))
+
+
+def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    words = _of_type(data, key, list, [])
+    if not all(isinstance(word, str) for word in words):
+        raise UserError(f"{key} = {words!r} in a policy is not allowed: use a list of names")
+    return tuple(words)
+
+
+def _dtype(name: str) -> torch.dtype:
+    if name not in _DTYPES:
+        raise UserError(f"unknown number format {name!r} in a policy: use {', '.join(_DTYPES)}")
+    return _DTYPES[name]
+
+
+def _of_type(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = data.get(key, default)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UserError(f"{key} = {value!r} in a policy is not allowed: use a {kind.__name__}")
+    return value
+
+
+def _check_keys(data: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+    for key in data:
+        if key not in allowed:
+            raise UserError(f"{what} has no {key!r}: use {', '.join(allowed)}")

@@ -1,0 +1,1 @@
+"""Saved tensors: what operation saves them, what its gradient needs, and the forms in which they are kept."""

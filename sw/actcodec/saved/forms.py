@@ -1,0 +1,135 @@
+"""The forms in which a saved tensor is kept between forward and backward: as it is, in one bit per value, compressed."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from actcodec.codecs import Codec, Packed
+from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
+from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
+from actcodec.saved.layout import Layout, parts
+
+#: In place of a codec's name: what is needed, without loss, in one or two bits a value.
+BITS = "bits"
+
+
+class Form(Protocol):
+    """One kept tensor."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept."""
+
+    def tensor(self) -> Tensor:
+        """The tensor that backward gets: size, stride, dtype and device of the saved one."""
+
+
+class Exact:
+    """The tensor itself, without its history (which would keep the graph alive in a cycle).
+
+    It shares its memory with the model, so that a change in place between forward and backward would silently change the
+    gradient: :meth:`tensor` raises as autograd does without hooks.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self._tensor = x.detach()
+        self._version = x._version
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the distinct values."""
+        return distinct_bytes(self._tensor)
+
+    def tensor(self) -> Tensor:
+        """The tensor; RuntimeError when it was changed in place."""
+        now = self._tensor._version
+        if now != self._version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{self._tensor.type()} {list(self._tensor.shape)}] is at version {now}; "
+                f"expected version {self._version} instead."
+            )
+        return self._tensor
+
+
+class Bits:
+    """Two distinct values, zero and one other, in one bit per value; exact.
+
+    Boolean masks, and the float masks of dropout (0 and 1 / (1 - p)).
+    """
+
+    def __init__(self, x: Tensor, scale: Tensor) -> None:
+        self._layout = Layout.of(x)
+        self._scale = scale
+        flat = self._layout.in_memory_order(x)
+        self._count = flat.numel()
+        self._bytes = torch.empty(wide_bytes(self._count, 1), dtype=torch.uint8, device=x.device)
+        for part in parts(self._count):
+            put_wide(self._bytes, (flat[part] != 0).view(torch.uint8), 1, self._count, part.start)
+
+    @classmethod
+    def of(cls, x: Tensor) -> Bits | None:
+        """The packed form, or None when ``x`` has other values than zero and one positive number."""
+        if Layout.of(x).overlaps or x.numel() == 0:
+            return None
+        if x.dtype == torch.bool:
+            return cls(x, torch.ones((), dtype=torch.bool, device=x.device))
+        if not x.is_floating_point():
+            return None
+        flat = Layout.of(x).in_memory_order(x)
+        scale = flat.amax()
+        if not bool((scale > 0) & torch.isfinite(scale)):
+            return None
+        for part in parts(flat.numel()):
+            values = flat[part]
+            # -0.0 would come back as 0.0, which is equal but not the same.
+            if not bool((((values == 0) & ~torch.signbit(values)) | (values == scale)).all()):
+                return None
+        return cls(x, scale)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the mask and of the scale."""
+        return self._bytes.numel() + self._scale.element_size()
+
+    def tensor(self) -> Tensor:
+        """The mask."""
+        flat = torch.empty(self._count, dtype=self._layout.dtype, device=self._layout.device)
+        for part in parts(self._count):
+            flat[part] = take_wide(self._bytes, 1, self._count, part, torch.uint8)
+            flat[part] *= self._scale
+        return self._layout.from_memory_order(flat)
+
+
+class Coded:
+    """A tensor compressed by a codec. It is a copy: nothing that happens to the original later matters."""
+
+    def __init__(self, x: Tensor, codec: Codec) -> None:
+        self._layout = Layout.of(x)
+        self.codec = codec
+        self._packed: Packed = compress_centred(self._layout.distinct_values(x.detach()), codec)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether the reconstruction is zero where the values are and nowhere else."""
+        return self.codec.keeps_zeros and not isinstance(self._packed, CentredForm)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the compressed form, header, scales and centres included."""
+        return int(self._packed.nbytes)
+
+    def tensor(self) -> Tensor:
+        """The reconstruction; ReconstructionError when the codec returns another shape or dtype."""
+        return self._layout.restore(decompress_centred(self._packed, self.codec), f"codec {self.codec.name!r}")
+
+
+def distinct_bytes(x: Tensor) -> int:
+    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors those that are there."""
+    if x.layout != torch.strided:
+        return (x._nnz() if x.is_sparse or x.is_sparse_csr else x.numel()) * x.element_size()
+    return prod(Layout.of(x).distinct_size) * x.element_size()

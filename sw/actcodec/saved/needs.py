@@ -1,0 +1,179 @@
+"""What the backward pass of each of torch's functions needs of the tensors that it saves: one table.
+
+A gradient bears small errors of a saved tensor where its formula is smooth in it. It does not where the formula
+
+- tests the tensor for equality: ``amax`` gives its gradient to the values that equal its result. Of values that are rebuilt
+  apart from the result none does, and the gradient is 0/0, or zero;
+- has a pole in it, or an end of its domain: ``sqrt``, ``log``, the denominator of ``div``, ``prod``. A value that is rounded to
+  zero, or beyond it, makes the gradient infinite, or NaN.
+
+A function is therefore taken to bear errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); what any other
+one saves is kept exactly, one that torch has not got yet included. Of some functions backward needs less than values: sizes
+(:data:`SIZES`), or which of a few regions each value lies in (:data:`REGIONS`, :data:`EXTREMES`); this much is kept exactly.
+
+Names are those of the functions without underscores, so that ``Tensor.__mul__``, ``mul_`` and ``torch.mul`` are one. The pack
+hook is told no node of the graph, as there is none before a function has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from actcodec.saved.operations import Operation, plain
+
+_RANKS = (1, 2, 3)
+
+
+def _names(*lists: str) -> frozenset[str]:
+    return frozenset(name for names in lists for name in names.split())
+
+
+#: Functions whose gradients bear small errors of every tensor that they save.
+SMOOTH = _names(
+    # Products: linear in each factor.
+    "conv1d conv2d conv3d convtranspose1d convtranspose2d convtranspose3d convolution convtbc",
+    "linear matmul rmatmul mm mv bmm dot vdot inner linalgvecdot outer ger addmm addmv addbmm baddbmm addr",
+    "einsum tensordot chainmatmul linalgmultidot kron bilinear cross linalgcross",
+    "mul imul rmul multiply addcmul lerp square",
+    # The statistics of normalisations are kept exactly.
+    "batchnorm instancenorm layernorm groupnorm rmsnorm nativebatchnorm nativelayernorm nativegroupnorm var varmean",
+    # Activations whose derivative is continuous, or bounded and wrong only near its steps.
+    "relu gelu silu mish elu celu selu softplus logsigmoid sigmoid specialexpit tanh tanhshrink hardswish glu prelu leakyrelu",
+    "atan arctan asinh arcsinh",
+    "exp exp2 expm1 erf erfc softmax softmin dropout dropout1d dropout2d dropout3d",
+    "alphadropout featuredropout featurealphadropout",
+    "scaleddotproductattention multiheadattentionforward",
+    "lstm gru rnntanh rnnrelu lstmcell grucell rnntanhcell rnnrelucell",
+)
+
+_SUFFIXES = ("", "withindices")
+#: Functions that save their input, and no other floating-point tensor, for its sizes: ``pad`` with mode reflect or replicate,
+#: ``interpolate`` with mode area. A max pool has its indices besides.
+SIZES = _names("gather takealongdim take maskedselect interpolate pad") | {
+    *(f"{kind}avgpool{rank}d" for kind in ("", "adaptive") for rank in _RANKS),
+    *(f"{kind}maxpool{rank}d{suffix}" for kind in ("", "adaptive") for rank in _RANKS for suffix in _SUFFIXES),
+    *(f"fractionalmaxpool{rank}d{suffix}" for rank in (2, 3) for suffix in _SUFFIXES),
+}
+
+
+def _numerator(operation: Operation, x: Tensor) -> bool:
+    """Of a quotient the numerator alone: the denominator's gradient divides by its square."""
+    if len(operation.args) < len(("input", "other")):
+        return False
+    numerator, denominator = operation.args[:2]
+    return _is(x, numerator) and not _is(x, denominator)
+
+
+def _whole_power(operation: Operation, x: Tensor) -> bool:
+    """Powers from 2 on: others have a pole at zero, or no real value below it."""
+    exponent = _arguments(operation, {"input": None, "exponent": None})["exponent"]
+    return isinstance(exponent, (int, float)) and exponent >= 2 and float(exponent).is_integer()
+
+
+#: Functions that bear small errors of some of the tensors that they save.
+BY_ARGUMENTS: dict[str, Callable[[Operation, Tensor], bool]] = {
+    **dict.fromkeys(("div", "divide", "truediv", "itruediv", "truedivide"), _numerator),
+    **dict.fromkeys(("pow", "ipow"), _whole_power),
+}
+
+
+@dataclass(frozen=True)
+class Regions:
+    """A function that is linear within each of a few regions.
+
+    ``planes(x, arguments)`` are one or two boolean tensors of the shape of ``x``; where they agree, so does the derivative.
+    ``defaults`` are the names of the arguments in their order, and what they are unless given.
+    """
+
+    defaults: dict[str, Any]
+    planes: Callable[[Tensor, dict[str, Any]], tuple[Tensor, ...]]
+
+    def of(self, operation: Operation, x: Tensor) -> tuple[Tensor, ...] | None:
+        """The planes of the tensor that an operation saves; None where its limits are tensors themselves."""
+        arguments = _arguments(operation, {"input": None} | self.defaults)
+        limits = [arguments[name] for name in self.defaults]
+        return None if any(isinstance(limit, Tensor) for limit in limits) else self.planes(x, arguments)
+
+
+def _backward(function: Any, *names: str) -> Callable[[Tensor, dict[str, Any]], tuple[Tensor, ...]]:
+    """Where torch's own backward function lets the gradient pass; its word counts at the limits, however they are rounded."""
+
+    def planes(x: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
+        ones = torch.ones((), dtype=x.dtype, device=x.device).expand_as(x)
+        return (function(ones, x, *(arguments[name] for name in names)) != 0,)
+
+    return planes
+
+
+def _clamp(x: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
+    passes = torch.ones_like(x, dtype=torch.bool)
+    for name, within in (("min", torch.ge), ("max", torch.le)):
+        if arguments.get(name) is not None:
+            passes &= within(x, arguments[name])
+    return (passes,)
+
+
+_ATEN = torch.ops.aten
+_HARDTANH = _backward(_ATEN.hardtanh_backward, "min_val", "max_val")
+_ABS = Regions({}, lambda x, _: (x > 0, x < 0))
+_CLIP = Regions({"min": None, "max": None}, _clamp)
+
+#: Functions whose gradient depends on no more of the one tensor that they save than the region that each value lies in.
+REGIONS = {
+    "relu6": Regions({}, lambda x, _: _HARDTANH(x, {"min_val": 0.0, "max_val": 6.0})),
+    "hardtanh": Regions({"min_val": -1.0, "max_val": 1.0}, _HARDTANH),
+    "hardsigmoid": Regions({}, _backward(_ATEN.hardsigmoid_backward)),
+    "leakyrelu": Regions({}, lambda x, _: (x > 0,)),
+    "threshold": Regions({"threshold": None, "value": None}, _backward(_ATEN.threshold_backward, "threshold")),
+    "hardshrink": Regions({"lambd": 0.5}, _backward(_ATEN.hardshrink_backward, "lambd")),
+    "softshrink": Regions({"lambd": 0.5}, _backward(_ATEN.softshrink_backward, "lambd")),
+    "clamp": _CLIP,
+    "clip": _CLIP,
+    "clampmin": Regions({"min": None}, _clamp),
+    "clampmax": Regions({"max": None}, _clamp),
+    "abs": _ABS,
+    "absolute": _ABS,
+    "nantonum": Regions({}, lambda x, _: (x.isfinite(),)),
+    "nansum": Regions({}, lambda x, _: (x.isnan(),)),
+}
+
+#: Of these the signs.
+SIGNS = _names("leakyrelu")
+
+#: Functions whose gradient goes to the values that equal their result, the extreme along some axes or along all of them, and
+#: what finds it. ``max`` and ``min`` with more arguments than one are other functions.
+EXTREMES: dict[str, Callable[..., Tensor]] = {"amax": torch.amax, "amin": torch.amin, "max": torch.amax, "min": torch.amin}
+
+
+def extreme_of(operation: Operation, x: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """What finds the extreme of ``x``, which ``operation`` saves, axes kept; None when it is no extreme that it finds."""
+    name = plain(operation.function)
+    function = EXTREMES.get(name)
+    if function is None or (name in ("max", "min") and len(operation.args) + len(operation.kwargs) > 1):
+        return None
+    arguments = _arguments(operation, {"input": None, "dim": ()})
+    axes = arguments.get("axis", arguments["dim"])
+    return partial(function, dim=axes, keepdim=True) if _is(x, arguments["input"]) else None
+
+
+def bears_errors(operation: Operation, x: Tensor) -> bool:
+    """Whether the gradient of an operation bears small errors of ``x``, which it saves."""
+    name = plain(operation.function)
+    return name in SMOOTH or (name in BY_ARGUMENTS and BY_ARGUMENTS[name](operation, x))
+
+
+def _arguments(operation: Operation, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by name; those that were not given as ``defaults``, which are in their order, have them."""
+    return defaults | dict(zip(defaults, operation.args, strict=False)) | operation.kwargs
+
+
+def _is(x: Tensor, argument: Any) -> bool:
+    """Whether a saved tensor is (or looks at) an argument."""
+    strided = isinstance(argument, Tensor) and argument.layout == torch.strided
+    return strided and argument.untyped_storage()._cdata == x.untyped_storage()._cdata

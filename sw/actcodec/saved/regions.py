@@ -1,0 +1,123 @@
+"""Tensors of which backward needs no values, but in which of a few regions each lies: one lossless bit in place of a value.
+
+Autograd saves them with all their values. Which functions these are stands in :mod:`actcodec.saved.needs`. What comes back
+is a tensor of other values that lie in the same regions, so that the gradient is the same to the last bit, whatever a codec
+does to the values that another function saves of the same tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.bits import pack_bits, unpack_bits
+from actcodec.saved.forms import Form, distinct_bytes
+from actcodec.saved.layout import Layout
+from actcodec.saved.needs import REGIONS, extreme_of
+from actcodec.saved.operations import Operation, plain
+
+_SOURCE = "the region keeper"
+
+
+def regions_of(x: Tensor, operation: Operation) -> Form | None:
+    """The form of a tensor that ``operation`` saves, or None when more than the regions of its values may be needed."""
+    layout = Layout.of(x)
+    if not x.is_floating_point() or x.ndim < 2 or layout.overlaps:
+        return None
+    function, extreme = REGIONS.get(plain(operation.function)), extreme_of(operation, x)
+    if function is None and extreme is None:
+        return None
+    values = layout.distinct_values(x.detach())
+    planes = None if function is None else function.of(operation, values)
+    if planes is not None:
+        return RegionBits(layout, values, planes)
+    if extreme is None:
+        return None
+    form = ExtremeBits(layout, values, extreme(values))
+    # Where an extreme is that of one value or two, the values themselves are as small.
+    return form if form.nbytes < distinct_bytes(x) else None
+
+
+class _Plane:
+    """Booleans of any shape, one bit each."""
+
+    def __init__(self, flags: Tensor) -> None:
+        self._shape = flags.shape
+        padded = flags.new_zeros(-(-flags.numel() // 8) * 8)
+        padded[: flags.numel()] = flags.flatten()
+        self._bytes = pack_bits(padded)
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes.numel()
+
+    def flags(self) -> Tensor:
+        return unpack_bits(self._bytes)[: self._shape.numel()].view(self._shape)
+
+
+class RegionBits:
+    """The regions of a function that is linear within each: a :class:`~actcodec.saved.forms.Form`.
+
+    Each region is represented by one of the tensor's own values that lie in it, so that no limit is to be known here.
+
+    Parameters
+    ----------
+    layout, values
+        Of the saved tensor; its distinct values.
+    planes
+        Boolean, in the shape of ``values``: regions are the combinations that occur.
+    """
+
+    def __init__(self, layout: Layout, values: Tensor, planes: Sequence[Tensor]) -> None:
+        self._layout = layout
+        self._representatives = _representatives(values.flatten(), [plane.flatten() for plane in planes])
+        self._planes = [_Plane(plane) for plane in planes]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the bits, and of one value a region."""
+        return sum(plane.nbytes for plane in self._planes) + sum(one.element_size() for one in self._representatives)
+
+    def tensor(self) -> Tensor:
+        """A tensor whose values lie where those of the saved one do."""
+        values = self._representatives
+        for plane in self._planes:
+            flags = plane.flags()
+            values = [torch.where(flags, there, here) for here, there in zip(values[::2], values[1::2], strict=True)]
+        return self._layout.restore(values[0], _SOURCE)
+
+
+def _representatives(values: Tensor, planes: Sequence[Tensor]) -> list[Tensor]:
+    """A value of each region, scalars; the first plane is the lowest bit of their places. Of an empty region any value."""
+    regions = [~planes[-1], planes[-1]]
+    for plane in planes[-2::-1]:
+        regions = [region & side for region in regions for side in (~plane, plane)]
+    return [values[region.view(torch.uint8).argmax()].clone() for region in regions]
+
+
+class ExtremeBits:
+    """Which values equal the extreme: a :class:`~actcodec.saved.forms.Form`.
+
+    Parameters
+    ----------
+    layout, values
+        Of the saved tensor; its distinct values.
+    extreme
+        Largest or smallest values, of a shape that is repeated to that of ``values``.
+    """
+
+    def __init__(self, layout: Layout, values: Tensor, extreme: Tensor) -> None:
+        self._layout, self._extreme = layout, extreme
+        self._equal = _Plane((values == extreme) | (values.isnan() & extreme.isnan()))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the bits and the extremes."""
+        return self._equal.nbytes + self._extreme.numel() * self._extreme.element_size()
+
+    def tensor(self) -> Tensor:
+        """The extreme where it was, another value elsewhere."""
+        other = (self._extreme == 0).to(self._extreme.dtype)
+        return self._layout.restore(torch.where(self._equal.flags(), self._extreme, other), _SOURCE)

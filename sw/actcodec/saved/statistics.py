@@ -1,0 +1,215 @@
+"""What compression did to the memory of a training step: bytes, ratio and error, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from actcodec.saved.forms import BITS
+from actcodec.saved.shape_only import SHAPE
+
+#: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
+WEIGHTS = "weights and buffers"
+STATISTICS = "statistics and copies within operations"
+SMALL = "tensors of rank 0 and 1"
+MASKS = "boolean masks"
+POOL_INDICES = "indices of max pools"
+COMPLEX = "complex numbers"
+OTHERS = "subclasses and sparse tensors"
+#: From which part on of what is kept the table says what ratio is left with what is not counted.
+_MUCH = 0.05
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    original: int = 0
+    kept: int = 0
+
+
+_NO_BYTES = _Bytes()
+
+
+@dataclass
+class TensorRecord:
+    """One distinct activation that autograd saved."""
+
+    name: str  #: module in whose forward it was first saved
+    op: str  #: operation that produced it
+    shape: tuple[int, ...]
+    dtype: str
+    #: A codec's name, ``exact``, ``bits`` (a mask, or in which region each value lies), or ``shape`` (no value is needed)
+    codec: str
+    bytes_original: int
+    bytes_compressed: int
+    relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
+    saved_by: tuple[str, ...] = ()  #: operations that saved it
+    choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
+
+    def add_user(self, operation: str) -> None:
+        """One more operation saves it."""
+        if operation not in self.saved_by:
+            self.saved_by += (operation,)
+
+
+class Statistics:
+    """Account of all activations saved while the context was open.
+
+    An activation is a floating-point tensor of rank 2 or more that autograd saved and that is no parameter, buffer or
+    statistic; a float dropout mask is one. A tensor that several operations save counts once. Values repeated by expansion
+    count once, and so does memory that is saved in several shapes. What else autograd saved, integers, masks, statistics,
+    weights, is in :attr:`not_counted`.
+    """
+
+    def __init__(self, records: Iterable[TensorRecord] = ()) -> None:
+        self.records = list(records)
+        self._uncounted: dict[str, _Bytes] = {}
+
+    def add_uncounted(self, what: str, original: int, kept: int) -> None:
+        """Bytes of a distinct tensor that is no activation, and what is kept of them; negative to take them back."""
+        before = self._uncounted.get(what, _NO_BYTES)
+        self._uncounted[what] = _Bytes(before.original + original, before.kept + kept)
+
+    @property
+    def not_counted(self) -> dict[str, int]:
+        """Bytes kept of what autograd saved that is no activation, by kind, the most first.
+
+        Weights and buffers are those that operations saved; they are there without autograd as well, but for copies of them
+        (autocast's, for one).
+        """
+        kinds = sorted(self._uncounted.items(), key=lambda kind: -kind[1].kept)
+        return {what: bytes_of.kept for what, bytes_of in kinds if bytes_of.kept}
+
+    @property
+    def bytes_of_everything(self) -> tuple[int, int]:
+        """Bytes original and kept of activations and of what is not counted, but for weights and buffers."""
+        others = [bytes_of for what, bytes_of in self._uncounted.items() if what != WEIGHTS]
+        original = self.bytes_original + sum(one.original for one in others)
+        return original, self.bytes_compressed + sum(one.kept for one in others)
+
+    @property
+    def ratio_of_everything(self) -> float:
+        """As :attr:`ratio`, of :attr:`bytes_of_everything`; 1.0 when nothing was saved."""
+        original, kept = self.bytes_of_everything
+        return original / kept if kept else 1.0
+
+    @property
+    def index_bytes_original(self) -> int:
+        """Of the indices of max pools, int64."""
+        return self._uncounted.get(POOL_INDICES, _NO_BYTES).original
+
+    @property
+    def index_bytes_compressed(self) -> int:
+        """Kept of the indices of max pools."""
+        return self._uncounted.get(POOL_INDICES, _NO_BYTES).kept
+
+    @property
+    def bytes_original(self) -> int:
+        """Bytes of the distinct activations as autograd would have kept them."""
+        return sum(record.bytes_original for record in self.records)
+
+    @property
+    def bytes_compressed(self) -> int:
+        """Bytes kept for the same tensors, headers and scales included."""
+        return sum(record.bytes_compressed for record in self.records)
+
+    @property
+    def ratio(self) -> float:
+        """``bytes_original / bytes_compressed``; 1.0 when nothing was saved."""
+        kept = self.bytes_compressed
+        return self.bytes_original / kept if kept else 1.0
+
+    @property
+    def tensors(self) -> list[dict[str, Any]]:
+        """One row per layer in the order of the forward pass; tensors of several steps are summed.
+
+        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio, relative_error (the mean; None
+        when it was not measured).
+        """
+        groups: dict[tuple[Any, ...], list[TensorRecord]] = {}
+        for record in self.records:
+            key = (record.name, record.op, record.shape, record.dtype, record.codec)
+            groups.setdefault(key, []).append(record)
+        return [_row(records) for records in groups.values()]
+
+    def table(self) -> str:
+        """The rows of :attr:`tensors` and their sum as a text table, and what is not counted.
+
+        Where that is much, the ratio that is left with it.
+        """
+        heading = ("module", "operation", "shape", "codec", "bytes", "kept", "ratio", "error")
+        rows = [heading]
+        for row in self.tensors:
+            error = row["relative_error"]
+            rows.append(
+                (
+                    row["name"] or "-",
+                    row["op"],
+                    "x".join(map(str, row["shape"])),
+                    row["codec"],
+                    str(row["bytes_original"]),
+                    str(row["bytes_compressed"]),
+                    f"{row['ratio']:.2f}",
+                    "-" if error is None else f"{error:.4f}",
+                )
+            )
+        rows.append(("all", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
+        lines = [text_table(rows, left=4)]
+        if self.not_counted:
+            lines.append("not counted, in bytes: " + ", ".join(f"{what} {count}" for what, count in self.not_counted.items()))
+        if abs(self.ratio_of_everything / self.ratio - 1) > _MUCH:
+            lines.append(f"with what is not counted, but for {WEIGHTS}, the ratio is {self.ratio_of_everything:.2f}")
+        return "\n".join(lines)
+
+
+def integers_of(operation: str) -> str:
+    """The kind of the integers, indices or a workspace, that an operation saved."""
+    return f"integers of {operation}"
+
+
+def text_table(rows: Sequence[Sequence[str]], left: int) -> str:
+    """Rows of equal length in columns, the first ``left`` columns to the left (texts), the others to the right (numbers)."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _row(records: list[TensorRecord]) -> dict[str, Any]:
+    first = records[0]
+    original = sum(record.bytes_original for record in records)
+    kept = sum(record.bytes_compressed for record in records)
+    errors = [record.relative_error for record in records if record.relative_error is not None]
+    return {
+        "name": first.name,
+        "op": first.op,
+        "shape": list(first.shape),
+        "dtype": first.dtype,
+        "codec": first.codec,
+        "count": len(records),
+        "bytes_original": original,
+        "bytes_compressed": kept,
+        "ratio": original / kept,
+        "relative_error": sum(errors) / len(errors) if errors else None,
+    }
+
+
+def relative_error(x: Tensor, y: Tensor, codec: str) -> float:
+    """||x - y|| / ||x|| in double; for ``brc`` of the signs, for bits and shapes 0: nothing more is asked for."""
+    if codec in (SHAPE, BITS):
+        return 0.0
+    exact, got = x.detach().double(), y.double()
+    if codec == "brc":
+        exact = (exact > 0).double()
+    if bool(((exact == got) | (exact.isnan() & got.isnan())).all()):
+        return 0.0  # also where values are infinite
+    norm = float(torch.linalg.vector_norm(exact))
+    error = float(torch.linalg.vector_norm(exact - got))
+    return error / norm if norm else error

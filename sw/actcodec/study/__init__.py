@@ -1,0 +1,1 @@
+"""Studies of training with compressed activations: runs, reports, data sets, networks."""

@@ -1,0 +1,48 @@
+"""Correcting the estimates of policy ``auto`` by one exact diagnosis.
+
+What ``auto`` estimates leaves out what an error does behind the operation that reads the tensor. For convolutions and linear
+layers that is nothing: the saved tensor serves the gradient of the weights only. For normalisation it is much: besides the
+gradient of gamma, the error e of the normalised values x moves the gradient at the input by
+``-(gamma / sigma) * x * mean(g * e)``, a multiple of x itself, which the layers before add up coherently. How much that is
+depends on those layers. A diagnosis with one codec for everything tells, tensor by tensor; the factor between it and the
+estimate is then used for all candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from actcodec import codecs
+from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
+from actcodec.study.diagnosis import Passes, diagnose
+
+#: With which the exact error is compared: unbiased, takes every shape, and about as coarse as what will be used.
+REFERENCE = CodecSpec("actnn-sample", {"bits": 2})
+
+
+def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> dict[ItemKey, float]:
+    """Compare estimates with a diagnosis of one step, tell the policy the factors, and return them.
+
+    Takes T + 3 passes for T tensors and leaves the model as it was; to be repeated now and then, as the factors change. Tensors
+    whose estimate is zero get no factor. Parameters and errors as for :func:`~actcodec.study.diagnosis.diagnose`.
+    """
+    alone = AutoPolicy(ratio=2, candidates=[REFERENCE], interval=1)
+    Passes(model, step).gradient(alone)
+    alone.observer()  # decides
+    codec = codecs.codec(REFERENCE.name, **REFERENCE.options)
+    everywhere = Policy((*first_rules({}), Rule(codec, dtypes=CODED_DTYPES)), keep_signs=True)
+    squares: dict[ItemKey, float] = defaultdict(float)
+    for tensor in diagnose(model, step, everywhere).tensors:
+        squares[item_key(tensor.seen)] += tensor.gradient_error**2
+    factors = {
+        key: math.sqrt(squares[key]) / one.gradient_error
+        for key, one in alone.choices.items()
+        if squares[key] > 0 and one.gradient_error > 0
+    }
+    policy.correct(factors)
+    return factors

@@ -1,0 +1,115 @@
+"""One form for all image sets, and finding them by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training and test images in memory.
+
+    Inputs are float32 (N, C, H, W). Targets are class numbers, int64 (N,), for classification (``classes`` > 0), or images,
+    float32 (N, C, H, W) in 0..1, for super-resolution (``classes`` = 0).
+    """
+
+    name: str
+    note: str  #: what was done to the images, for reports
+    classes: int
+    train_inputs: Tensor
+    train_targets: Tensor
+    test_inputs: Tensor
+    test_targets: Tensor
+
+    def to(self, device: torch.device) -> Dataset:
+        """The same on a device."""
+        parts = (self.train_inputs, self.train_targets, self.test_inputs, self.test_targets)
+        return Dataset(self.name, self.note, self.classes, *(part.to(device) for part in parts))
+
+
+def classification(
+    name: str,
+    note: str,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    classes: int = 10,
+) -> Dataset:
+    """A classification set of uint8 images (N, H, W, C) and labels (N,).
+
+    Images are scaled to mean 0 and standard deviation 1 per channel of the training images. Raises UserError when shapes,
+    numbers or labels do not go together.
+    """
+    for part, (images, labels) in (("training", train), ("test", test)):
+        if images.ndim != 4 or images.dtype != np.uint8 or labels.shape != images.shape[:1] or not len(images):
+            raise UserError(
+                f"{name}: {part} images {images.dtype} {images.shape} and labels {labels.shape} do not fit: "
+                "use uint8 images (N, H, W, C) and N labels"
+            )
+        if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= classes:
+            raise UserError(f"{name}: a {part} label is not a whole number from 0 to {classes - 1}")
+    if train[0].shape[1:] != test[0].shape[1:]:
+        raise UserError(f"{name}: training images {train[0].shape[1:]} and test images {test[0].shape[1:]} differ in size")
+    pixels = train[0].astype(np.float32)
+    mean, deviation = pixels.mean(axis=(0, 1, 2)), pixels.std(axis=(0, 1, 2)) + 1e-6
+
+    def inputs(images: np.ndarray) -> Tensor:
+        scaled = (images.astype(np.float32) - mean) / deviation
+        return torch.from_numpy(np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32))
+
+    def targets(labels: np.ndarray) -> Tensor:
+        return torch.from_numpy(labels.astype(np.int64))
+
+    return Dataset(name, note, classes, inputs(train[0]), targets(train[1]), inputs(test[0]), targets(test[1]))
+
+
+def load(name: str, data: Path | None = None, limit: int | None = None) -> Dataset:
+    """A data set by name.
+
+    Parameters
+    ----------
+    name
+        ``digits``, ``photos``, ``cifar10`` or ``fashion-mnist``.
+    data
+        Where the files of cifar10 and fashion-mnist are (a folder, or an .npz file for cifar10); $CDU_DATA_DIR otherwise.
+    limit
+        Use this many training images (the first ones); all unless given.
+
+    Raises UserError for unknown names and malformed files, MissingToolError when files are not there.
+    """
+    from actcodec.study.data import cifar10, fashion_mnist, shipped
+
+    disk: dict[str, Callable[[Path | None], Dataset]] = {"cifar10": cifar10.load, "fashion-mnist": fashion_mnist.load}
+    if limit is not None and limit < 1:
+        raise UserError(f"{limit} training images are not enough: use 1 or more")
+    if name in disk:
+        folder = os.environ.get("CDU_DATA_DIR")
+        dataset = disk[name](data or (Path(folder) if folder else None))
+    elif name in shipped.LOADERS:
+        if data is not None:
+            raise UserError(f"--data is for {' and '.join(disk)}: data set {name} comes with scikit-learn, leave it out")
+        dataset = shipped.LOADERS[name]()
+    else:
+        raise UserError(f"unknown data set {name!r}: use {', '.join(DATASET_NAMES)}")
+    if limit is None:
+        return dataset
+    return Dataset(
+        dataset.name,
+        dataset.note,
+        dataset.classes,
+        dataset.train_inputs[:limit],
+        dataset.train_targets[:limit],
+        dataset.test_inputs,
+        dataset.test_targets,
+    )
+
+
+#: Names that :func:`load` takes.
+DATASET_NAMES = ("digits", "photos", "cifar10", "fashion-mnist")

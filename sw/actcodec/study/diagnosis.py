@@ -1,0 +1,268 @@
+"""Which tensor hurts the gradient: one training step, compressed tensor by tensor.
+
+The step is repeated with the same weights, data and random numbers: once untouched, which gives the gradient g of all
+parameters, once with everything compressed, and once for each compressed tensor with that tensor's reconstruction alone, all
+others exact. The *gradient error* is ``||g - g'|| / ||g||``. What is compressed is compressed once: a tensor has the same
+reconstruction alone and with the others, stochastic rounding included.
+
+A tensor is known again from pass to pass by its place among the choices of the policy, and by what a rule can see of it
+(operations, module, shape, format), which has to be the same in all passes. A tensor that several operations save counts once,
+with the codec that it had in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor, nn
+
+from actcodec.codecs import Codec
+from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.policy import Policy, SavedTensor
+from actcodec.saved.statistics import TensorRecord, text_table
+from actcodec.study.replay import Recorder, Replay
+from actcodec.training.hooks import compress_activations
+
+
+@dataclass(frozen=True)
+class TensorDiagnosis:
+    """One compressed tensor, or the same tensor of several batches (codecs that differ with a stroke between)."""
+
+    module: str  #: in whose forward it was first saved
+    operation: str  #: that produced it
+    saved_by: tuple[str, ...]  #: operations that saved it
+    shape: tuple[int, ...]
+    dtype: str
+    codec: str
+    bytes_original: int
+    bytes_compressed: int
+    relative_error: float  #: ||x - x'|| / ||x||; of the signs where only those are kept
+    gradient_error: float  #: ||g - g'|| / ||g|| over all parameters, this tensor alone being compressed
+    seen: SavedTensor  #: what rules saw of it when its codec was chosen
+
+    @property
+    def ratio(self) -> float:
+        """Bytes without and with compression."""
+        return self.bytes_original / self.bytes_compressed
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What compression does to the gradient, tensor by tensor and all together."""
+
+    tensors: tuple[TensorDiagnosis, ...]  #: in the order of the forward pass; what is kept exactly is not among them
+    gradient_error: float  #: with everything compressed
+    gradient_norm: float  #: ||g||
+    bytes_original: int  #: of all activations, those kept exactly too
+    bytes_compressed: int
+
+    @property
+    def ratio(self) -> float:
+        """Bytes without and with compression; 1.0 when nothing was saved."""
+        return self.bytes_original / self.bytes_compressed if self.bytes_compressed else 1.0
+
+    @property
+    def independent_error(self) -> float:
+        """The gradient error that the tensors would have together if their errors did not know of each other."""
+        return math.hypot(*(tensor.gradient_error for tensor in self.tensors))
+
+    @property
+    def worst(self) -> list[TensorDiagnosis]:
+        """The tensors, those that hurt most first."""
+        return sorted(self.tensors, key=lambda tensor: -tensor.gradient_error)
+
+    @classmethod
+    def mean(cls, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
+        """Several batches of one model as one: bytes added, relative errors as root mean squares.
+
+        UserError when they are not of the same tensors.
+        """
+        if not diagnoses:
+            raise UserError("no diagnosis was given: give one or more")
+        kinds = {tuple((t.module, t.operation, t.shape[1:]) for t in one.tensors) for one in diagnoses}
+        if len(kinds) > 1:
+            raise UserError("the diagnoses are not of the same tensors: use batches of one model")
+        return cls(
+            tuple(_mean_tensor(same) for same in zip(*(one.tensors for one in diagnoses), strict=True)),
+            _root_mean_square([one.gradient_error for one in diagnoses]),
+            _root_mean_square([one.gradient_norm for one in diagnoses]),
+            sum(one.bytes_original for one in diagnoses),
+            sum(one.bytes_compressed for one in diagnoses),
+        )
+
+    def table(self) -> str:
+        """A row per tensor and one for all together, as text."""
+        rows = [("module", "operation", "saved by", "shape", "codec", "ratio", "error", "gradient error")]
+        rows += [
+            (
+                tensor.module or "-",
+                tensor.operation,
+                "+".join(tensor.saved_by),
+                "x".join(map(str, tensor.shape)),
+                tensor.codec,
+                f"{tensor.ratio:.2f}",
+                f"{tensor.relative_error:.4f}",
+                f"{tensor.gradient_error:.4f}",
+            )
+            for tensor in self.tensors
+        ]
+        rows.append(("all together", "", "", "", "", f"{self.ratio:.2f}", "", f"{self.gradient_error:.4f}"))
+        return text_table(rows, left=5)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain values, as for JSON."""
+        return {
+            "ratio": self.ratio,
+            "gradient_error": self.gradient_error,
+            "independent_error": self.independent_error,
+            "gradient_norm": self.gradient_norm,
+            "bytes_original": self.bytes_original,
+            "bytes_compressed": self.bytes_compressed,
+            "tensors": [_row(tensor) for tensor in self.tensors],
+        }
+
+
+def diagnose(
+    model: nn.Module,
+    step: Callable[[], Tensor],
+    codec: str | Policy | Codec = "jpeg-act",
+    *,
+    on_pass: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> Diagnosis:
+    """Repeat one step as the module says: two passes, and one more for every compressed tensor.
+
+    >>> import torch, actcodec
+    >>> model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)), torch.rand(8, 64)
+    >>> found = diagnose(model, lambda: model(x).mean(), "actnn", bits=4)
+    >>> [tensor.module for tensor in found.tensors], 0 < found.gradient_error < 1
+    (['0', '1'], True)
+
+    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are afterwards what they were. A policy
+    that adapts itself takes part in one pass, as in any training step.
+
+    Parameters
+    ----------
+    model
+        In the mode (train, eval) that is of interest.
+    step
+        Computes the loss, a tensor of one value with a history; the same whenever weights, buffers and random numbers are.
+    codec, options
+        As for :func:`~actcodec.training.hooks.compress_activations`.
+    on_pass
+        Called after each pass with the number of passes done, and of all.
+
+    Raises UserError when the step has no gradient, or does not save the same tensors in every pass.
+    """
+    chosen = policy_of(codec, **options)
+    passes = Passes(model, step)
+    exact = passes.gradient()
+    norm = _norm(exact)
+    if not (math.isfinite(norm) and norm > 0):
+        raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
+    recorder = Recorder(chosen)
+    together = passes.gradient(recorder, measure_error=True)
+    coded = [record for record in recorder.records if record.choice is not None]
+    total = 2 + len(coded)
+    on_pass(2, total)
+    tensors = []
+    for number, record in enumerate(coded):
+        assert record.choice is not None, "it is among those that have a codec"
+        alone = passes.gradient(Replay(recorder, record.choice))
+        tensors.append(_diagnosis(record, _distance(exact, alone) / norm, recorder.facts[record.choice]))
+        on_pass(3 + number, total)
+    kept = (sum(record.bytes_original for record in recorder.records), sum(r.bytes_compressed for r in recorder.records))
+    return Diagnosis(tuple(tensors), _distance(exact, together) / norm, norm, *kept)
+
+
+class Passes:
+    """Repeats a step from the same state."""
+
+    def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
+        self._model, self._step = model, step
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def gradient(self, chosen: Policy | None = None, measure_error: bool = False) -> list[Tensor | None]:
+        """Gradients of the parameters, with a policy or without."""
+        with _restored(self._model):
+            if chosen is None:
+                loss = self._step()
+            else:
+                with compress_activations(self._model, chosen, measure_error=measure_error):
+                    loss = self._step()
+            if loss.numel() != 1 or not loss.requires_grad:
+                raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
+            return list(torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True))
+
+
+@contextmanager
+def _restored(model: nn.Module) -> Iterator[None]:
+    """Buffers and random numbers of the CPU and of all CUDA devices are afterwards what they were."""
+    before = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        with torch.no_grad():
+            for module, name, buffer, values in before:
+                module._buffers[name] = buffer.copy_(values)
+
+
+def _diagnosis(record: TensorRecord, gradient_error: float, seen: SavedTensor) -> TensorDiagnosis:
+    assert record.relative_error is not None, "errors were measured"
+    return TensorDiagnosis(
+        record.name,
+        record.op,
+        record.saved_by,
+        record.shape,
+        record.dtype,
+        record.codec,
+        record.bytes_original,
+        record.bytes_compressed,
+        record.relative_error,
+        gradient_error,
+        seen,
+    )
+
+
+def _row(tensor: TensorDiagnosis) -> dict[str, Any]:
+    """Plain values."""
+    row = asdict(tensor) | {"ratio": tensor.ratio, "shape": list(tensor.shape)}
+    del row["seen"]
+    return row | {"saved_by": list(tensor.saved_by), "consumer": tensor.seen.consumer, "consumer_module": tensor.seen.module}
+
+
+def _mean_tensor(same: Sequence[TensorDiagnosis]) -> TensorDiagnosis:
+    return replace(
+        same[0],
+        codec="/".join(dict.fromkeys(one.codec for one in same)),
+        bytes_original=sum(one.bytes_original for one in same),
+        bytes_compressed=sum(one.bytes_compressed for one in same),
+        relative_error=_root_mean_square([one.relative_error for one in same]),
+        gradient_error=_root_mean_square([one.gradient_error for one in same]),
+    )
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.hypot(*values) / math.sqrt(len(values))
+
+
+def _norm(gradients: Sequence[Tensor | None]) -> float:
+    return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None))
+
+
+def _distance(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
+    """Norm of the difference of two gradients of the same parameters."""
+    pairs = ((one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None)
+    return math.sqrt(sum(float((one.double() - two.double()).square().sum()) for one, two in pairs))

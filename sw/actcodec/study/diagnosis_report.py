@@ -1,0 +1,78 @@
+"""report.md and gradient_errors.png of a diagnosis."""
+
+from __future__ import annotations
+
+import io
+
+from actcodec.study.diagnosis import Diagnosis
+
+# Distinct to colour-blind readers too (Okabe and Ito).
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#999999")
+
+
+def markdown(command: str, title: str, setting: str, found: Diagnosis) -> str:
+    """The report: what was done, what hurts most, a row per tensor."""
+    lines = [
+        f"# {title}",
+        "",
+        f"Written by `{command}`.",
+        "",
+        setting,
+        "",
+        f"Everything compressed: {found.ratio:.2f} times fewer bytes, gradient error {found.gradient_error:.4f}. Were the "
+        f"errors of the tensors independent, it would be {found.independent_error:.4f}.",
+    ]
+    if found.worst:
+        worst = found.worst[0]
+        lines[-1] += (
+            f" The worst tensor is what {worst.operation} made and {worst.module or 'the model itself'} saved: "
+            f"{worst.gradient_error:.4f} alone, with {worst.codec}."
+        )
+    lines += [
+        "",
+        "![Gradient error of each tensor](gradient_errors.png)",
+        "",
+        "| module | operation | saved by | shape | codec | ratio | relative error | gradient error |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one.module or '-'} | {one.operation} | {', '.join(one.saved_by)} | {'x'.join(map(str, one.shape))} | "
+        f"{one.codec} | {one.ratio:.2f} | {one.relative_error:.4f} | {one.gradient_error:.4f} |"
+        for one in found.tensors
+    ]
+    lines += [
+        "",
+        "`module` is where the tensor is first saved, `operation` what made it. Relative error: ||x - x'|| / ||x||; for brc of "
+        "the signs. Gradient error: ||g - g'|| / ||g|| over all parameters, with this tensor compressed and all others exact. "
+        "Both are root mean squares over the batches.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def bars(title: str, found: Diagnosis) -> bytes:
+    """A PNG: the gradient error of each tensor in the order of the forward pass, one colour per codec."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    names = list(dict.fromkeys(one.codec for one in found.tensors))
+    colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
+    figure = Figure(figsize=(9, 1.6 + 0.28 * len(found.tensors)), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    places = range(len(found.tensors))
+    errors = [one.gradient_error for one in found.tensors]
+    drawn = axes.barh(places, errors, color=[colours[one.codec] for one in found.tensors], height=0.72)
+    axes.bar_label(
+        drawn, [f"{error:.3f}  ({one.ratio:.1f}x)" for error, one in zip(errors, found.tensors, strict=True)], padding=3
+    )
+    axes.set_yticks(places, [f"{one.module or '-'}  ({one.operation})" for one in found.tensors])
+    axes.invert_yaxis()
+    axes.axvline(found.gradient_error, color="black", linestyle="--", linewidth=1.2)
+    axes.set_xlim(0, 1.2 * max([found.gradient_error, *errors]) or 1)
+    axes.set(title=title, xlabel="gradient error ||g - g'|| / ||g||, each tensor alone; dashed: all together")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(handles=[Patch(color=colours[name], label=name) for name in names], loc="outside right upper", frameon=False)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()

@@ -1,0 +1,119 @@
+"""Rate and distortion of each coefficient at each step, exact, from histograms (JPEG-ACT, "DQT optimisation").
+
+Rate is a sum over the 64 coefficients of a block, and so is the squared error: the transform is orthonormal (Parseval). An
+entry of the table therefore moves nothing but its own coefficient's rate and error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import MASK_BYTES
+from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.study.dqt.coefficients import COEFFICIENT_VALUES
+from actcodec.study.dqt.quantizer import DIV, SHIFT, Quantizer
+
+ENTROPY, ZVC = "entropy", "zvc"
+RATES = (ENTROPY, ZVC)
+#: What the codec of each kind writes, or comes near to.
+WRITTEN = {DIV: ENTROPY, SHIFT: ZVC}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured: a quantiser, and what a coefficient costs.
+
+    ``entropy``
+        Of coefficient i: ``H_i = -sum_q p_i(q) log2 p_i(q)`` in bits, p_i(q) the part of all blocks in which it is quantised
+        to q. No code that gives coefficient i a code of its own and every block the same one does better.
+    ``zvc``
+        Exactly what ZVC writes: ``1 + 8 P_i(q != 0)`` bits. Only of shifts, which jpeg-act codes so.
+
+    UserError for another rate, and for ``zvc`` of divisors.
+    """
+
+    quantizer: Quantizer
+    rate: str = ENTROPY
+
+    def __post_init__(self) -> None:
+        if self.rate not in RATES:
+            raise UserError(f"unknown rate {self.rate!r}: use {' or '.join(RATES)}")
+        if self.rate == ZVC and self.quantizer.kind != SHIFT:
+            raise UserError("rate 'zvc' goes with kind 'shift': jpeg-base, which divides, writes no ZVC; use rate 'entropy'")
+
+    def __call__(self, histogram: Tensor, rungs: Tensor) -> tuple[Tensor, Tensor]:
+        """Rate and distortion of each coefficient with its own step.
+
+        Parameters
+        ----------
+        histogram
+            float64 (64, 4096), see :func:`actcodec.study.dqt.coefficients.histogram`.
+        rungs
+            int64 (64,).
+
+        Returns
+        -------
+        float64 (64,) each: bits per coefficient, and mean squared error in the units of SFPR's integers.
+        """
+        seen = histogram.any(0)
+        values, counts = COEFFICIENT_VALUES[seen], histogram[:, seen]
+        blocks = counts.sum(1)
+        codes, restored = self.quantizer.quantize(values[None], rungs[:, None])
+        distortion = (counts * (restored.to(torch.float64) - values).square()).sum(1) / blocks
+        if self.rate == ZVC:
+            nonzero = (counts * codes.ne(0)).sum(1) / blocks
+            return MASK_BYTES * 8 / BLOCK_VALUES + VALUE_BITS * nonzero, distortion
+        places = codes.to(torch.int64) - int(codes.min())
+        of_codes = counts.new_zeros(BLOCK_VALUES, int(places.max()) + 1).scatter_add_(1, places, counts)
+        return entropy(of_codes), distortion
+
+
+def entropy(counts: Tensor) -> Tensor:
+    """Entropy in bits of each row of counts, float64 (rows, symbols)."""
+    parts = counts / counts.sum(1, keepdim=True)
+    return -torch.xlogy(parts, parts).sum(1) / torch.log(torch.tensor(2.0, dtype=torch.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Rate and distortion of every coefficient at every rung, float64 (64, rungs) each."""
+
+    quantizer: Quantizer
+    rate: Tensor  #: bits per coefficient
+    distortion: Tensor  #: mean squared error
+
+    @classmethod
+    def of(cls, histogram: Tensor, measure: Measure) -> Curves:
+        """The curves of a histogram."""
+        ladder = range(len(measure.quantizer.steps))
+        points = [measure(histogram, torch.full((BLOCK_VALUES,), rung)) for rung in ladder]
+        rates, distortions = zip(*points, strict=True)
+        return cls(measure.quantizer, torch.stack(rates, 1), torch.stack(distortions, 1))
+
+    def cost(self, alpha: float) -> Tensor:
+        """``(1 - alpha) * rate + alpha * distortion``, float64 (64, rungs); the objective is the mean of a table's 64 entries.
+
+        UserError for an alpha outside 0..1.
+        """
+        check_alpha(alpha)
+        return (1 - alpha) * self.rate + alpha * self.distortion
+
+    def at(self, rungs: Tensor) -> tuple[float, float]:
+        """Bits per coefficient and mean squared error per value of a table, the means over its entries."""
+        rows = torch.arange(BLOCK_VALUES)
+        return float(self.rate[rows, rungs].mean()), float(self.distortion[rows, rungs].mean())
+
+    def objective(self, rungs: Tensor, alpha: float) -> float:
+        """The value that optimisation makes small, of rungs (64,)."""
+        rate, distortion = self.at(rungs)
+        return (1 - alpha) * rate + alpha * distortion
+
+
+def check_alpha(alpha: float) -> None:
+    """UserError for an alpha outside 0..1."""
+    if not 0 <= alpha <= 1:
+        raise UserError(f"alpha = {alpha:g} is not allowed: use a number from 0 (only rate) to 1 (only error)")

@@ -1,0 +1,118 @@
+"""What tables cost and what they do to activations, measured on the whole way of a codec.
+
+The same bytes and the same reconstruction as codecs jpeg-act and jpeg-base, to the last bit; SFPR and the transform, which no
+table changes, are computed once for many tables, and nothing is decoded that was just coded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import MASK_BYTES, Dtype, Header, MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.backends.job import DTYPES
+from actcodec.golden import blocks
+from actcodec.golden.dct import idct
+from actcodec.golden.entropy_encoder import encode
+from actcodec.golden.jpeg_base_stream import JpegBaseHeader
+from actcodec.golden.sfpr import inverse_sfpr, reciprocals
+from actcodec.golden.zigzag import ZIGZAG
+from actcodec.study.dqt.coefficients import coefficients, quantized_matrix
+from actcodec.study.dqt.quantizer import SHIFT, Quantizer
+
+_FORMATS = {dtype: form for form, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One table on some activations."""
+
+    bytes_per_value: float  #: of the streams, headers and scales included
+    relative_error: float  #: ||x - x'|| / ||x||, mean over the tensors (1 for a tensor of zeros that is not restored)
+    squared_error: float  #: mean of (v - v')**2 of SFPR's integers v, padding included
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain values."""
+        return {
+            "bytes_per_value": self.bytes_per_value,
+            "relative_error": self.relative_error,
+            "squared_error": self.squared_error,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Transformed:
+    x: Tensor
+    view: MatrixView
+    form: Dtype
+    integers: Tensor  #: int8 (8 * strips, 8 * n)
+    reciprocals: Tensor  #: float32 (C,)
+    coefficients: Tensor  #: int16 (blocks, 64)
+
+
+class Bench:
+    """Activations on which any number of tables is measured.
+
+    Parameters
+    ----------
+    tensors
+        As for :func:`actcodec.study.dqt.coefficients.coefficients`.
+    S
+        Of SFPR.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], S: float) -> None:  # noqa: N803
+        self._all = [_transformed(x, S) for x in tensors]
+
+    def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
+        """A table by name or by its 64 divisors; with kind ``shift`` as its powers of two. ValueError for no table."""
+        steps = quantizer.steps_of(table)
+        rungs = quantizer.rungs(steps)
+        size, error, squared, padded = 0, 0.0, 0.0, 0
+        for tensor in self._all:
+            codes, restored = quantizer.quantize(tensor.coefficients, rungs)
+            size += _stream_bytes(tensor, quantizer, steps, codes)
+            integers = _inverse(restored, tensor.view)
+            squared += float((integers.double() - tensor.integers.double()).square().sum())
+            padded += integers.numel()
+            error += _relative_error(tensor, integers)
+        values = sum(tensor.x.numel() for tensor in self._all)
+        return Point(size / values, error / len(self._all), squared / padded)
+
+
+def _transformed(x: Tensor, S: float) -> _Transformed:  # noqa: N803
+    integers, k = quantized_matrix(x, S)
+    view = MatrixView.of(x.shape, Mode.JPEG_ACT)
+    return _Transformed(x, view, _FORMATS[x.dtype], integers, reciprocals(k), coefficients([x], S))
+
+
+def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[int], codes: Tensor) -> int:
+    config = CduConfig()
+    precision = (config.const_bits, config.pass1_bits)
+    shape = tuple(tensor.x.shape)
+    if quantizer.kind == SHIFT:
+        payload = MASK_BYTES * len(codes) + int(codes.count_nonzero())
+        return Header(Mode.JPEG_ACT, tensor.form, shape, payload, *precision).stream_bytes
+    tables, segment = encode(codes[:, list(ZIGZAG)])
+    in_order = tuple(steps[place] for place in ZIGZAG)
+    return JpegBaseHeader(tensor.form, shape, segment.numel(), *precision, in_order, tables).stream_bytes
+
+
+def _inverse(restored: Tensor, view: MatrixView) -> Tensor:
+    """The padded matrix of SFPR's integers, int8."""
+    config = CduConfig()
+    samples = idct(restored.view(-1, BLOCK_SIDE, BLOCK_SIDE), config.const_bits, config.pass1_bits)
+    return blocks.untiled(samples.view(-1, BLOCK_VALUES), view)
+
+
+def _relative_error(tensor: _Transformed, integers: Tensor) -> float:
+    values = blocks.by_channel(blocks.unpadded(integers, tensor.view, tensor.x.numel()), tensor.view)
+    found = inverse_sfpr(values, tensor.reciprocals[:, None]).to(tensor.x.dtype)
+    exact = blocks.by_channel(tensor.x.contiguous(), tensor.view).double()
+    norm, error = (float(torch.linalg.vector_norm(part)) for part in (exact, exact - found.double()))
+    return error / norm if norm else float(error > 0)

@@ -1,0 +1,78 @@
+"""The two quantisers of coefficients as one thing: a ladder of steps, the same for each of the 64 coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.bitstream import JPEG_BASE, Mode
+from cdu_spec.dqt import DC_DIVISOR, MAX_DIVISOR, MAX_SHIFT, Table, divisors
+from cdu_spec.dqt import shifts as shifts_of
+from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.golden import div_quantizer, shift_quantizer
+
+DIV, SHIFT = "div", "shift"
+KINDS = (DIV, SHIFT)
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """``div``, the divisors of jpeg-base, or ``shift``, the powers of two of jpeg-act, with a rounding rule.
+
+    A rung is an index into :attr:`steps`. UserError for an unknown kind.
+    """
+
+    kind: str
+    rounding: Rounding
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UserError(f"unknown kind of table {self.kind!r}: use {' or '.join(KINDS)}")
+
+    @classmethod
+    def usual(cls, kind: str) -> Quantizer:
+        """With the rounding rule that the codec has by default."""
+        return cls(kind, DEFAULT_ROUNDING if kind == SHIFT else Rounding.HALF_AWAY)
+
+    @property
+    def codec(self) -> str:
+        """The codec that quantises so."""
+        return JPEG_BASE if self.kind == DIV else Mode.JPEG_ACT.label
+
+    @property
+    def steps(self) -> Table:
+        """The ladder: every step that an entry of the table can have, ascending."""
+        return tuple(range(1, MAX_DIVISOR + 1)) if self.kind == DIV else tuple(1 << shift for shift in range(MAX_SHIFT + 1))
+
+    @property
+    def dc_rung(self) -> int:
+        """Of the DC entry, which is not free."""
+        return self.steps.index(DC_DIVISOR)
+
+    def steps_of(self, table: str | Sequence[int]) -> Table:
+        """The 64 steps that stand in for a table, given by name or by its divisors. ValueError for no table."""
+        return tuple(1 << shift for shift in shifts_of(table)) if self.kind == SHIFT else divisors(table)
+
+    def rungs(self, table: Sequence[int]) -> Tensor:
+        """The rungs of a table, int64 (64,). ValueError for a step that is not on the ladder."""
+        return torch.tensor([self.steps.index(step) for step in table])
+
+    def table(self, rungs: Tensor) -> Table:
+        """The 64 steps of rungs (64,)."""
+        return tuple(self.steps[rung] for rung in rungs.tolist())
+
+    def quantize(self, coefficients: Tensor, rungs: Tensor) -> tuple[Tensor, Tensor]:
+        """Golden quantiser: what is coded and what it decodes to.
+
+        Takes int16 coefficients and int64 rungs that can be broadcast together; returns two int16 tensors.
+        """
+        if self.kind == DIV:
+            table = rungs + 1
+            codes = div_quantizer.quantize(coefficients, table, self.rounding)
+            return codes, div_quantizer.inverse(codes, table)
+        codes = shift_quantizer.quantize(coefficients, rungs, self.rounding)
+        return codes.to(torch.int16), shift_quantizer.inverse(codes, rungs)

@@ -1,0 +1,48 @@
+"""GridQuantZ, AC-GC's comparison: the fewest bits, the same for every activation, with which a score does not suffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cdu_tools.errors import UserError
+
+#: Widths that are tried: with one bit values of both signs have no code.
+WIDTHS = range(2, 9)
+
+
+@dataclass(frozen=True)
+class GridResult:
+    """What a search found."""
+
+    bits: int  #: the fewest with which the score does not suffer
+    scores: dict[int, float]  #: of all widths that were tried
+
+
+def least_bits(score: Callable[[int], float], baseline: float, loss: float = 0.0, widths: Iterable[int] = WIDTHS) -> GridResult:
+    """Try widths from the fewest bits up until the score is no more than ``loss`` below ``baseline``.
+
+    Every width costs what ``score`` costs, a training run: that is what AC-GC's bounds spare.
+
+    Parameters
+    ----------
+    score
+        Of so many bits; the higher the better.
+    baseline
+        Score without compression.
+    loss
+        What may be lost, 0 or more.
+    widths
+        Bits to try.
+
+    Raises UserError when no width does.
+    """
+    if not loss >= 0:
+        raise UserError(f"loss = {loss!r} is not allowed: use 0 or more")
+    scores: dict[int, float] = {}
+    for bits in sorted(widths):
+        scores[bits] = score(bits)
+        if scores[bits] >= baseline - loss:
+            return GridResult(bits, scores)
+    found = ", ".join(f"{bits} bits {value:g}" for bits, value in scores.items())
+    raise UserError(f"no number of bits keeps a score of {baseline - loss:g} ({found or 'none was tried'}): allow more loss")

@@ -1,0 +1,132 @@
+"""A step's compression recorded, and replayed with one tensor of it compressed and all others exact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.codecs import Codec, Packed, RawCopy
+from actcodec.policies.policy import Observer, Policy, SavedTensor
+from actcodec.saved.operations import Operation
+from actcodec.saved.statistics import Statistics, TensorRecord
+
+
+class Recorder(Policy):
+    """A policy's own decisions; remembers what its codecs made."""
+
+    def __init__(self, chosen: Policy) -> None:
+        super().__init__((), keep_signs=chosen.keep_signs)
+        self.chosen = chosen
+        self.facts: list[SavedTensor] = []
+        self.codecs: list[Codec] = []
+        self.packed: dict[int, Packed] = {}  #: by the place of the choice; those that a codec refused are not there
+        self.records: list[TensorRecord] = []
+
+    def choose(self, tensor: SavedTensor) -> Codec | None:
+        """See :class:`Policy`."""
+        return self.chosen.choose(tensor)
+
+    def observer(self) -> Observer:
+        """See :class:`Policy`."""
+        return _Recording(self, self.chosen.observer())
+
+    def context_closed(self, statistics: Statistics) -> None:
+        """See :class:`Policy`."""
+        self.records = statistics.records
+        self.chosen.context_closed(statistics)
+
+
+class _Recording:
+    """An Observer that passes everything on."""
+
+    def __init__(self, recorder: Recorder, own: Observer | None) -> None:
+        self._recorder, self._own = recorder, own
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer."""
+        codec = codec if self._own is None else self._own.codec_of(tensor, codec)
+        self._recorder.facts.append(tensor)
+        self._recorder.codecs.append(codec)
+        return _Remembering(codec, len(self._recorder.codecs) - 1, self._recorder.packed)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer."""
+        if self._own is not None:
+            saved = [codec.codec if isinstance(codec, _Remembering) else codec for codec in operation.saved]
+            self._own.finished(replace(operation, saved=saved), result)
+
+
+class _Remembering(Codec):
+    """A codec whose results are kept."""
+
+    def __init__(self, codec: Codec, number: int, packed: dict[int, Packed]) -> None:
+        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred
+        self.codec, self._number, self._packed = codec, number, packed
+
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`."""
+        packed = self._packed[self._number] = self.codec.compress(x)
+        return packed
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return self.codec.decompress(compressed)
+
+
+class Replay(Policy):
+    """The decisions of a recorded pass, with the reconstruction of one tensor; the others stay exact."""
+
+    def __init__(self, recorder: Recorder, wanted: int) -> None:
+        super().__init__((), keep_signs=recorder.keep_signs)
+        self._recorder, self._wanted = recorder, wanted
+        self._seen: list[SavedTensor] = []
+
+    def choose(self, tensor: SavedTensor) -> Codec | None:
+        """See :class:`Policy`."""
+        return self._recorder.chosen.choose(tensor)
+
+    def observer(self) -> Observer:
+        """See :class:`Policy`."""
+        return self
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer."""
+        number = len(self._seen)
+        self._seen.append(tensor)
+        if tensor != next(iter(self._recorder.facts[number:]), None):
+            raise _other_tensors()
+        codec = self._recorder.codecs[number]
+        return _Given(codec, self._recorder.packed[number] if number == self._wanted else None)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer."""
+
+    def context_closed(self, statistics: Statistics) -> None:
+        """See :class:`Policy`."""
+        if self._seen != self._recorder.facts:
+            raise _other_tensors()
+
+
+class _Given(Codec):
+    """Keeps a tensor exactly, or keeps what another pass made of it."""
+
+    def __init__(self, codec: Codec, packed: Packed | None) -> None:
+        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred and packed is not None
+        self._codec, self._packed = codec, packed
+
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`."""
+        return RawCopy(x.detach().clone()) if self._packed is None else self._packed
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress() if self._packed is None else self._codec.decompress(compressed)
+
+
+def _other_tensors() -> UserError:
+    return UserError(
+        "the step does not save the same tensors in every pass: let it depend on the weights and torch's seed only"
+    )

@@ -1,0 +1,143 @@
+"""report.md and curves.png of a comparison of codecs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from actcodec.saved.statistics import WEIGHTS
+from actcodec.study.data import Dataset
+from actcodec.study.experiment import BASELINE, Recipe, Run, summarise
+from actcodec.study.networks import NETWORKS
+
+_UNITS = {"accuracy": "%", "psnr": "dB"}
+# A loss that falls by more than this factor is drawn on a logarithmic axis.
+_LOG_FROM = 20
+# Distinct to colour-blind readers too (Okabe and Ito); the baseline is black.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]) -> str:
+    """The report: what was run, a row per codec, a table of tensors per codec."""
+    unit = _UNITS[runs[0].score_name]
+    seeds = sorted({run.seed for run in runs})
+    lines = [
+        f"# Training {recipe.model} on {dataset.name} with compressed activations",
+        "",
+        f"Written by `{command}`.",
+        "",
+        f"Data: {dataset.note}. {len(dataset.train_inputs)} training and {len(dataset.test_inputs)} test images, inputs of "
+        f"{' x '.join(map(str, dataset.train_inputs.shape[1:]))}.",
+        f"Network: {recipe.model}, width {recipe.width}, depth {recipe.depth}. {len(runs[0].losses)} steps of "
+        f"{recipe.batch} images, {NETWORKS[recipe.model].optimizer_text}, learning rate {recipe.learning_rate:g} "
+        f"falling to 0 by a cosine. Seeds {', '.join(map(str, seeds))}: weights and order of images are the same "
+        "for every codec.",
+        "",
+        f"| codec | {runs[0].score_name} ({unit}) | difference to {BASELINE} | loss at the end | ratio | KiB saved by autograd "
+        "per step | KiB kept | ms per step |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.codec} | {row.score:.2f} ± {row.score_deviation:.2f} | "
+        + ("-" if row.codec == BASELINE else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}")
+        + f" | {row.loss:.4g} | {row.ratio:.2f} | {row.bytes_original / 1024:.0f} | {row.bytes_compressed / 1024:.0f} | "
+        f"{1000 * row.seconds_per_step:.1f} |"
+        for row in summarise(runs)
+    ]
+    lines += [
+        "",
+        "± is the standard deviation over the seeds; the difference is taken seed by seed. The ratio counts every distinct "
+        "activation that autograd saves once, and all bytes that are kept for it, headers and scales included; parameters, "
+        "statistics and indices are not counted. Times are of this machine and include the compression in software.",
+        "",
+        *_not_counted(runs),
+        "![Loss and score over the steps](curves.png)",
+    ]
+    for codec in dict.fromkeys(run.codec for run in runs if run.codec != BASELINE):
+        run = next(run for run in runs if run.codec == codec)
+        lines += [
+            "",
+            f"## Tensors with {codec} (seed {run.seed})",
+            "",
+            "`module` is where the tensor is saved, `operation` what made it. Error: ||x - x'|| / ||x||, mean over the first "
+            "step of every epoch; for brc of the signs, which is all that ReLU needs.",
+            "",
+            "| module | operation | shape | codec | ratio | relative error |",
+            "|---|---|---|---|---|---|",
+        ]
+        for row in run.tensors:
+            shape = "x".join(map(str, row["shape"]))
+            lines.append(
+                f"| {row['name'] or '-'} | {row['op']} | {shape} | {row['codec']} | {row['ratio']:.2f} | "
+                f"{row['relative_error']:.4f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _not_counted(runs: Sequence[Run]) -> list[str]:
+    """What autograd saves besides, of the first run of each codec, and the ratio with it."""
+    first = {run.codec: run for run in reversed(runs)}
+    lines = []
+    for codec in dict.fromkeys(run.codec for run in runs):
+        run = first[codec]
+        kinds = ", ".join(f"{what} {count / len(run.losses) / 1024:.1f}" for what, count in run.not_counted.most_common())
+        if kinds:
+            lines.append(f"- {codec}: {kinds}; ratio with them {run.ratio_of_everything:.2f}")
+    if not lines:
+        return []
+    return [
+        f"Not counted, KiB kept per step; the ratio with them leaves {WEIGHTS} out, which are there anyway:",
+        "",
+        *lines,
+        "",
+    ]
+
+
+def curves(title: str, runs: Sequence[Run]) -> bytes:
+    """A PNG: smoothed loss, score on the test images, and compression ratio against score, one colour per codec."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(run.codec for run in runs))
+    others = iter(_COLOURS * len(names))
+    colours = {name: "black" if name == BASELINE else next(others) for name in names}
+    figure = Figure(figsize=(12, 4.2), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    loss_axes, score_axes, ratio_axes = figure.subplots(1, 3)
+    window = max(1, len(runs[0].losses) // 20)
+    for name in names:
+        style = {"color": colours[name], "linewidth": 2.0 if name == BASELINE else 1.6}
+        mine = [run for run in runs if run.codec == name]
+        smooth = _smooth([run.losses for run in mine], window)
+        loss_axes.plot(range(window, window + len(smooth)), smooth, label=Path(name).name, **style)
+        steps = [0.0 + point[0] for point in mine[0].scores]
+        columns = [[run.scores[i][1] for run in mine] for i in range(len(steps))]
+        score_axes.plot(steps, [sum(c) / len(c) for c in columns], marker="o", markersize=3.5, label=Path(name).name, **style)
+        score_axes.fill_between(steps, list(map(min, columns)), list(map(max, columns)), color=colours[name], alpha=0.12)
+        ratio_axes.scatter(
+            [run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=Path(name).name
+        )
+    unit = _UNITS[runs[0].score_name]
+    score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
+    loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")
+    drawn = [value for line in loss_axes.lines for value in line.get_ydata()]
+    if max(drawn) > _LOG_FROM * min(drawn):
+        loss_axes.set_yscale("log")
+    score_axes.set(title="Score; band: lowest to highest seed", xlabel="step", ylabel=score_label)
+    ratio_axes.set(title="What the bytes cost; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
+    ratio_axes.set_xlim(left=0)
+    for axes in (loss_axes, score_axes, ratio_axes):
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    figure.suptitle(title)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def _smooth(losses: Sequence[Sequence[float]], window: int) -> list[float]:
+    """Mean over the seeds, then the running mean over ``window`` steps."""
+    mean = [sum(step) / len(step) for step in zip(*losses, strict=True)]
+    return [sum(mean[i : i + window]) / window for i in range(len(mean) - window + 1)]

@@ -1,0 +1,133 @@
+"""Writing files so that nothing is ever half there, and what stood at a name stays what it was."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cdu_tools.errors import UserError
+
+#: What is written, one after the other.
+Parts = Sequence[str | bytes | memoryview]
+#: Symbolic links that the kernel follows.
+_MOST_LINKS = 40
+_NEW_FILE, _PRIVATE = 0o666, 0o600
+_NEVER_FOLLOWED = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
+    """Write a file so that everybody sees all of it, or what was there before.
+
+    A new file has the mode that the umask gives it. A file that is there is replaced by one of its mode, and as root of its
+    owner; a symbolic link stays and its target is replaced. Of a file with several names (hard links) this name is replaced,
+    the others keep what they have. What is no file (a device, a FIFO, ``/dev/stdout``) is written to.
+
+    Parameters
+    ----------
+    path
+        Any name that the system allows. Nothing is left under any other when this ends, by an error or a signal that Python
+        sees as well.
+    content
+        Texts (UTF-8) and bytes, written one after the other.
+
+    Raises UserError when the file cannot be written: with a directory at the name, in a folder that does not exist, without
+    permission (a read-only file is not replaced), without room.
+    """
+    with _refusals(path):
+        there = _there(path)
+        if (descriptor := _own_descriptor(path)) is not None:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            _write(os.dup(descriptor), content)
+        elif there is None or stat.S_ISREG(there.st_mode):
+            _replace(Path(os.path.realpath(path)), there, content)
+        else:
+            _write(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), content)
+
+
+def check_target(path: Path) -> None:
+    """UserError where :func:`write_whole` cannot succeed as far as that can be known without writing."""
+    with _refusals(path):
+        there = _there(path)
+        if there is None or stat.S_ISREG(there.st_mode):
+            folder = Path(os.path.realpath(path)).parent
+            if not stat.S_ISDIR(folder.stat().st_mode):
+                raise NotADirectoryError(None, os.strerror(errno.ENOTDIR))
+            if not _may_write(folder):
+                raise PermissionError(None, os.strerror(errno.EACCES))
+
+
+def _there(path: Path) -> os.stat_result | None:
+    """What stands at a name, or None; OSError for what is never written to."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(None, os.strerror(errno.EISDIR))
+    if stat.S_ISREG(there.st_mode) and not _may_write(path):
+        raise PermissionError(None, "it is read-only")
+    return there
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """What the system says against writing a file as a UserError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise UserError(f"cannot write {path}: {reason or error}") from None
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _replace(path: Path, there: os.stat_result | None, content: Parts) -> None:
+    """Write beside a file (or where none is), under a name that nobody knows, and rename."""
+    # Short: a name may have 255 bytes. Its own, so it may be removed whatever happens.
+    partial = path.with_name(f".cdu-{secrets.token_hex(8)}")
+    try:
+        # Private from its first moment where the file is, so that nobody holds it open when its content comes.
+        file = os.open(partial, _NEVER_FOLLOWED, _NEW_FILE if there is None else _PRIVATE)
+        mode = stat.S_IMODE(os.fstat(file).st_mode if there is None else there.st_mode) & 0o777
+        _write(file, content, private=True)
+        if there is not None:
+            with suppress(PermissionError):
+                os.chown(partial, there.st_uid, there.st_gid)
+        partial.chmod(mode)
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def _write(descriptor: int, content: Parts, *, private: bool = False) -> None:
+    """Write to an open file and close it."""
+    with os.fdopen(descriptor, "wb") as file:
+        if private:
+            os.fchmod(file.fileno(), _PRIVATE)
+        for part in content:
+            # Names that are no UTF-8 reach a text as surrogates.
+            file.write(part.encode(errors="surrogateescape") if isinstance(part, str) else part)
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """The open file of this process that a name stands for, as ``/dev/stdout`` does; what is written there goes on there."""
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if re.fullmatch(rf"/proc/(self|{os.getpid()})(/task/\d+)?/fd", folder) and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder, path.readlink())
+    return None

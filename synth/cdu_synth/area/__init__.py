@@ -1,0 +1,1 @@
+"""Area and timing of blocks in a cell library."""

@@ -1,0 +1,101 @@
+"""Where the area of a unit goes: its cells by the rows of the table of parts in JPEG-ACT (ISCA 2020), and those of this unit.
+
+The rows are read off a netlist whose modules were mapped one by one and flattened afterwards: every cell still bears the
+path of the instance that it belongs to, so that the rows add up to the netlist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cdu_synth.area.hierarchy import instances
+from cdu_synth.area.timing import Netlist
+from cdu_synth.library.liberty import Library
+
+#: Patterns of the instances that make up a row. What stands inside such an instance belongs to it.
+ROWS = {
+    "SFPR": r"(inverse_)?sfpr\d+",
+    "DCT + IDCT": r"i?dct\d+",
+    "quantise SH": r"lane\d+\.quantizer",
+    "coding (ZVC, BRC, affine codes)": r"lane\d+\.(encoder|decoder)",
+    "alignment buffer": r"alignment",
+    "collector, splitter": r"collector|distributor|splitter|gatherer",
+    "DIVISION and other affine modes": r"lane\d+\.affine|finder|join|ranges|dequantizer\d+",
+    "registers, control": r"control",
+    "ports": r"(compress|decompress)_(receiver|sender|scale_receiver|scales)",
+    "value intake, scale feeders": r"intake|feeder",
+    "bypass": r"bypass",
+}
+#: Blocks that are broken down by themselves, besides the whole unit.
+UNITS = ("compressor", "decompressor", "array")
+#: Row of everything else.
+REST = "rest (job queues, tags, glue)"
+#: What the paper's table has and this unit has not.
+NOTE = (
+    "One module per lane codes ZVC, BRC and affine codes alike, so they share a row. "
+    "DIV and RLE of JPEG-BASE exist in software only and have no row."
+)
+_PATTERNS = {row: re.compile(rf"(?:.*\.)?(?:{pattern})") for row, pattern in ROWS.items()}
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one row costs: cell area in um2, flip-flops, cells, leakage in uW (None when a cell of the library has none)."""
+
+    row: str
+    area_um2: float
+    flip_flops: int
+    cells: int
+    leakage_uw: float | None
+
+
+@dataclass(frozen=True)
+class Station:
+    """One stretch of a path: the row, and the path of the instance (empty in the glue between the rows' instances)."""
+
+    row: str
+    instance: str
+
+
+def station(place: str) -> Station:
+    """Row and instance that the cells at a place (``core.compressor.dct0.rows``) belong to: the outermost that is a row's."""
+    parts = place.split(".")
+    for length in range(1, len(parts) + 1):
+        path = ".".join(parts[:length])
+        for row, pattern in _PATTERNS.items():
+            if pattern.fullmatch(path):
+                return Station(row, path)
+    return Station(REST, "")
+
+
+def row_modules(verilog: str, top: str) -> list[str]:
+    """Modules whose instances are rows' instances: those that have to keep their borders until they are mapped."""
+    found = (module for path, module in instances(verilog, top) if station(path).instance == path)
+    return list(dict.fromkeys(found))
+
+
+def shares(netlist: Netlist, library: Library) -> tuple[Share, ...]:
+    """The rows that a netlist has cells of, in the order of :data:`ROWS`, the rest last. Every cell is in exactly one."""
+    cells: dict[str, list[str]] = {row: [] for row in (*ROWS, REST)}
+    for (kind, _), place in zip(netlist.cells, netlist.places, strict=True):
+        cells[station(place).row].append(kind)
+    found = []
+    for row, kinds in cells.items():
+        used = [library.cells[kind] for kind in kinds]
+        leakages = [cell.leakage_uw for cell in used]
+        leakage = None if None in leakages else sum(filter(None, leakages))
+        if used:
+            found.append(Share(row, sum(cell.area for cell in used), sum(cell.flip_flop for cell in used), len(used), leakage))
+    return tuple(found)
+
+
+def stations(places: Iterable[str]) -> tuple[Station, ...]:
+    """The stretches that a path through cells at these places has."""
+    found: list[Station] = []
+    for place in places:
+        here = station(place)
+        if not found or found[-1] != here:
+            found.append(here)
+    return tuple(found)

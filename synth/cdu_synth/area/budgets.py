@@ -1,0 +1,96 @@
+"""Area as a test: what every block of the unit may cost, kept in ``area_budgets.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from cdu.delivery import generator
+from cdu_spec.config import CduConfig
+from cdu_tools.yosys import Engine, engine
+
+from cdu_synth.area import flow
+from cdu_synth.library.liberty import Library
+
+#: Name of the data file in this package.
+FILE = "area_budgets.json"
+#: Part of a budget that an area may differ from it, either way.
+TOLERANCE = 0.03
+#: The command that writes budgets anew.
+WRITE = "python benchmarks/area_budgets.py --write"
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Budgets, and how the areas that they are for are measured.
+
+    Parameters
+    ----------
+    config
+        Name of the configuration.
+    pdk
+        Name of the library.
+    yosys
+        Build of Yosys and its version, ``pyosys 0.70``: another one maps a little differently.
+    recipe, clock_ns
+        As of :func:`cdu_synth.area.flow.synthesise`.
+    ge
+        Budget of every block in gate equivalents.
+    """
+
+    config: str
+    pdk: str
+    yosys: str
+    recipe: str
+    clock_ns: float
+    ge: Mapping[str, float]
+
+    @property
+    def build(self) -> Engine:
+        """The Yosys of that name, of whatever version. Raises MissingToolError when it is not installed."""
+        return engine(self.yosys.split()[0])
+
+    def measure(self, block: str, config: CduConfig, library: Library, build: Engine) -> float:
+        """Area of a block in gate equivalents, measured as the budgets were."""
+        made = generator.generate(config, block)
+        return flow.synthesise(made.verilog, made.name, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge
+
+    def verdict(self, block: str, ge: float) -> str:
+        """The sentence that says why an area is not allowed; empty when it is.
+
+        A block that shrank is not allowed either: until its budget follows it could grow back unseen.
+        """
+        again = f"`{WRITE} --only {block}` makes it the budget"
+        if block not in self.ge:
+            return f"{block}: {ge / 1e3:.1f} kGE, no budget: {again}"
+        change = ge / self.ge[block] - 1
+        if abs(change) <= TOLERANCE:
+            return ""
+        much = "more" if change > 0 else "less"
+        return (
+            f"{block}: {ge / 1e3:.1f} kGE, budget {self.ge[block] / 1e3:.1f} kGE, {change:+.1%}: {much} than "
+            f"{TOLERANCE:.0%} are not allowed; {'if it has to be so, ' if change > 0 else ''}{again}"
+        ).replace("%", " %")
+
+    def text(self) -> str:
+        """The content of the data file."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+
+def read() -> Budgets:
+    """The budgets of the data file."""
+    return Budgets(**json.loads(files(__package__).joinpath(FILE).read_text(encoding="utf-8")))
+
+
+def table(areas: Mapping[str, float], budgets: Budgets) -> list[str]:
+    """Lines of a table of measured areas and their budgets, with a mark where one is not kept."""
+    width = max(map(len, areas), default=0)
+    lines = [f"{'block':{width}}  {'kGE':>8}  {'budget':>8}  {'change':>8}"]
+    for block, ge in areas.items():
+        budget = budgets.ge.get(block)
+        known = f"{budget / 1e3:8.2f}  {100 * (ge / budget - 1):+6.1f} %" if budget else f"{'none':>8}  {'':8}"
+        lines.append(f"{block:{width}}  {ge / 1e3:8.2f}  {known}{'  <--' if budgets.verdict(block, ge) else ''}")
+    return lines

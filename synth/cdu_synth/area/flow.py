@@ -1,0 +1,266 @@
+"""Synthesis of generated Verilog with Yosys and ABC onto a standard-cell library."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdu_tools import yosys
+
+from cdu_synth.area import breakdown
+from cdu_synth.area.hierarchy import modules
+from cdu_synth.area.opensta import OpenSta
+from cdu_synth.area.timing import Netlist, Timing
+from cdu_synth.library.liberty import LibertyError, Library, contents
+
+#: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
+RECIPES = {
+    "area": "dc2\ndc2\ndch -f\namap -m",
+    "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
+    "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
+}
+#: The modules that a result depends on, beside the Verilog and the tools.
+SOURCES = (
+    *(f"cdu_synth.area.{name}" for name in ("flow", "breakdown", "hierarchy", "timing")),
+    *(f"cdu_synth.library.{name}" for name in ("liberty", "dont_use")),
+)
+#: Characters of Verilog from which a module that is used several times is mapped once.
+LARGE_MODULE = 10_000
+#: Gates that a net may drive before it gets buffers.
+FAN_OUT = 10
+_BEFORE = "strash\nifraig\nscorr\n"
+#: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
+_AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
+
+_READ = "read_verilog design.v\nhierarchy -check -top {top}\n"
+_FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
+#: Constants and unused ports pass the borders of the rows, one border each time, which initial values would forbid; without
+#: this the borders double the area of a unit with few modes, with it they cost next to nothing.
+_BY_ROW = (
+    "proc\nsetattr -unset init w:*\n{kept}synth -flatten -hieropt -top {top}\n"
+    "opt -full -hier\nopt -full -hier\nopt -full -hier\n"
+    # What these optimisations leave may be multiplexers of whole words again.
+    "techmap\nopt_clean\n"
+)
+_REGISTERS = "dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
+_MAP = """\
+design -load prepared
+abc {libraries} -constr constraints -script {run}.abc
+setattr -mod -unset keep_hierarchy *
+flatten
+opt_clean -purge
+delete */t:$scopeinfo
+write_json {run}.json
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a module costs on a library, before layout.
+
+    Parameters
+    ----------
+    area_um2, ge
+        Cell area, and the same in two-input NANDs of the library.
+    flip_flops, cells
+        Numbers of cells; the flip-flops are among the cells.
+    critical_path_ns, start, end, levels
+        Slowest path with clock-to-output and setup, the nets where it begins and ends, and its number of cells; 0 and
+        empty for a module without paths.
+    leakage_uw
+        Sum of the cells' leakage, None when the library has none.
+    recipe
+        The one of :data:`RECIPES` that was chosen.
+    shares
+        Rows of the breakdown, which add up to this netlist; empty unless the modules of the rows were kept.
+    stations
+        Rows and instances that the slowest path runs through, likewise.
+    """
+
+    area_um2: float
+    ge: float
+    flip_flops: int
+    cells: int
+    critical_path_ns: float
+    start: str
+    end: str
+    levels: int
+    leakage_uw: float | None
+    recipe: str
+    shares: tuple[breakdown.Share, ...] = ()
+    stations: tuple[breakdown.Station, ...] = ()
+
+    @property
+    def mhz(self) -> float:
+        """Highest clock frequency (0 without a path)."""
+        return 1e3 / self.critical_path_ns if self.critical_path_ns else 0.0
+
+
+def synthesise(
+    verilog: str,
+    top: str,
+    library: Library,
+    clock_ns: float,
+    build: yosys.Engine | None = None,
+    directory: Path | None = None,
+    recipes: Sequence[str] = tuple(RECIPES),
+    *,
+    by_row: bool = False,
+    sta: OpenSta | None = None,
+) -> dict[str, Cost]:
+    """Costs of the module ``top`` of a Verilog text by recipe.
+
+    Parameters
+    ----------
+    verilog
+        Verilog-2005 text.
+    top
+        Name of the module; everything in it is flattened. A large module that stands in it more than once (a lane of
+        several CDUs) is mapped once and used everywhere, which is what makes large arrays feasible; nothing is optimised
+        across its borders.
+    library
+        Cells to map onto.
+    clock_ns
+        Period that gates are sized for; a goal and no promise.
+    build
+        The Yosys to use; the default is the pinned one, whose netlist is the same on every machine.
+    directory
+        Existing folder in which scripts and netlists are left (``RECIPE.json``); default: a temporary one.
+    recipes
+        Names out of :data:`RECIPES`.
+    by_row
+        Whether to map the modules of the rows of :mod:`cdu_synth.area.breakdown` one by one, so that the result has
+        :attr:`Cost.shares`.
+    sta
+        What takes the time of the slowest path; default: :class:`~cdu_synth.area.timing.Timing`.
+
+    Raises
+    ------
+    yosys.YosysError
+        when Yosys does not accept the text.
+    """
+    found = clock_sweep(verilog, top, library, [clock_ns], build, directory, recipes, by_row=by_row, sta=sta)
+    return found[clock_ns]
+
+
+def clock_sweep(
+    verilog: str,
+    top: str,
+    library: Library,
+    clocks_ns: Sequence[float],
+    build: yosys.Engine | None = None,
+    directory: Path | None = None,
+    recipes: Sequence[str] = tuple(RECIPES),
+    *,
+    by_row: bool = False,
+    sta: OpenSta | None = None,
+) -> dict[float, dict[str, Cost]]:
+    """Costs for several clock periods, by period and recipe; the text is read and optimised once.
+
+    Parameters and errors are those of :func:`synthesise`; with several periods the netlists are ``RECIPE_PERIODns.json``.
+    """
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
+            return clock_sweep(verilog, top, library, clocks_ns, build, Path(folder), recipes, by_row=by_row, sta=sta)
+    overhead = register_overhead_ns(library)
+    options = [f"-liberty cells{index}.lib" for index in range(len(library.files))]
+    libraries = " ".join(options + [f"-dont_use {name}" for name in library.dont_use])
+    several = len(clocks_ns) > 1
+    runs = {
+        (clock_ns, recipe): f"{recipe}_{clock_ns:g}ns" if several else recipe for clock_ns in clocks_ns for recipe in recipes
+    }
+    files = {
+        "design.v": verilog,
+        "constraints": f"set_driving_cell {_driver(library)}\n",
+        **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
+    }
+    for (clock_ns, recipe), run in runs.items():
+        period = max(round(1e3 * (clock_ns - overhead)), 1)
+        files[f"{run}.abc"] = (_BEFORE + RECIPES[recipe] + _AFTER).format(period=period, fan_out=FAN_OUT)
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    kept = dict.fromkeys(repeated_modules(verilog) + (breakdown.row_modules(verilog, top) if by_row else []))
+    keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in kept)
+    maps = (_MAP.format(run=run, libraries=libraries) for run in runs.values())
+    prepare = (_READ + (_BY_ROW if by_row else _FLAT) + _REGISTERS).format(top=top, kept=keep, libraries=libraries)
+    script = prepare + "".join(maps)
+    yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
+    found: dict[float, dict[str, Cost]] = {clock_ns: {} for clock_ns in clocks_ns}
+    for (clock_ns, recipe), run in runs.items():
+        netlist = Netlist.of(json.loads((directory / f"{run}.json").read_text(encoding="utf-8")), top)
+        found[clock_ns][recipe] = _cost(netlist, library, recipe, directory, by_row, sta)
+    return found
+
+
+def repeated_modules(verilog: str) -> list[str]:
+    """Modules that stand at several places of a text, if they have :data:`LARGE_MODULE` characters or more with all inside."""
+    known = modules(verilog)
+
+    def size(name: str) -> int:
+        return known[name].characters + sum(size(used) for _, used in known[name].instances)
+
+    places = Counter(used for module in known.values() for _, used in module.instances)
+    return [name for name, count in places.items() if count > 1 and size(name) >= LARGE_MODULE]
+
+
+def choose(costs: dict[str, Cost], clock_ns: float) -> Cost:
+    """The smallest result that meets the clock, or the fastest when none does."""
+    meeting = [cost for cost in costs.values() if cost.critical_path_ns <= clock_ns]
+    if meeting:
+        return min(meeting, key=lambda cost: cost.area_um2)
+    return min(costs.values(), key=lambda cost: (cost.critical_path_ns, cost.area_um2))
+
+
+def register_overhead_ns(library: Library) -> float:
+    """Clock-to-output delay, with the most gates that buffering leaves at a net, and setup time of the smallest flip-flop."""
+    load = FAN_OUT * max(library.gate.capacitances.values())
+    found = []
+    for cell in library.cells.values():
+        launches = [arc for arc in cell.arcs if arc.kind == "rising_edge" and arc.target in cell.functions]
+        if cell.flip_flop and cell.usable and launches and cell.setups:
+            delays = [table.at(0.0, load) for arc in launches for table in arc.delays if table]
+            setups = [table.at(0.0, 0.0) for arc in cell.setups for table in arc.delays if table]
+            found.append((cell.area, (max(delays) + max(setups)) * library.time_ns))
+    if not found:
+        raise LibertyError(f"library {library.name} has no flip-flop with setup times: use another one")
+    return min(found)[1]
+
+
+def _driver(library: Library) -> str:
+    """The cell that stands for flip-flops in front of the logic: the smallest buffer but one, else the smallest."""
+    buffers = sorted(
+        (cell.area, name)
+        for name, cell in library.cells.items()
+        if cell.usable and cell.computes(lambda value: value, inputs=1)
+    )
+    if not buffers:
+        raise LibertyError(f"library {library.name} has no buffer: use another one")
+    return buffers[min(1, len(buffers) - 1)][1]
+
+
+def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_row: bool, sta: OpenSta | None) -> Cost:
+    unmapped = sorted({kind for kind, _ in netlist.cells} - set(library.cells))
+    if unmapped:
+        raise LibertyError(f"library {library.name} has no cells for {', '.join(unmapped)}: use a more complete one")
+    used = [library.cells[kind] for kind, _ in netlist.cells]
+    area = sum(cell.area for cell in used)
+    leakages = [cell.leakage_uw for cell in used]
+    path = sta.slowest(netlist, library, directory) if sta else Timing(netlist, library).slowest()
+    return Cost(
+        area_um2=round(area, 3),
+        ge=round(area / library.gate.area, 1),
+        flip_flops=sum(cell.flip_flop for cell in used),
+        cells=len(used),
+        critical_path_ns=round(path.delay_ns, 4) if path else 0.0,
+        start=path.start if path else "",
+        end=path.end if path else "",
+        levels=path.cells if path else 0,
+        leakage_uw=None if None in leakages else round(sum(filter(None, leakages)), 3),
+        recipe=recipe,
+        shares=breakdown.shares(netlist, library) if by_row else (),
+        stations=breakdown.stations(netlist.places[step] for step in path.steps) if by_row and path else (),
+    )

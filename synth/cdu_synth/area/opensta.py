@@ -1,0 +1,149 @@
+"""Static timing of a mapped netlist with OpenSTA, under the assumptions of :mod:`cdu_synth.area.timing`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from cdu_tools.errors import MissingToolError, UserError
+
+from cdu_synth.area.timing import Net, Netlist, Path
+from cdu_synth.library.liberty import Library, contents
+
+#: How it is added.
+HINT = "`apt-get install opensta` adds it"
+#: Period that slacks are taken from; it changes no delay.
+_PERIOD_NS = 100.0
+_TCL = """\
+{libraries}
+read_verilog netlist.v
+link_design netlist
+set_cmd_units -time ns
+create_clock -name clock -period {period:g} {clock}
+set_input_delay 0 -clock clock [all_inputs]
+set_output_delay 0 -clock clock [all_outputs]
+report_checks -path_delay max -digits 6
+"""
+#: Attributes by which OpenSTA would add wires out of the library's statistics.
+_WIRES = re.compile(r"default_wire_load\w*\s*:[^;]*;")
+_STEP = re.compile(r" (?:c(\d+)/\w+|n(\d+)) \(")
+
+
+class OpenStaError(RuntimeError):
+    """A run of OpenSTA that gave no result; the message holds the end of its output."""
+
+
+@dataclass(frozen=True)
+class OpenSta:
+    """An installed OpenSTA: where it is, and its version."""
+
+    program: str
+    version: str
+
+    def slowest(self, netlist: Netlist, library: Library, directory: FilePath) -> Path | None:
+        """The slowest path of a netlist, or None when it has none.
+
+        Parameters
+        ----------
+        netlist, library
+            What was mapped, and onto what.
+        directory
+            Existing folder for the files in between: ``netlist.v``, ``sta.tcl``, ``sta0.lib`` ...
+
+        Raises
+        ------
+        OpenStaError
+            when OpenSTA does not accept the files.
+        """
+        for index, path in enumerate(library.files):
+            (directory / f"sta{index}.lib").write_text(_WIRES.sub("", contents(path)), encoding="utf-8")
+        (directory / "netlist.v").write_text("\n".join(_verilog(netlist)), encoding="utf-8")
+        clocks = _clocks(netlist, library)
+        script = _TCL.format(
+            libraries="\n".join(f"read_liberty sta{index}.lib" for index in range(len(library.files))),
+            period=_PERIOD_NS,
+            clock=f"[get_ports {{{' '.join(f'n{net}' for net in clocks)}}}]" if clocks else "",
+        )
+        (directory / "sta.tcl").write_text(script, encoding="utf-8")
+        run = subprocess.run([self.program, "-exit", "sta.tcl"], cwd=directory, capture_output=True, text=True, check=False)
+        # OpenSTA goes on behind errors and says that all was well.
+        if run.returncode or re.search(r"^Error", run.stdout + run.stderr, re.MULTILINE):
+            raise OpenStaError(f"OpenSTA {self.version} failed: {(run.stdout + run.stderr).strip()[-600:]}")
+        slack = re.search(r"(-?[\d.]+)\s+slack", run.stdout)
+        if slack is None:
+            return None
+        return _path(netlist, library, _PERIOD_NS - float(slack[1]), run.stdout)
+
+
+def find() -> OpenSta:
+    """The OpenSTA on the PATH.
+
+    Raises MissingToolError when there is none.
+    """
+    program = shutil.which("sta")
+    if program is None:
+        raise MissingToolError(f"OpenSTA is not installed: {HINT}")
+    version = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stdout.strip()
+    return OpenSta(program, version or "unknown")
+
+
+def choose(name: str) -> OpenSta | None:
+    """What ``--sta`` names: ``opensta``, ``builtin`` (None), or ``auto``, OpenSTA where it is installed.
+
+    Raises MissingToolError when OpenSTA is asked for and not here, UserError for another name.
+    """
+    if name not in ("auto", "opensta", "builtin"):
+        raise UserError(f"--sta {name} is not known: use auto, opensta or builtin")
+    if name == "builtin" or (name == "auto" and shutil.which("sta") is None):
+        return None
+    return find()
+
+
+def _verilog(netlist: Netlist) -> Iterator[str]:
+    """A netlist with plain names, c7 for cell 7 and n9 for net 9, which any parser of Verilog understands."""
+    inputs = dict.fromkeys(net for net in netlist.inputs if isinstance(net, int))
+    outputs = dict.fromkeys(net for net in netlist.outputs if isinstance(net, int) and net not in inputs)
+    yield f"module netlist ({', '.join(f'n{net}' for net in (*inputs, *outputs))});"
+    yield from (f"  input n{net};" for net in inputs)
+    yield from (f"  output n{net};" for net in outputs)
+    nets = {net for _, pins in netlist.cells for net in pins.values() if isinstance(net, int)}
+    yield from (f"  wire n{net};" for net in sorted(nets - inputs.keys() - outputs.keys()))
+    for number, (kind, pins) in enumerate(netlist.cells):
+        ends = (f".{pin}({_end(net)})" for pin, net in pins.items() if net not in ("x", "z"))
+        yield f"  {kind} c{number} ({', '.join(ends)});"
+    yield "endmodule\n"
+
+
+def _end(net: Net) -> str:
+    return f"n{net}" if isinstance(net, int) else f"1'b{net}"
+
+
+def _clocks(netlist: Netlist, library: Library) -> list[Net]:
+    """The ports at clock pins."""
+    pins = {net for kind, ends in netlist.cells for setup in library.cells[kind].setups if (net := ends.get(setup.source))}
+    return [net for net in dict.fromkeys(netlist.inputs) if net in pins]
+
+
+def _path(netlist: Netlist, library: Library, delay_ns: float, report: str) -> Path:
+    """The path that a report of OpenSTA lists from its launching clock edge or input to its end."""
+    listed = report.partition("data arrival time")[0].partition("Path Type")[2]
+    points = [(int(cell) if cell else None, int(net) if net else None) for cell, net in _STEP.findall(listed)]
+    cells = list(dict.fromkeys(cell for cell, _ in points if cell is not None))
+    (_, first_net), (last_cell, last_net) = points[0], points[-1]
+    if last_cell is not None:
+        # The last cell is where the path ends; a loop through one flip-flop begins at it too.
+        starts_there = points[0][0] == last_cell
+        cells = cells if starts_there else cells[:-1]
+        state = netlist.state(last_cell, library)
+        last_net = state if isinstance(state, int) else None
+    start = first_net if first_net is not None else netlist.state(cells[0], library)
+    return Path(
+        delay_ns,
+        "" if start is None else netlist.name(start),
+        "" if last_net is None else netlist.name(last_net),
+        tuple(cells),
+    )

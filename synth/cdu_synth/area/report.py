@@ -1,0 +1,199 @@
+"""Cost report of a unit: ``report.json``, ``report.md``, ``area.png``, ``sweep.png``."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cdu.delivery import verilog
+from cdu_spec.config import CduConfig
+from cdu_tools.files import write_whole
+
+from cdu_synth.area import breakdown, clock_sweep
+from cdu_synth.area.flow import Cost
+from cdu_synth.area.opensta import OpenSta
+from cdu_synth.library.liberty import Library
+
+_TIMING = {"opensta": "OpenSTA", "builtin": "built-in (cdu_synth.area.timing), version"}
+CAVEAT = (
+    "Pre-layout estimate, not a tape-out result: no wires, no clock tree, ideal clock, one corner. Gates are mapped by "
+    "Yosys and ABC, high fan-out is buffered, gates are sized. The critical path includes clock-to-output delay and setup; "
+    "inputs arrive at 0, nothing is charged behind outputs. Memories are made of flip-flops."
+)
+
+
+def report(
+    costs: Mapping[str, Cost],
+    config: CduConfig,
+    library: Library,
+    clock_ns: float,
+    command: str,
+    yosys_version: str,
+    sta: OpenSta | None = None,
+    sweep: Mapping[str, Mapping[float, Cost]] | None = None,
+) -> dict[str, Any]:
+    """The content of ``report.json``.
+
+    Parameters
+    ----------
+    costs
+        What every block, and the unit under the name of its configuration, costs.
+    config
+        Configuration that they were built for.
+    library
+        Library that they were mapped onto.
+    clock_ns
+        Period that was asked for.
+    command
+        The command line that makes this report.
+    yosys_version
+        The Yosys that was used, ``name version``.
+    sta
+        The OpenSTA that took the times; None for the built-in timing.
+    sweep
+        What every block costs by the period that was asked for; matters with several periods.
+    """
+    swept = {name: clock_sweep.points(of_periods) for name, of_periods in (sweep or {}).items() if len(of_periods) > 1}
+    versions = verilog.versions() | {"synthesis": yosys_version}
+    return {
+        "pdk": library.name,
+        "library_files": [path.name for path in library.files],
+        "library_sha256": library.sha256,
+        "gate": {"name": library.gate.name, "area_um2": library.gate.area},
+        "clock_ns": clock_ns,
+        "config": config.to_dict(),
+        "command": command,
+        "versions": versions,
+        "timing": {"tool": "opensta", "version": sta.version} if sta else {"tool": "builtin", "version": versions["cdu"]},
+        "blocks": {name: _entry(cost, library) for name, cost in costs.items()},
+        **({"sweep": swept} if swept else {}),
+    }
+
+
+def write(folder: Path, content: dict[str, Any]) -> list[Path]:
+    """Write the files of a report into an existing folder and return their paths."""
+    files: dict[str, str | bytes] = {
+        "report.json": json.dumps(content, indent=2) + "\n",
+        "report.md": markdown(content),
+        "area.png": chart(content),
+    }
+    if "sweep" in content:
+        files["sweep.png"] = clock_sweep.chart(content)
+    for name, data in files.items():
+        write_whole(folder / name, data)
+    return [folder / name for name in files]
+
+
+def markdown(content: dict[str, Any]) -> str:
+    """The report as a page with a table."""
+    gate, power = content["gate"], any("leakage_uw" in block for block in content["blocks"].values())
+    head = ["block", "um2", "kGE", "flip-flops", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
+    head += ["leakage (uW)"] if power else []
+    rows = [head, ["---"] + ["---:"] * 6 + ["---", "---"] + ["---:"] * power]
+    for name, block in content["blocks"].items():
+        path = block["critical_path"]
+        row = [name, f"{block['area_um2']:,.0f}", f"{block['ge'] / 1e3:.2f}", f"{block['flip_flops']:,}"]
+        row += [f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
+        row += [f"`{path['start']}` to `{path['end']}`, {path['cells']} cells" if path["start"] else "", block["mapping"]]
+        rows.append(row + ([f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    details = "".join(
+        f"## {name} by rows of JPEG-ACT's table\n\n{_breakdown(block)}\n\n"
+        for name, block in content["blocks"].items()
+        if "breakdown" in block
+    )
+    details += f"## Area against period\n\n{clock_sweep.markdown(content['sweep'])}\n\n" if "sweep" in content else ""
+    return f"""\
+# Cost of configuration {content["config"]["name"]} in {content["pdk"]}
+
+{table}
+
+Goal: {content["clock_ns"]} ns. Every block is mapped in several ways; the smallest result that meets the goal is shown,
+or the fastest when none does.
+1 GE = {gate["name"]} = {gate["area_um2"]} um2.
+
+{details}{CAVEAT}
+
+- command: `{content["command"]}`
+- configuration: `{json.dumps(content["config"])}`
+- versions: {versions}
+- static timing: {_TIMING[content["timing"]["tool"]]} {content["timing"]["version"]}
+- library: {", ".join(content["library_files"])}, SHA-256 of the unpacked text {content["library_sha256"]}
+"""
+
+
+def _breakdown(block: dict[str, Any]) -> str:
+    """The rows of a block, their sum, and where its slowest path runs."""
+    power = all("leakage_uw" in row for row in block["breakdown"].values())
+    rows = [["row", "um2", "kGE", "share", "flip-flops", "cells"] + ["leakage (uW)"] * power]
+    rows.append(["---"] + ["---:"] * (5 + power))
+    for name, row in [*block["breakdown"].items(), ("**sum**", {**block, "share": 1.0})]:
+        figures = [f"{row['area_um2']:,.0f}", f"{row['ge'] / 1e3:.2f}", f"{row['share']:.1%}", f"{row['flip_flops']:,}"]
+        rows.append([name, *figures, f"{row['cells']:,}"] + ([f"{row['leakage_uw']:.3g}"] if power else []))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    path = " > ".join(f"{stop['row']} (`{stop['instance'] or 'top'}`)" for stop in block["critical_path"]["stations"])
+    return f"{table}\n\nSlowest path: {path}.\n{breakdown.NOTE}"
+
+
+def chart(content: dict[str, Any]) -> bytes:
+    """Horizontal bars of the areas as PNG: blocks, largest first, and a panel with the rows of each breakdown."""
+    from matplotlib.figure import Figure
+
+    blocks = sorted(content["blocks"].items(), key=lambda item: item[1]["ge"])
+    panels = [("", [(name, block, f"{block['mhz']:.0f} MHz") for name, block in blocks])]
+    for name, block in content["blocks"].items():
+        if "breakdown" in block:
+            rows = reversed(block["breakdown"].items())
+            panels.append((f"{name} by rows of JPEG-ACT's table", [(row, part, f"{part['share']:.1%}") for row, part in rows]))
+    heights = [0.9 + 0.36 * len(bars) for _, bars in panels]
+    figure = Figure(figsize=(8, 0.5 + sum(heights)), layout="constrained")
+    all_axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (title, bars) in zip(all_axes, panels, strict=True):
+        sizes = [part["ge"] / 1e3 for _, part, _ in bars]
+        drawn = axes.barh([name for name, _, _ in bars], sizes, color="#5b8c5a" if title else "#3b6ea5")
+        labels = [f"{size:.2f} kGE, {more}" for size, (_, _, more) in zip(sizes, bars, strict=True)]
+        axes.bar_label(drawn, labels, padding=4, fontsize=9)
+        axes.margins(x=0.36)
+        axes.set_title(title or f"Configuration {content['config']['name']} in {content['pdk']}")
+        axes.spines[["top", "right"]].set_visible(False)
+    all_axes[-1].set_xlabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²), pre-layout")
+    image = io.BytesIO()
+    # Without the version of matplotlib in the file, equal figures are equal bytes.
+    figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
+    return image.getvalue()
+
+
+def _entry(cost: Cost, library: Library) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "area_um2": cost.area_um2,
+        "ge": cost.ge,
+        "flip_flops": cost.flip_flops,
+        "cells": cost.cells,
+        "critical_path_ns": cost.critical_path_ns,
+        "mhz": round(cost.mhz, 1),
+        "critical_path": {"start": cost.start, "end": cost.end, "cells": cost.levels},
+        "mapping": cost.recipe,
+    }
+    if cost.leakage_uw is not None:
+        entry["leakage_uw"] = cost.leakage_uw
+    if cost.shares:
+        entry["breakdown"] = {share.row: _row(share, cost, library) for share in cost.shares}
+        entry["critical_path"]["stations"] = [{"row": station.row, "instance": station.instance} for station in cost.stations]
+    return entry
+
+
+def _row(share: breakdown.Share, cost: Cost, library: Library) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "area_um2": round(share.area_um2, 3),
+        "ge": round(share.area_um2 / library.gate.area, 1),
+        "share": round(share.area_um2 / cost.area_um2, 4),
+        "flip_flops": share.flip_flops,
+        "cells": share.cells,
+    }
+    if share.leakage_uw is not None:
+        row["leakage_uw"] = round(share.leakage_uw, 3)
+    return row

@@ -1,0 +1,240 @@
+"""Static timing of a mapped netlist with the delay tables of its library (NLDM).
+
+What is assumed, as always before layout: an ideal clock, no wires, inputs that arrive at 0 with the steepest edge, nothing
+behind the outputs. A path begins at the clock of a flip-flop (clock-to-output delay included) or at an input, and ends at
+the data pin of a flip-flop (setup time included) or at an output. Every condition of an arc counts; false paths do too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from cdu_synth.area import hierarchy
+from cdu_synth.library.liberty import Arc, Cell, Library, Table
+
+#: A net of Yosys' JSON: a number, or a constant as the text 0, 1 or x.
+Net = int | str
+#: Arrival and transition of one edge.
+_Edge = tuple[float, float]
+_NEVER: _Edge = (float("-inf"), 0.0)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The slowest path: total in ns, the names of the nets where it begins and ends, in Verilog's spelling, and the numbers
+    of the netlist's cells that it runs through, a flip-flop that it begins at included.
+    """
+
+    delay_ns: float
+    start: str
+    end: str
+    steps: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of its cells."""
+        return len(self.steps)
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A flat module of library cells, out of Yosys' JSON.
+
+    Parameters
+    ----------
+    cells
+        (cell type, {pin: net}) of every cell.
+    inputs, outputs
+        Nets of the ports.
+    names
+        A name for every net.
+    places
+        Path of the instance that each cell stood in before the module was flattened; empty where that is not known.
+    """
+
+    cells: tuple[tuple[str, dict[str, Net]], ...]
+    inputs: tuple[Net, ...]
+    outputs: tuple[Net, ...]
+    names: dict[Net, str]
+    places: tuple[str, ...]
+
+    @classmethod
+    def of(cls, design: dict[str, Any], top: str) -> Netlist:
+        """The module ``top`` of the output of ``write_json``; nets are numbers, constants the texts 0, 1, x."""
+        module = design["modules"][top]
+        names: dict[Net, str] = {}
+        # Names that somebody gave come first; the generated ones fill the gaps.
+        for hidden in (0, 1):
+            for name, net in module["netnames"].items():
+                if net.get("hide_name", 0) == hidden:
+                    for index, bit in enumerate(net["bits"]):
+                        names.setdefault(bit, f"{name}[{index}]" if len(net["bits"]) > 1 else name)
+        ports: dict[str, list[Net]] = {"input": [], "output": []}
+        for port in module["ports"].values():
+            ports[port["direction"]] += port["bits"]
+        kept = {name: cell for name, cell in module["cells"].items() if not cell["type"].startswith("$scopeinfo")}
+        cells = tuple(
+            (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits}) for cell in kept.values()
+        )
+        return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names, tuple(map(hierarchy.place, kept)))
+
+    def name(self, net: Net) -> str:
+        """The name of a net; if nobody gave it one, that of the net behind an inverter (of a flip-flop's inverted output)."""
+        name = self.names.get(net, str(net))
+        if name.startswith("$"):
+            for _, pins in self.cells:
+                if net in pins.values() and len(pins) == 2:
+                    behind = [self.names.get(other, "$") for other in pins.values() if other != net]
+                    if behind and not behind[0].startswith("$"):
+                        return behind[0]
+        return name
+
+    def state(self, number: int, library: Library) -> Net | None:
+        """The net at the output of a cell, by which a flip-flop is known."""
+        kind, pins = self.cells[number]
+        return next((pins[pin] for pin in library.cells[kind].functions if pin in pins), None)
+
+
+class Timing:
+    """Arrival times of all nets of a netlist."""
+
+    def __init__(self, netlist: Netlist, library: Library) -> None:
+        self._netlist, self._library = netlist, library
+        self._load: defaultdict[Net, float] = defaultdict(float)
+        self._arrival: dict[Net, tuple[_Edge, _Edge]] = {}
+        #: For each edge of a net that is caused by a cell: that edge before the cell (None: a clock's), the cell's number.
+        self._cause: dict[tuple[Net, int], tuple[tuple[Net, int] | None, int]] = {}
+        self._types = [library.cells[kind] for kind, _ in netlist.cells]
+        for cell, (_, pins) in zip(self._types, netlist.cells, strict=True):
+            for pin, capacitance in cell.capacitances.items():
+                if pin in pins:
+                    self._load[pins[pin]] += capacitance
+        self._propagate()
+
+    def slowest(self) -> Path | None:
+        """The slowest path, or None when the netlist has none."""
+        best: tuple[float, tuple[Net, int], Net] | None = None
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
+            for setup in cell.setups:
+                net = pins.get(setup.target)
+                if net is not None and net in self._arrival:
+                    state = self._netlist.state(number, self._library)
+                    for edge in (0, 1):
+                        total = _constraint(setup, self._arrival[net], edge)
+                        if best is None or total > best[0]:
+                            best = total, (net, edge), net if state is None else state
+        for net in self._netlist.outputs:
+            for edge, (total, _) in enumerate(self._arrival.get(net, ())):
+                if best is None or total > best[0]:
+                    best = total, (net, edge), net
+        if best is None:
+            return None
+        delay, end, name = best
+        start, steps = self._trace(end)
+        return Path(delay * self._library.time_ns, self._netlist.name(start), self._netlist.name(name), steps)
+
+    def _trace(self, end: tuple[Net, int]) -> tuple[Net, tuple[int, ...]]:
+        """Net where the path to an edge begins, and the cells that it runs through."""
+        steps: list[int] = []
+        here: tuple[Net, int] | None = end
+        start = end[0]
+        while here is not None:
+            start = here[0]
+            here, number = self._cause.get(here, (None, None))
+            steps += [] if number is None else [number]
+        return start, tuple(reversed(steps))
+
+    def load(self, net: Net) -> float:
+        """Capacitance of the pins that a net drives, in units of the library."""
+        return self._load.get(net, 0.0)
+
+    def transition(self, net: Net) -> float:
+        """Transition of a net, the mean of both edges, in units of the library; 0 at inputs and where nothing arrives."""
+        rise, fall = self._arrival.get(net, (_NEVER, _NEVER))
+        return (rise[1] + fall[1]) / 2
+
+    def _propagate(self) -> None:
+        """Visit every arc once all nets before it are known."""
+        leaving: defaultdict[Net, list[int]] = defaultdict(list)
+        waiting: list[int] = []
+        steps: list[tuple[int, list[tuple[Arc, Net, Net]]]] = []
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
+            inner = [
+                (arc, pins[arc.source], pins[arc.target])
+                for arc in cell.arcs
+                if arc.kind == "combinational" and arc.source in pins and arc.target in pins
+            ]
+            if inner and not cell.flip_flop:
+                sources = {source for _, source, _ in inner if isinstance(source, int)}
+                for net in sources:
+                    leaving[net].append(len(steps))
+                waiting.append(len(sources))
+                steps.append((number, inner))
+        ready: list[Net] = []
+        for port in self._netlist.inputs:
+            self._arrival[port] = ((0.0, 0.0), (0.0, 0.0))
+            ready.append(port)
+        for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
+            if cell.flip_flop:
+                ready += self._launch(number, cell, pins)
+            elif not cell.capacitances:
+                ready += [pins[name] for name in cell.functions if name in pins]
+        # Cells fed by constants alone never wait; their outputs never switch.
+        for index, count in enumerate(waiting):
+            ready += [] if count else dict.fromkeys(target for _, _, target in steps[index][1])
+        while ready:
+            for index in leaving.pop(ready.pop(), ()):
+                waiting[index] -= 1
+                if waiting[index] == 0:
+                    number, inner = steps[index]
+                    for arc, source, target in inner:
+                        self._pass(number, arc, source, target)
+                    ready += list(dict.fromkeys(target for _, _, target in inner))
+
+    def _launch(self, number: int, cell: Cell, pins: dict[str, Net]) -> list[Net]:
+        """Outputs of a flip-flop: clock-to-output delay from an ideal edge."""
+        outputs = []
+        for arc in cell.arcs:
+            if arc.kind in ("rising_edge", "falling_edge") and arc.target in pins:
+                net = pins[arc.target]
+                known = self._arrival.get(net, (_NEVER, _NEVER))
+                rise, fall = (_worst(known[edge], self._edge(arc, edge, (0.0, 0.0), self._load[net])) for edge in (0, 1))
+                self._arrival[net] = (rise, fall)
+                self._cause |= {(net, edge): (None, number) for edge in (0, 1)}
+                outputs.append(net)
+        return list(dict.fromkeys(outputs))
+
+    def _pass(self, number: int, arc: Arc, source: Net, target: Net) -> None:
+        if source not in self._arrival:
+            return
+        before = self._arrival[source]
+        after = list(self._arrival.get(target, (_NEVER, _NEVER)))
+        load = self._load[target]
+        for edge in (0, 1):
+            causes = {"positive_unate": (edge,), "negative_unate": (1 - edge,)}.get(arc.sense, (0, 1))
+            for cause in causes:
+                arrival, transition = self._edge(arc, edge, before[cause], load)
+                if arrival > after[edge][0]:
+                    self._cause[target, edge] = (source, cause), number
+                after[edge] = _worst(after[edge], (arrival, transition))
+        self._arrival[target] = (after[0], after[1])
+
+    @staticmethod
+    def _edge(arc: Arc, edge: int, before: _Edge, load: float) -> _Edge:
+        delay, transition = arc.delays[edge], arc.transitions[edge]
+        if delay is None:
+            return _NEVER
+        return before[0] + delay.at(before[1], load), transition.at(before[1], load) if transition else before[1]
+
+
+def _worst(one: _Edge, other: _Edge) -> _Edge:
+    """The later arrival and the slower transition, though they may come from different inputs."""
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _constraint(setup: Arc, arrival: tuple[_Edge, _Edge], edge: int) -> float:
+    """Arrival plus setup time of one edge of the data, at an ideal clock edge."""
+    table: Table | None = setup.delays[edge]
+    return arrival[edge][0] + (table.at(arrival[edge][1], 0.0) if table else 0.0)

@@ -1,0 +1,1 @@
+"""Blocks placed and routed on an FPGA."""

@@ -1,0 +1,1 @@
+"""Cell libraries: where they are, what they say."""

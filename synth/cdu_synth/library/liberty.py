@@ -1,0 +1,384 @@
+"""Reading standard-cell libraries in Liberty format: areas, leakage, functions, delay and setup tables."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+
+from cdu_tools.errors import UserError
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}();:,]|[^\s{}();:,"]+', re.DOTALL)
+_IGNORED = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
+#: Groups that hold most of the text of a library and nothing that is needed here.
+_SKIPPED = {"internal_power", "leakage_power", "output_current_rise", "output_current_fall", "receiver_capacitance"}
+_SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}
+WATTS = {"W": 1e6, "mW": 1e3, "uW": 1.0, "nW": 1e-3, "pW": 1e-6}
+
+
+class LibertyError(UserError, ValueError):
+    """A file that is not a usable library; the message says what is wrong with it."""
+
+
+@dataclass
+class Group:
+    """One group ``kind (arguments) { ... }`` of a Liberty file."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A simple attribute."""
+        return self.attributes.get(name, (default,))[0]
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A numeric attribute."""
+        return float(self.text(name, str(default)))
+
+    def all(self, *kinds: str) -> Iterator[Group]:
+        """The direct subgroups of some kinds."""
+        return (group for group in self.groups if group.kind in kinds)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A delay, transition or constraint table over (first transition, load or second transition), bilinear between points.
+
+    Outside its points it continues with the slope of the outermost cells.
+    """
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+
+    def at(self, row: float, column: float) -> float:
+        """The interpolated value."""
+        i, p = _segment(self.rows, row)
+        j, q = _segment(self.columns, column)
+        low, high = self.values[i], self.values[min(i + 1, len(self.rows) - 1)]
+        k = min(j + 1, len(self.columns) - 1)
+        return (low[j] * (1 - q) + low[k] * q) * (1 - p) + (high[j] * (1 - q) + high[k] * q) * p
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A timing arc between two pins of a cell.
+
+    ``delays`` and ``transitions`` hold the tables for a rising and a falling output; a setup arc has the constraints for a
+    rising and a falling data input in ``delays`` and no transitions.
+    """
+
+    source: str
+    target: str
+    kind: str
+    sense: str
+    delays: tuple[Table | None, Table | None]
+    transitions: tuple[Table | None, Table | None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs."""
+
+    name: str
+    area: float
+    leakage_uw: float | None
+    usable: bool
+    flip_flop: bool
+    capacitances: dict[str, float]
+    functions: dict[str, str]
+    arcs: tuple[Arc, ...]
+    setups: tuple[Arc, ...]
+
+    def computes(self, function: Callable[..., bool], inputs: int) -> bool:
+        """Whether this is a gate with so many inputs and one output, which is that function of them."""
+        if len(self.capacitances) != inputs or len(self.functions) != 1 or self.flip_flop or self.area <= 0:
+            return False
+        (text,) = self.functions.values()
+        try:
+            return all(
+                evaluate(text, dict(zip(self.capacitances, bits, strict=True))) == function(*bits)
+                for bits in product((False, True), repeat=inputs)
+            )
+        except (KeyError, ValueError):
+            return False
+
+
+@dataclass(frozen=True)
+class Library:
+    """Cells of one library, which may consist of several files.
+
+    Parameters
+    ----------
+    name
+        Name under which the user knows it.
+    files
+        The files, in order.
+    sha256
+        Checksum of the (unpacked) contents of all files in order.
+    cells
+        Cells by name.
+    time_ns
+        Nanoseconds per unit of time of the tables.
+    dont_use
+        Names of cells that nothing is to be mapped onto, besides those that the files say it of.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    sha256: str
+    cells: dict[str, Cell]
+    time_ns: float
+    dont_use: tuple[str, ...] = ()
+
+    @property
+    def gate(self) -> Cell:
+        """The gate that areas are counted in: the smallest two-input NAND, found by its function.
+
+        Raises LibertyError when the library has none.
+        """
+        found = [cell for cell in self.cells.values() if cell.usable and cell.computes(_nand, inputs=2)]
+        if not found:
+            raise LibertyError(f"library {self.name} has no two-input NAND, in which areas are counted: use another one")
+        return min(found, key=lambda cell: (cell.area, cell.name))
+
+
+def contents(path: Path) -> str:
+    """Text of a Liberty file, unpacked when its name ends in ``.gz``.
+
+    Raises LibertyError when it cannot be read.
+    """
+    try:
+        raw = path.read_bytes()
+        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
+    except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+        raise LibertyError(f"cannot read the library {path}: {error}") from None
+
+
+def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Library:
+    """Read a library of one or several files; nothing is mapped onto cells whose names match a pattern of ``dont_use``.
+
+    Raises LibertyError for files that cannot be read or are no Liberty libraries.
+    """
+    cells: dict[str, Cell] = {}
+    digest, time_ns = hashlib.sha256(), 1.0
+    for path in files:
+        text = contents(path)
+        digest.update(text.encode())
+        try:
+            top = parse(text)
+            time_ns = unit(top.text("time_unit", "1ns"), _SECONDS)
+            templates = {group.arguments[0]: group for group in top.all("lu_table_template")}
+            power_uw = unit(top.text("leakage_power_unit", "1nW"), WATTS)
+            cells |= {cell.arguments[0]: _cell(cell, templates, power_uw) for cell in top.all("cell")}
+        except (ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
+            raise LibertyError(f"{path} is not a Liberty library: {error}") from None
+    if not cells:
+        raise LibertyError(f"{', '.join(map(str, files))} holds no cells: use a standard-cell library")
+    unwanted = tuple(cell for cell in cells if any(fnmatchcase(cell, pattern) for pattern in dont_use))
+    cells |= {cell: replace(cells[cell], usable=False) for cell in unwanted}
+    return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, unwanted)
+
+
+def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
+    """The ``library`` group of a Liberty text, without groups of the ``skipped`` kinds.
+
+    Raises ValueError when there is none, or when it is cut off.
+    """
+    tokens = iter(_TOKEN.findall(_IGNORED.sub(" ", text)))
+    root = Group("", ())
+    _body(tokens, root, skipped)
+    library = next(root.all("library"), None)
+    if library is None:
+        raise ValueError("it has no library group")
+    return library
+
+
+def _body(tokens: Iterator[str], group: Group, skipped: Collection[str]) -> None:
+    """Read statements into ``group`` up to its closing brace."""
+    for word in tokens:
+        if word == "}":
+            return
+        if word == ";":
+            continue
+        mark = next(tokens, None)
+        if mark == ":":
+            group.attributes[word] = (_plain(next(tokens)),)
+            # An expression such as `VDD + 0.5` ends with the line or a semicolon; only its first word matters here.
+        elif mark == "(":
+            arguments = []
+            while (token := next(tokens)) != ")":
+                if token != ",":
+                    arguments.append(_plain(token))
+            follower = next(tokens, ";")
+            if follower == "{":
+                child = Group(word, tuple(arguments))
+                if word in skipped:
+                    _skip(tokens)
+                else:
+                    _body(tokens, child, skipped)
+                    group.groups.append(child)
+            else:
+                group.attributes[word] = tuple(arguments)
+        # Anything else is the rest of an expression.
+    if group.kind:
+        raise ValueError(f"it ends inside the group {group.kind}")
+
+
+def _skip(tokens: Iterator[str]) -> None:
+    depth = 1
+    while depth:
+        token = next(tokens)
+        depth += (token == "{") - (token == "}")
+
+
+def _plain(token: str) -> str:
+    return token[1:-1] if token.startswith('"') else token
+
+
+def unit(text: str, scale: dict[str, float]) -> float:
+    match = re.fullmatch(r"\s*([\d.]+)\s*(\w+)\s*", text)
+    if match is None or match[2] not in scale:
+        raise ValueError(f"unit {text!r} is unknown")
+    return float(match[1]) * scale[match[2]]
+
+
+def _numbers(texts: Sequence[str]) -> tuple[float, ...]:
+    return tuple(float(word) for text in texts for word in text.replace(",", " ").split())
+
+
+def _segment(points: tuple[float, ...], value: float) -> tuple[int, float]:
+    """Index of the segment for a value, and the position in it (below 0 or above 1 outside the points)."""
+    if len(points) == 1:
+        return 0, 0.0
+    i = min(max(bisect_right(points, value) - 1, 0), len(points) - 2)
+    return i, (value - points[i]) / (points[i + 1] - points[i])
+
+
+def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
+    """A table with the input (or data) transition along its rows and the load (or clock transition) along its columns."""
+    template = templates.get(group.arguments[0] if group.arguments else "", Group("", ()))
+    first = _numbers(group.attributes.get("index_1") or template.attributes.get("index_1") or ("0",))
+    second = _numbers(group.attributes.get("index_2") or template.attributes.get("index_2") or ("0",))
+    variables = template.text("variable_1"), template.text("variable_2")
+    flat = _numbers(group.attributes["values"])
+    if len(flat) == 1:
+        return Table((0.0,), (0.0,), (flat,))
+    if not variables[1] and "index_2" not in group.attributes:
+        second = (0.0,)
+    if len(flat) != len(first) * len(second):
+        raise ValueError(f"a table of {len(first)} x {len(second)} points has {len(flat)} values")
+    values = tuple(flat[i * len(second) : (i + 1) * len(second)] for i in range(len(first)))
+    wanted = ("constrained_pin_transition",) if constraint else ("input_net_transition", "input_transition_time")
+    if variables[0] and variables[0] not in wanted:
+        return Table(second, first, tuple(zip(*values, strict=True)))
+    return Table(first, second, values)
+
+
+def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
+    capacitances: dict[str, float] = {}
+    functions: dict[str, str] = {}
+    arcs: list[Arc] = []
+    setups: list[Arc] = []
+    for pin in group.all("pin"):
+        target = pin.arguments[0]
+        if pin.text("direction") == "input":
+            capacitances[target] = pin.number("capacitance")
+        if pin.text("function"):
+            functions[target] = pin.text("function")
+        for timing in pin.all("timing"):
+            kind = timing.text("timing_type", "combinational")
+            setup = kind.startswith("setup")
+            if not setup and kind not in ("combinational", "rising_edge", "falling_edge"):
+                continue
+            tables = {sub.kind: table(sub, templates, setup) for sub in timing.groups if "values" in sub.attributes}
+            names = ("rise_constraint", "fall_constraint") if setup else ("cell_rise", "cell_fall")
+            delays = tables.get(names[0]), tables.get(names[1])
+            transitions = tables.get("rise_transition"), tables.get("fall_transition")
+            for source in timing.text("related_pin").split():
+                arc = Arc(source, target, kind, timing.text("timing_sense", "non_unate"), delays, transitions)
+                (setups if setup else arcs).append(arc)
+    leakage = group.number("cell_leakage_power") * power_uw if "cell_leakage_power" in group.attributes else None
+    unwanted = group.text("dont_use") == "true"
+    flip_flop = any(True for _ in group.all("ff"))
+    return Cell(
+        group.arguments[0],
+        group.number("area"),
+        leakage,
+        not unwanted,
+        flip_flop,
+        capacitances,
+        functions,
+        tuple(arcs),
+        tuple(setups),
+    )
+
+
+def _nand(a: bool, b: bool) -> bool:
+    return not (a and b)
+
+
+def evaluate(function: str, values: dict[str, bool]) -> bool:
+    """The value of a Liberty function: ``!a``, ``a'``, ``a & b``, ``a * b``, ``a b``, ``a ^ b``, ``a | b``, ``a + b``.
+
+    Raises ValueError for malformed functions and KeyError for unknown pins.
+    """
+    tokens = re.findall(r"[A-Za-z_]\w*|\S", function)
+
+    def peek() -> str:
+        return tokens[0] if tokens else ""
+
+    def atom() -> bool:
+        if not tokens:
+            raise ValueError(f"function {function!r} ends early")
+        token = tokens.pop(0)
+        if token == "!":
+            return not atom()
+        if token == "(":
+            value = disjunction()
+            if not tokens or tokens.pop(0) != ")":
+                raise ValueError(f"function {function!r} lacks a parenthesis")
+        else:
+            value = token == "1" if token in "01" else values[token]
+        while peek() == "'":
+            tokens.pop(0)
+            value = not value
+        return value
+
+    def conjunction() -> bool:
+        value = difference()
+        while peek() and peek() not in ")|+":
+            if peek() in "&*":
+                tokens.pop(0)
+            right = difference()
+            value = value and right
+        return value
+
+    def difference() -> bool:
+        value = atom()
+        while peek() == "^":
+            tokens.pop(0)
+            right = atom()
+            value = value != right
+        return value
+
+    def disjunction() -> bool:
+        value = conjunction()
+        while peek() in ("|", "+"):
+            tokens.pop(0)
+            right = conjunction()
+            value = value or right
+        return value
+
+    result = disjunction()
+    if tokens:
+        raise ValueError(f"function {function!r} is malformed")
+    return result

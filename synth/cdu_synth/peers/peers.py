@@ -1,0 +1,162 @@
+"""Recipes of open cores to compare with: where their sources are, which files make which module, how fast it is.
+
+The recipes are data (``peers.toml``). The sources are fetched by the user and stay outside of this project.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files as resources
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from cdu_tools import yosys
+from cdu_tools.errors import UserError
+
+from cdu_synth.peers.elaborate import elaborate
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_ADDRESS = re.compile(r"https://\S+/[A-Za-z0-9._-]+")
+
+
+class RecipeError(UserError):
+    """A recipe that is not complete or not well-formed."""
+
+
+class CheckoutError(UserError):
+    """Sources of a recipe that are not there, or not those of its commit; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to synthesise one module out of somebody's repository.
+
+    Parameters
+    ----------
+    name
+        Name of the row.
+    address, commit, licence
+        Where the sources are (the address that ``git clone`` takes), their commit, and the licence that they state.
+    top, files, include, defines, parameters
+        Module and what makes it, see :func:`cdu_synth.peers.elaborate.elaborate`; paths are relative to the repository.
+    does
+        What the module does, in a phrase.
+    samples_per_cycle, rate_source
+        Greatest rate at the wider of the unpacked ports, and where that is written.
+    accuracy, accuracy_source
+        What is known about errors and where it was measured; both empty when nothing is.
+
+    Raises RecipeError for a field that is missing, unknown or malformed.
+    """
+
+    name: str
+    address: str
+    commit: str
+    licence: str
+    top: str
+    files: tuple[str, ...]
+    does: str
+    samples_per_cycle: float
+    rate_source: str
+    accuracy: str = ""
+    accuracy_source: str = ""
+    include: tuple[str, ...] = ()
+    defines: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("licence", "top", "does", "rate_source"):
+            text = getattr(self, name)
+            self._check(isinstance(text, str) and bool(text), f"no {name}")
+        self._check(bool(_ADDRESS.fullmatch(self.address)), f"address {self.address!r}: give https://HOST/OWNER/NAME")
+        self._check(bool(_COMMIT.fullmatch(self.commit)), f"commit {self.commit!r}: give all 40 digits")
+        for name in ("files", "include"):
+            value = getattr(self, name)
+            lists = isinstance(value, tuple) and all(isinstance(path, str) for path in value)
+            self._check(lists, f"{name} are no list of texts")
+        for name in ("defines", "parameters"):
+            value = getattr(self, name)
+            texts = isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+            self._check(texts, f"{name} are no table of texts")
+        rated = isinstance(self.samples_per_cycle, int | float) and self.samples_per_cycle > 0
+        self._check(rated, f"samples_per_cycle = {self.samples_per_cycle}: give a positive number")
+        self._check(bool(self.files), "no files")
+        self._check(bool(self.accuracy) == bool(self.accuracy_source), "accuracy and its source come together")
+        for path in map(PurePosixPath, (*self.files, *self.include)):
+            self._check(not path.is_absolute() and ".." not in path.parts, f"path {path} is not one inside of the repository")
+
+    @classmethod
+    def of(cls, name: str, table: Mapping[str, Any]) -> Recipe:
+        """The recipe of a table of TOML."""
+        known = {entry.name for entry in fields(cls)} - {"name"}
+        if unknown := sorted(set(table) - known):
+            raise RecipeError(f"recipe {name}: unknown field {unknown[0]}: use {', '.join(sorted(known))}")
+        lists: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+        try:
+            return cls(name, **lists)
+        except TypeError as error:
+            raise RecipeError(f"recipe {name}: {error}") from None
+
+    @property
+    def folder(self) -> str:
+        """Name of the checkout: that of the repository."""
+        return self.address.rsplit("/", 1)[1]
+
+    def fetch(self, folder: Path) -> str:
+        """The command that puts the sources into ``folder``."""
+        place = shlex.quote(str(folder / self.folder))
+        return f"git clone {self.address} {place} && git -C {place} checkout {self.commit}"
+
+    def checked(self, folder: Path) -> bool:
+        """Whether the sources below ``folder`` are known to be those of the commit; False when they are no checkout of git.
+
+        Raises CheckoutError when they are not there or are others.
+        """
+        root = folder / self.folder
+        if missing := [path for path in (*self.files, *self.include) if not (root / path).exists()]:
+            where = f"not here ({missing[0]} is missing)" if root.is_dir() else "not here"
+            raise CheckoutError(f"{where}: {self.fetch(folder)}")
+        # Without .git of its own, git would answer for a repository around it.
+        if not (root / ".git").exists() or shutil.which("git") is None:
+            return False
+        command = ["git", "-C", str(root), "diff", "--quiet", self.commit, "--", *self.files, *self.include]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            place = shlex.quote(str(root))
+            raise CheckoutError(f"{root} differs from commit {self.commit[:12]}: git -C {place} checkout {self.commit}")
+        return True
+
+    def verilog(self, folder: Path, build: yosys.Engine | None = None) -> str:
+        """The module as one of flat Verilog-2005, from the sources below ``folder``; see :func:`elaborate`."""
+        root = folder / self.folder
+        places = ([root / path for path in paths] for paths in (self.files, self.include))
+        return elaborate(next(places), self.top, next(places), self.defines, self.parameters, build)
+
+    def _check(self, holds: bool, problem: str) -> None:
+        if not holds:
+            raise RecipeError(f"recipe {self.name}: {problem}")
+
+
+def read(text: str) -> list[Recipe]:
+    """The recipes of a TOML text, one table each.
+
+    Raises RecipeError for a text that is none.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"the recipes are not TOML: {error}") from None
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise RecipeError(f"recipe {name} is not a table")
+    return [Recipe.of(name, table) for name, table in tables.items()]
+
+
+def recipes() -> list[Recipe]:
+    """The recipes that come with this project."""
+    return read(resources(__package__).joinpath("peers.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Gate-level simulation, and the power that follows from its activity."""

@@ -1,0 +1,1 @@
+"""Simulated and compiled units as backends of codecs."""

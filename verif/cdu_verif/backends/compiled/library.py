@@ -1,0 +1,195 @@
+"""From a configuration to the shared library of its unit: generate, verilate, compile, each kept in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu.delivery import generator, verilog
+from cdu_spec.config import CduConfig
+from cdu_tools import cache, verilator, yosys
+from cdu_tools.compilers import cpp_compiler
+from cdu_tools.sources import sources_sha256
+
+from cdu_verif.backends.compiled import gates
+
+HARNESS = Path(__file__).with_name("harness.cpp")
+#: Options of Verilator: plain two-state simulation as fast as it gets.
+_VERILATOR_OPTIONS = (
+    "-O3",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--no-timing",
+    "--noassert",
+    "-Wno-fatal",
+    "-Wno-lint",
+)
+#: Options of the C++ compiler. Symbols stay inside: libraries of several units are in one process.
+_COMPILER_OPTIONS = (
+    *("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fcf-protection=none"),
+    *("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT"),
+)
+#: What is computed in every cycle is optimised, the rest (about as much, called once) is not.
+_FAST, _ONCE = "-O3", "-O0"
+_LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
+#: Parts of Verilator's library that a plain model needs.
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+_LIBRARY = "unit.so"
+
+
+class CompileError(RuntimeError):
+    """A file that Verilator or the C++ compiler does not accept; the message holds the end of the log."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An AXI4-Stream port: name (``s_axis``), bytes per transfer, and whether the unit receives there."""
+
+    name: str
+    size: int
+    receives: bool
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compiled: the text of a Verilog file, the name of its top, its stream ports, its interrupt output and, by their
+    names, direction and width of all its ports.
+    """
+
+    name: str
+    verilog: str
+    streams: tuple[Port, ...]
+    interrupt: str | None
+    ports: Mapping[str, tuple[str, int]]
+
+    @classmethod
+    def of(cls, text: str, manifest: Mapping[str, Any]) -> Design:
+        """The design of a generated file and its manifest."""
+        ports = {port["name"]: (port["direction"], port["width"]) for port in manifest["ports"]}
+        streams = []
+        for name, (direction, width) in ports.items():
+            if name.endswith("_tdata"):
+                streams.append(Port(name.removesuffix("_tdata"), width // 8, direction == "input"))
+        return cls(manifest["name"], text, tuple(streams), "irq" if "irq" in ports else None, ports)
+
+
+def unit(config: CduConfig) -> Path:
+    """The shared library of the unit of a configuration; made when it is not in the cache.
+
+    Raises MissingToolError when Verilator or a C++ compiler is missing.
+    """
+    return library(generated(config))
+
+
+def generated(config: CduConfig) -> Design:
+    """The design of a configuration. It is generated once for each state of the generator."""
+    sources = sources_sha256("cdu", "cdu_spec", "cdu_tools")
+
+    def make(folder: Path) -> None:
+        _tell(f"generating the Verilog of unit {config.name} (once)")
+        generator.generate(config).write(folder)
+
+    folder = cache.entry("verilog", [config.to_dict(), verilog.versions(), sources], make)
+    manifest = json.loads((folder / f"{config.name}.json").read_text("utf-8"))
+    return Design.of((folder / f"{config.name}.v").read_text("utf-8"), manifest)
+
+
+def library(design: Design) -> Path:
+    """The shared library of a design, made when it is not in the cache."""
+    tool, compiler = verilator.find(), cpp_compiler("backend 'rtl'")
+    parts = gates.parts(design.verilog, design.name)
+    header = _header(design, parts)
+    sources = (HARNESS.read_text("utf-8"), Path(gates.__file__).read_text("utf-8"))
+    yosys_build = yosys.engine()
+    ingredients = [
+        *(design.name, design.verilog, header, sources, tool.version, yosys_build.name, yosys_build.version, _target(compiler)),
+        *(_VERILATOR_OPTIONS, _FAST, _ONCE, _COMPILER_OPTIONS, _LINKER_OPTIONS, _RUNTIME),
+    ]
+
+    def make(folder: Path) -> None:
+        begin = time.monotonic()
+        _tell(f"compiling the unit {design.name} (once, a minute or a few)")
+        work = folder / "build"
+        work.mkdir()
+        gated = gates.gated(design.verilog, design.name, design.ports, parts)
+        (work / f"{design.name}.v").write_text(gated, encoding="utf-8")
+        (work / "ports.h").write_text(header, encoding="utf-8")
+        shutil.copy(HARNESS, work)
+        names = ("--prefix", _class(design), "--top-module", gates.TOP)
+        command = [str(tool.program), "--cc", *_VERILATOR_OPTIONS, *names, "-Mdir", "model", f"{design.name}.v"]
+        _call(command, work, tool.environment)
+        _compile(compiler, work, _root(tool) / "include", folder / _LIBRARY)
+        shutil.rmtree(work)
+        _tell(f"compiled the unit {design.name} in {time.monotonic() - begin:.0f} s")
+
+    return cache.entry("library", ingredients, make) / _LIBRARY
+
+
+def _compile(compiler: str, work: Path, include: Path, target: Path) -> None:
+    """All C++ files of a build, as many at a time as there are processors, and the link."""
+    sources = [*sorted((work / "model").glob("*.cpp")), work / HARNESS.name, *(include / name for name in _RUNTIME)]
+    includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
+    objects = [f"{number}.o" for number in range(len(sources))]
+
+    def one(source: Path, result: str) -> None:
+        effort = _ONCE if source.stem.endswith("__Slow") else _FAST
+        _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source), "-o", result], work)
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for _ in pool.map(one, sources, objects):
+            pass
+    _call([compiler, *_LINKER_OPTIONS, *objects, "-o", str(target.resolve())], work)
+
+
+def _header(design: Design, parts: Sequence[gates.Part]) -> str:
+    """The text of ports.h."""
+    entries = {
+        True: "".join(f" F({port.name}, {port.size})" for port in design.streams if port.receives),
+        False: "".join(f" F({port.name}, {port.size})" for port in design.streams if not port.receives),
+    }
+    name = _class(design)
+    lines = [f'CDU_HEADER "{name}.h"', f"CDU_TOP {name}", f"CDU_SOURCES(F){entries[True]}", f"CDU_SINKS(F){entries[False]}"]
+    lines += [f"CDU_PARTS(F){''.join(f' F({part.name})' for part in parts)}"]
+    lines += [f'CDU_ROOT_HEADER "{name}___024root.h"', f"CDU_ROOT {name}___024root"]
+    lines += [f"CDU_INTERRUPT {design.interrupt}"] if design.interrupt else []
+    return "".join(f"#define {line}\n" for line in lines)
+
+
+def _class(design: Design) -> str:
+    return f"V{design.name}"
+
+
+def _target(compiler: str) -> str:
+    """What the compiler is and what it makes code for: all macros that it defines."""
+    command = [compiler, *_COMPILER_OPTIONS, "-dM", "-E", "-x", "c++", os.devnull]
+    return _call(command, Path.cwd())
+
+
+def _root(tool: verilator.Verilator) -> Path:
+    """The folder with Verilator's library."""
+    if "VERILATOR_ROOT" in tool.variables:
+        return Path(tool.variables["VERILATOR_ROOT"])
+    return Path(_call([str(tool.program), "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip())
+
+
+def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run a program in a folder; what it wrote to standard output. CompileError when it fails."""
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(f"{Path(command[0]).name} failed: {(done.stderr + done.stdout)[-2000:]}")
+    return done.stdout
+
+
+def _tell(sentence: str) -> None:
+    print(f"{sentence} ...", file=sys.stderr, flush=True)

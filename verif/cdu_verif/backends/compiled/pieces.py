@@ -1,0 +1,70 @@
+"""Cutting a job into jobs whose payloads, one after the other, are the payload of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import lcm
+
+import torch
+from actcodec.backends.job import Job
+from actcodec.golden.block_starts import block_starts
+from cdu_spec.bitstream import Mode
+from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from torch import Tensor
+
+#: Beats that are worth a unit of their own.
+LEAST_BEATS = 2048
+
+
+def cuts(job: Job, count: int) -> list[int]:
+    """Numbers of the beats at which the pieces begin, then the number of all beats: at most ``count`` pieces.
+
+    A piece begins with a block (a strip in jpeg-act) and with a scale, unless all values have the same one. A job of an affine
+    mode stays whole: random numbers belong to places in it.
+    """
+    if job.mode.is_affine:
+        return [0, job.beats]
+    step = BLOCK_SIDE
+    if job.mode.in_tiles:
+        step *= job.row_beats
+    if job.scales.numel() > 1 and job.mode.has_scales:
+        step = lcm(step, job.row_beats * job.channel_rows)
+    steps = job.beats // step
+    pieces = max(1, min(count, steps, job.beats // LEAST_BEATS))
+    return [steps * number // pieces * step for number in range(pieces)] + [job.beats]
+
+
+def piece(job: Job, begin: int, end: int) -> Job:
+    """The job of the beats from ``begin`` to ``end``, two neighbours in :func:`cuts`."""
+    beats = end - begin
+    if job.scales.numel() == 1 or not job.mode.has_scales:
+        one = replace(job, beats=beats, scales=job.scales[:1])
+        # Where there is one scale and there are no tiles, the shape of the matrix does not matter.
+        return one if job.mode.in_tiles else replace(one, row_beats=beats, channel_rows=1)
+    group = job.row_beats * job.channel_rows
+    return replace(job, beats=beats, scales=job.scales[begin // group : -(-end // group)])
+
+
+def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
+    """Where in the payload the beats of :func:`cuts` begin, then its length.
+
+    Raises BitstreamError when a payload of ZVC blocks does not have the blocks of the job.
+    """
+    if len(beats) == 2:
+        return [0, payload.numel()]
+    if job.mode.has_zvc:
+        starts = block_starts(payload, job.beats // BLOCK_SIDE)
+        return [*starts[torch.tensor(beats[:-1]) // BLOCK_SIDE].tolist(), payload.numel()]
+    return [begin * beat_payload_bytes(job) for begin in beats[:-1]] + [payload.numel()]
+
+
+def beat_payload_bytes(job: Job) -> int:
+    """Bytes of payload per beat, in modes where it is always the same."""
+    return LANES * {Mode.BRC: 1, Mode.BYPASS: job.dtype.bits}.get(job.mode, VALUE_BITS) // 8
+
+
+def spans(edges: Sequence[int]) -> list[slice]:
+    """The pieces between edges."""
+    return [slice(begin, end) for begin, end in pairwise(edges)]

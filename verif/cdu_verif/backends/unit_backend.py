@@ -1,0 +1,43 @@
+"""What the backends of generated units have in common: the checks that a host makes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from actcodec.backends.backend import Backend
+from actcodec.backends.job import Job, padded_view
+from actcodec.golden.heads import check_heads
+from cdu_driver import JobLostError, JobRefusedError
+from cdu_spec.bitstream import BitstreamError
+from torch import Tensor
+
+
+class UnitBackend(Backend):
+    """A backend whose jobs a unit computes, by the reference driver.
+
+    What a unit does not refuse of a payload (docs/bitstream.md, section 7) is refused before it gets the job. What it refuses
+    is a BitstreamError, so that a caller need not know where a stream is decoded.
+    """
+
+    def decompress(self, job: Job, payload: Tensor) -> Tensor:
+        """See :class:`Backend`."""
+        check_payload(job, payload)
+        try:
+            return self._decompress(job, payload)
+        except (JobLostError, JobRefusedError) as error:
+            raise BitstreamError(f"corrupted stream: {error}") from None
+
+    @abstractmethod
+    def _decompress(self, job: Job, payload: Tensor) -> Tensor:
+        """As :meth:`decompress`, of a payload that a host need not refuse. Raises JobLostError and JobRefusedError."""
+
+
+def check_payload(job: Job, payload: Tensor) -> None:
+    """BitstreamError for a payload, uint8 (n,), of a length that the job cannot have, or with a head that is no range."""
+    least, most = padded_view(job).payload_bounds(job.dtype, job.settings)
+    if not least <= payload.numel() <= most:
+        raise BitstreamError(
+            f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"
+        )
+    if job.settings:
+        check_heads(payload, job.mode, job.settings)

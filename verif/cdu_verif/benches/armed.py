@@ -1,0 +1,69 @@
+"""Benches of a whole unit whose errors drive the interrupt line: what was raised, and that the next job is not touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actcodec.backends.job import Job
+from actcodec.backends.torch_backend import TorchBackend
+from cdu_spec.bitstream import Mode
+from cdu_spec.registers import Channel
+from torch import Tensor
+
+from cdu_verif.benches.array_bench import ArrayBench
+from cdu_verif.simulation import cover_points
+from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
+
+
+async def armed(dut: Any, test: str) -> ArrayBench:
+    """A bench whose errors, and nothing else, drive the interrupt line."""
+    bench = await ArrayBench(dut, test).start()
+    for channel in Channel:
+        await bench.write("INTERRUPT_ENABLE", channel, error=1)
+    return bench
+
+
+def small_item(bench: ArrayBench, mode: Mode | None = None, width: int = 24) -> Exchange:
+    """A small job, of any mode unless one is given."""
+    chosen = mode or bench.rng.choice(bench.config.built_modes)
+    return exchange(bench.config, bench.rng, (2, 2, 8, width), chosen, bench.rng.choice(("normal", "relu")), TABLES[:1])
+
+
+async def prepare(bench: ArrayBench, channel: Channel, job: Job, **told: int) -> None:
+    """Write the table of a job and start it; ``told`` as :meth:`ArrayBench.program` takes it."""
+    if job.shifts:
+        await bench.write_table(channel, 0, job.shifts)
+    await bench.program(channel, job, **told)
+
+
+async def expect(bench: ArrayBench, channel: Channel, *flags: str, also: tuple[str, ...] = ()) -> None:
+    """Exactly these errors have come, apart from ``also``, and the line is up; afterwards it is down, and a job passes."""
+    await bench.idle(4)
+    assert bench.get("irq"), f"{channel.value}: no interrupt for {flags}"
+    causes = await bench.read("INTERRUPTS")
+    assert causes[channel.value], f"{channel.value}: INTERRUPTS is {causes}"
+    found = await bench.errors(channel)
+    await bench.idle(4)
+    assert found - set(also) == set(flags), f"{channel.value}: {sorted(found)} instead of {flags}"
+    assert not bench.get("irq"), f"{channel.value}: the interrupt stays after its reasons are cleared"
+    for flag in found & set(flags):
+        bench.cover("cp_error", cover_points.error(flag, channel))
+    bench.cases += 1
+
+
+async def good(bench: ArrayBench, channel: Channel) -> None:
+    """A job of any mode comes out right and raises nothing."""
+    await bench.run_job(channel, small_item(bench))
+    found = await bench.errors(channel)
+    assert not found, f"{channel.value}: a good job raised {sorted(found)}"
+
+
+async def raised(bench: ArrayBench) -> None:
+    """Wait for the interrupt."""
+    while not bench.get("irq"):
+        await bench.idle(1)
+
+
+def golden(job: Job, beats: Tensor) -> bytes:
+    """The payload of a job."""
+    return bytes(TorchBackend().compress(job, beats).tolist())

@@ -1,0 +1,239 @@
+"""A whole unit in a simulation: cocotbext-axi at every port, registers by name, jobs with their golden results."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import astuple
+from struct import pack
+from typing import Any, TypeVar
+
+import cocotb
+from actcodec.backends.job import Job
+from cdu_driver import Device, Driver, JobQueue
+from cdu_driver import Job as DriverJob
+from cdu_spec import registers
+from cdu_spec.ports import PORTS, REGISTER_PORT
+from cdu_spec.registers import Channel, Register, ScaleSource
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
+
+from cdu_verif.simulation import cover_points
+from cdu_verif.simulation.axi_device import AxiDevice
+from cdu_verif.simulation.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
+from cdu_verif.simulation.bench import CLOCK_NS, Bench
+from cdu_verif.simulation.driver_jobs import driver_job, scale_bytes
+from cdu_verif.simulation.patterns import PATTERNS
+from cdu_verif.stimulus.payloads import bit_patterns, float_beats, float_bytes, same_bits
+from cdu_verif.stimulus.tensors import Exchange
+
+_Result = TypeVar("_Result")
+
+
+class ArrayBench(Bench):
+    """One simulated array; parameters as in :class:`~cdu_verif.simulation.bench.Bench`.
+
+    A test uses the ports by :attr:`i`, :attr:`scales`, :attr:`o` and :attr:`bus`. :attr:`watches` sees every cycle of them
+    and raises when an output breaks a rule of its stream.
+    """
+
+    def __init__(self, dut: Any, test: str) -> None:
+        super().__init__(dut, test)
+        self.i: dict[Channel, StreamIn] = {}
+        self.scales: dict[Channel, StreamIn] = {}
+        self.o: dict[Channel, StreamOut] = {}
+        for channel, ports in PORTS.items():
+            self.i[channel], self.scales[channel] = StreamIn(dut, ports.input), StreamIn(dut, ports.scales)
+            self.o[channel] = StreamOut(dut, ports.output)
+        self.bus = Registers(dut, REGISTER_PORT)
+        inputs = {end.prefix: end for ends in (self.i, self.scales) for end in ends.values()}
+        self.device = AxiDevice(dut, self.bus, inputs, {end.prefix: end for end in self.o.values()})
+        streams = [(name, name == ports.output) for ports in PORTS.values() for name in astuple(ports)]
+        self.watches = Watches(dut, streams)
+
+    async def start(self) -> ArrayBench:
+        """Start the clock and reset the unit."""
+        Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
+        cocotb.start_soon(self.watches.run())
+        await self.reset()
+        return self
+
+    async def reset(self, cycles: int = 2) -> None:
+        """Reset the unit; everything under way is lost."""
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, cycles)
+        self.dut.rst.value = 0
+        for ends in (self.i, self.scales, self.o):
+            for end in ends.values():
+                end.forget()
+        await ClockCycles(self.dut.clk, 2)
+
+    async def idle(self, cycles: int) -> None:
+        """Some cycles."""
+        await ClockCycles(self.dut.clk, cycles)
+
+    def stall(self, pattern: str) -> None:
+        """Every port, and every channel of the register port, behaves by this pattern, independently of the others."""
+        sources, sinks = (random_patterns(self.rng, lambda rng, end=end: PATTERNS[pattern](rng)[end]) for end in (0, 1))
+        for channel in Channel:
+            self.i[channel].stall(next(sources))
+            self.scales[channel].stall(next(sources))
+            self.o[channel].stall(next(sinks))
+        self.bus.stall(sources)
+        self.cover("cp_stall", pattern)
+
+    async def within(self, cycles: int, what: Awaitable[_Result], name: str) -> _Result:
+        """The result of something that must end within so many cycles; AssertionError otherwise."""
+        try:
+            return await with_timeout(what, cycles * CLOCK_NS, "ns")
+        except SimTimeoutError:
+            state = [f"{channel.value}: {await self.read('STATUS', channel)}" for channel in Channel]
+            raise AssertionError(f"{name}: no end after {cycles} cycles; {'; '.join(state)}") from None
+
+    async def read(self, name: str, channel: Channel | None = None, index: int = 0) -> dict[str, int]:
+        """The fields of a register."""
+        return registers.register(name).unpack(await self.bus.read(registers.address(name, channel, index)))
+
+    async def number(self, name: str, channel: Channel) -> int:
+        """A counter: a register that is one number, or a pair of halves."""
+        if f"{name}_LOW" in _NAMES:
+            low = await self.read(f"{name}_LOW", channel)
+            return low["value"] | (await self.read(f"{name}_HIGH", channel))["value"] << registers.REGISTER_BITS
+        return (await self.read(name, channel))["value"]
+
+    async def write(self, name: str, channel: Channel | None = None, index: int = 0, **fields: int) -> None:
+        """Write fields of a register, zeros to its other ones; AssertionError when the unit refuses."""
+        register: Register = registers.register(name)
+        response = await self.bus.write(registers.address(name, channel, index), register.pack(**fields))
+        assert not response, f"a write to {name} was answered with {response}"
+
+    async def errors(self, channel: Channel, clear: bool = True) -> set[str]:
+        """Names of the sticky errors; they are cleared, and so is their interrupt."""
+        found = {name for name, bit in (await self.read("ERRORS", channel)).items() if bit}
+        if clear:
+            await self.write("ERRORS", channel, **dict.fromkeys(found, 1))
+            await self.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
+        return found
+
+    async def program(
+        self, channel: Channel, job: Job, bank: int = 0, payload_bytes: int = 0, source: int = ScaleSource.EITHER
+    ) -> None:
+        """Write the registers of a job, one by one, and start it; ``payload_bytes`` 0: not told; ``source`` of its scales."""
+        await self.write("MODE", channel, mode=job.mode, bank=bank, scales=source)
+        await self.write("BEATS", channel, value=job.beats)
+        await self.write("ROW_BEATS", channel, value=job.row_beats)
+        await self.write("CHANNEL_ROWS", channel, value=job.channel_rows)
+        if job.settings:
+            await self.bus.write(registers.address("QUANTIZER", channel), registers.pack_quantizer(job.settings))
+            if channel is Channel.COMPRESS:
+                await self.write("SEED", channel, value=job.settings.seed)
+        if channel is Channel.DECOMPRESS:
+            await self.write("PAYLOAD_BYTES_LOW", channel, value=payload_bytes)
+            await self.write("PAYLOAD_BYTES_HIGH", channel, value=0)
+        await self.write("CONTROL", channel, start=1)
+
+    async def write_table(self, channel: Channel, bank: int, shifts: Sequence[int]) -> None:
+        """Write a shift table."""
+        first = registers.address(f"SHIFTS{bank}", channel)
+        await self.bus.write_many(first, registers.pack_shift_registers(tuple(shifts)))
+
+    def feed(self, channel: Channel, item: Exchange, raw: bytes | None = None) -> None:
+        """Queue scales and data of a job at the ports; ``raw`` in place of the right data."""
+        job = job_of(channel, item)
+        if job.mode.has_scales:
+            self.scales[channel].send(self.scale_packet(job))
+        self.i[channel].send(input_of(channel, item) if raw is None else raw)
+
+    def scale_packet(self, job: Job) -> bytes:
+        """The scales of a job as the scale port takes them."""
+        if not self.config.has_offsets:
+            return scale_bytes(job)
+        offsets = job.offsets if job.mode.has_offsets else job.scales.new_zeros(len(job.scales)).short()
+        pairs = zip(bit_patterns(job.scales).tolist(), offsets.tolist(), strict=True)
+        return b"".join(pack("<Ihxx", scale, offset) for scale, offset in pairs)
+
+    async def run_job(self, channel: Channel, item: Exchange) -> None:
+        """One good job from its table to its result, without the driver."""
+        job = job_of(channel, item)
+        if job.shifts:
+            await self.write_table(channel, 0, job.shifts)
+        payload_bytes = len(item.payload) if channel is Channel.DECOMPRESS else 0
+        await self.program(channel, job, payload_bytes=payload_bytes)
+        self.feed(channel, item)
+        self.check(channel, item, await self.result(channel, job))
+
+    async def open(self, device: Device | None = None, **options: Any) -> Driver:
+        """The reference driver, ready to work."""
+        driver = Driver(device or self.device, **options)
+        await driver.open()
+        return driver
+
+    async def play(self, driver: Driver, jobs: Mapping[Channel, Sequence[Exchange]]) -> None:
+        """Run jobs by the driver, both directions at once, and check every result."""
+        tasks = {
+            channel: cocotb.start_soon(queue_of(driver, channel).run(_driver_jobs(channel, items)))
+            for channel, items in jobs.items()
+        }
+        work = sum(job_of(channel, item).beats for channel, items in jobs.items() for item in items)
+        count = sum(map(len, jobs.values()))
+        for channel, task in tasks.items():
+            results = await self.within(2000 * count + 60 * work, task, f"{len(jobs[channel])} jobs to {channel.value}")
+            for item, result in zip(jobs[channel], results, strict=True):
+                self.check(channel, item, bytes(result.data))
+
+    async def result(self, channel: Channel, job: Job) -> bytes:
+        """The next packet that comes out."""
+        return await self.within(_patience(job), self.o[channel].receive(), f"{channel.value} {job.mode.label}")
+
+    def check(self, channel: Channel, item: Exchange, result: bytes) -> None:
+        """Compare a result with the golden one; count and cover it."""
+        job = job_of(channel, item)
+        if channel is Channel.COMPRESS:
+            if result != item.payload:
+                pairs = enumerate(zip(result, item.payload, strict=False))
+                place = next((index for index, (got, golden) in pairs if got != golden), "the end")
+                lengths = f"{len(result)} bytes, the golden model gives {len(item.payload)}"
+                raise AssertionError(f"{item.name}: {lengths}; first difference at {place}")
+        else:
+            expected = len(float_bytes(item.restored))
+            assert len(result) == expected, f"{item.name}: {len(result)} bytes of values, not {expected}"
+            beats = float_beats(result, job)
+            differs = [index for index in range(len(beats)) if not same_bits(beats[index], item.restored[index])]
+            assert not differs, f"{item.name}: {len(differs)} of {len(beats)} rows differ, first {differs[0]}"
+        self.cases += 1
+        self.cover("cp_mode", cover_points.setting(self.config, job.mode, channel))
+        self.cover("cp_value_word", cover_points.last_word(self.config, job.beats))
+        self.cover("cp_packed_word", cover_points.filling(self.config, len(item.payload)))
+
+    def report(self, **figures: Any) -> None:
+        """See :class:`~cdu_verif.simulation.bench.Bench`; nothing may be left at the outputs."""
+        for channel, end in self.o.items():
+            assert not end.waiting(), f"{channel.value}: {end.waiting()} packets that nobody asked for"
+        self.cycle = self.watches.cycle
+        super().report(**figures)
+
+
+_NAMES = frozenset(entry.name for entry in registers.CHANNEL)
+
+
+def job_of(channel: Channel, item: Exchange) -> Job:
+    """The job of one direction."""
+    return item.compression if channel is Channel.COMPRESS else item.decompression
+
+
+def input_of(channel: Channel, item: Exchange) -> bytes:
+    """The bytes that go in."""
+    return float_bytes(item.beats) if channel is Channel.COMPRESS else item.payload
+
+
+def queue_of(driver: Driver, channel: Channel) -> JobQueue:
+    """The driver's queue of a direction."""
+    return driver.compress if channel is Channel.COMPRESS else driver.decompress
+
+
+def _driver_jobs(channel: Channel, items: Sequence[Exchange]) -> list[DriverJob]:
+    return [driver_job(job_of(channel, item), input_of(channel, item)) for item in items]
+
+
+def _patience(job: Job) -> int:
+    """Cycles after which a job counts as hanging, whatever the stalls."""
+    return 2000 + 60 * job.beats

@@ -1,0 +1,1 @@
+"""What `cdu verify` runs, and what came of it."""

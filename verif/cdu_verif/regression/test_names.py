@@ -1,0 +1,44 @@
+"""Names of the tests that a simulation would run, without one: the benches are imported as a simulator does it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from cdu_spec.config import CduConfig
+
+from cdu_verif.simulation.bench import MANIFEST
+
+
+def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
+    """Names of the tests in the modules of a block, as reports have them.
+
+    Benches read their block and its parameters when they are imported, so what is imported here is forgotten afterwards.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Path(folder) / "manifest.json"
+        manifest.write_text(json.dumps({"config": config.to_dict()}), encoding="utf-8")
+        settings = {MANIFEST: str(manifest), "CDU_VERIFY_BLOCK": block}
+        with mock.patch.dict(os.environ, settings):
+            found = [_fresh(module) for module in modules]
+    return {one.name for module in found for test in module.values() for one in _generated(test)}
+
+
+def _fresh(module: str) -> dict[str, Any]:
+    """What stands in a module that is imported anew and forgotten."""
+    sys.modules.pop(module, None)
+    content = vars(importlib.import_module(module))
+    del sys.modules[module]
+    return content
+
+
+def _generated(test: Any) -> Sequence[Any]:
+    """The tests that cocotb makes of what stands in a module; none of what is no test."""
+    return list(test.generate_tests()) if hasattr(test, "generate_tests") else ()

@@ -1,0 +1,1 @@
+"""Simulators, and the ends of a unit's ports in a simulation."""

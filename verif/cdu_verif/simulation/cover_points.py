@@ -1,0 +1,135 @@
+"""Functional cover points of the whole unit: what must have happened at least once, by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cdu.modes import has_ranges
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
+from cdu_spec.registers import ERROR_FLAGS, Channel
+
+from cdu_verif.simulation.patterns import PATTERNS
+
+#: Bins that were hit, or that there are, by cover point.
+Bins = Mapping[str, Iterable[str]]
+
+#: How the last word of a packed port may be filled.
+FILLINGS = ("1 byte", "partial", "full")
+#: What may wait at the output when jobs are aborted, and what aborts them.
+OUTPUTS = ("nothing", "a word inside a packet", "the last word of a packet")
+CAUSES = ("CONTROL", "WATCHDOG")
+#: Where transfers without bytes may stand in a packet; transfers that are not full.
+EMPTY = ("empty before", "empty inside", "empty behind")
+PARTIAL = "partial"
+#: What comes first, of two jobs started together that name their sources.
+SCALE_ORDERS = ("scales of the first job", "scales of the second job at the port", "scales of the second job in registers")
+
+
+def bins(config: CduConfig) -> dict[str, list[str]]:
+    """All bins that the benches of an array with this configuration have to hit."""
+    modes = config.built_modes
+    found = {
+        "cp_mode": [setting(config, mode, channel) for mode in modes for channel in Channel],
+        "cp_mode_after_mode": [f"{after.label} after {before.label}" for before in modes for after in modes],
+        "cp_value_word": [last_word(config, beats) for beats in range(1, config.port_beats + 1)],
+        "cp_packed_word": [f"M = {config.packed_bytes}: {filling}" for filling in FILLINGS],
+        "cp_error": [error(flag, channel) for channel in Channel for flag, _ in ERROR_FLAGS if _applies(flag, channel, config)],
+        "cp_abort": [abort(channel, flushed) for channel in Channel for flushed in (False, True)],
+        "cp_stall": list(PATTERNS),
+        "cp_abort_output": [waiting(channel, output, cause) for channel in Channel for output in OUTPUTS for cause in CAUSES],
+        "cp_transfer": [transfer(channel, kind) for channel in Channel for kind in _transfers(channel)],
+    }
+    if any(mode.has_scales for mode in modes):
+        found["cp_transfer"] += [transfer(channel, f"{kind} scales") for channel in Channel for kind in EMPTY]
+        found["cp_scale_order"] = [scale_order(channel, order) for channel in Channel for order in SCALE_ORDERS]
+        found["cp_scale"] = [scale(channel, allowed) for channel in Channel for allowed in (False, True)]
+    if has_ranges(modes):
+        found["cp_head"] = [head(allowed) for allowed in (False, True)]
+    if Mode.JPEG_ACT in modes:
+        found["cp_width"] = [f"W mod {TILE_COLUMNS} = {rest}" for rest in range(TILE_COLUMNS)]
+        found["cp_tile"] = [f"{blocks} blocks in the last tile" for blocks in range(1, TILE_BLOCKS + 1)]
+    return found
+
+
+def _transfers(channel: Channel) -> tuple[str, ...]:
+    return EMPTY if channel is Channel.COMPRESS else (*EMPTY, PARTIAL)
+
+
+def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
+    """Whether a channel of such a unit can raise an error."""
+    if flag == "bad_length":
+        return channel is Channel.DECOMPRESS
+    if flag == "nonfinite":
+        return channel is Channel.COMPRESS
+    if flag == "busy_write":
+        return Mode.JPEG_ACT in config.built_modes
+    if flag in ("scale_missing", "scale_surplus", "bad_scale", "scale_source"):
+        return any(mode.has_scales for mode in config.built_modes)
+    if flag == "bad_head":
+        return channel is Channel.DECOMPRESS and has_ranges(config.built_modes)
+    if flag == "payload_length":
+        return channel is Channel.DECOMPRESS and any(mode.has_zvc for mode in config.built_modes)
+    return True
+
+
+def error(flag: str, channel: Channel) -> str:
+    """Bin of ``cp_error``: a bit of the register ERRORS."""
+    return f"{channel.value}: {flag}"
+
+
+def waiting(channel: Channel, output: str, cause: str) -> str:
+    """Bin of ``cp_abort_output``: one of OUTPUTS at an abort by one of CAUSES."""
+    return f"{channel.value}: {output}, {cause}"
+
+
+def transfer(channel: Channel, kind: str) -> str:
+    """Bin of ``cp_transfer``."""
+    return f"{channel.value}: {kind}"
+
+
+def scale_order(channel: Channel, order: str) -> str:
+    """Bin of ``cp_scale_order``: one of SCALE_ORDERS."""
+    return f"{channel.value}: {order}"
+
+
+def scale(channel: Channel, allowed: bool) -> str:
+    """Bin of ``cp_scale``: a bit pattern."""
+    return f"{channel.value}: {'a scale' if allowed else 'no scale'}"
+
+
+def head(allowed: bool) -> str:
+    """Bin of ``cp_head``: a bit pattern at the beginning of a block."""
+    return "a range" if allowed else "no range"
+
+
+def abort(channel: Channel, flushed: bool) -> str:
+    """Bin of ``cp_abort``."""
+    return f"{channel.value}: {'with' if flushed else 'without'} flush"
+
+
+def setting(config: CduConfig, mode: Mode, channel: Channel) -> str:
+    """Bin of ``cp_mode``."""
+    return f"{mode.label}, {channel.value}, N = {config.cdus}, {config.duplex} duplex"
+
+
+def last_word(config: CduConfig, beats: int) -> str:
+    """Bin of ``cp_value_word``: rows in the last word of a job of so many rows."""
+    return f"P = {config.port_beats}: {(beats - 1) % config.port_beats + 1}"
+
+
+def filling(config: CduConfig, payload_bytes: int) -> str:
+    """Bin of ``cp_packed_word``: how a payload of so many bytes fills its last word."""
+    rest = (payload_bytes - 1) % config.packed_bytes + 1
+    name = FILLINGS[0] if rest == 1 else FILLINGS[2] if rest == config.packed_bytes else FILLINGS[1]
+    return f"M = {config.packed_bytes}: {name}"
+
+
+def merged(parts: Iterable[Bins]) -> dict[str, set[str]]:
+    """The union."""
+    found: dict[str, set[str]] = {}
+    for part in parts:
+        for point, names in part.items():
+            found.setdefault(point, set()).update(names)
+    return found

@@ -1,0 +1,28 @@
+"""FST waveforms from Verilator without packages that an installation may lack.
+
+Verilator's writer calls five functions of LZ4 and zlib. Headers of our own define them, so that neither development package
+is needed, and empty archives satisfy the makefile, which links both libraries.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdu_tools.files import write_whole
+from cdu_tools.verilator import Verilator
+
+#: The waveform of a run.
+FILE = "dump.fst"
+#: lz4.h and zlib.h.
+HEADERS = Path(__file__).with_name("fst_headers")
+_EMPTY_ARCHIVE = "!<arch>\n"
+
+
+def options(tool: Verilator, folder: Path) -> list[str]:
+    """Options that ``--trace-fst`` needs with a Verilator; what they name stands in ``folder`` then."""
+    if not (tool.include / "fstcpp").is_dir():
+        return []  # older releases bring their own LZ4, and use more of zlib than its header here has
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("lz4", "z"):
+        write_whole(folder / f"lib{name}.a", _EMPTY_ARCHIVE)
+    return ["-CFLAGS", f"-I{HEADERS}", "-LDFLAGS", f"-L{folder}"]

@@ -1,0 +1,175 @@
+"""The simulators: what they need, and how a generated file is built and run with them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cdu_tools import verilator
+from cdu_tools.errors import MissingToolError, UserError
+from cocotb_tools.runner import Runner, Verilator, get_runner
+from find_libpython import find_libpython
+
+from cdu_verif.simulation import fst, runtime_objects
+
+SIMULATORS = ("verilator", "icarus")
+_TIMESCALE = ("1ns", "1ps")
+_QUIET = ("-Wno-fatal", "-Wno-lint")
+_COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
+#: All C++ of a design in one piece, which needs no precompiled header; a simulation spends its time in Python anyway.
+_MAKE = ("VM_PARALLEL_BUILDS=0", "OPT_FAST=-O1")
+#: Option of cocotb's runner, and what takes its place.
+_ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
+
+
+class _VerilatorOfPorts(Verilator):
+    """cocotb's runner, but only the top's own signals are public, and with options of make.
+
+    Were all signals public, Verilator could remove and merge none: several times as much C++ to compile, and slower
+    simulations.
+    """
+
+    def __init__(self, make_options: Sequence[str]) -> None:
+        super().__init__()
+        self._make_options = make_options
+
+    def _waves_file(self) -> str:
+        return fst.FILE
+
+    def _build_command(self) -> list[list[str]]:
+        verilate, make = super()._build_command()
+        place = verilate.index(_ALL_PUBLIC)
+        return [[*verilate[:place], *_TOP_PUBLIC, *verilate[place + 1 :]], [*make, *self._make_options]]
+
+
+class BuildError(RuntimeError):
+    """A generated file that the simulator does not accept."""
+
+
+def check(simulator: str) -> None:
+    """Raise UserError for an unknown simulator, MissingToolError for one, or for a part of Python, that is not installed."""
+    if simulator not in SIMULATORS:
+        raise UserError(f"unknown simulator {simulator!r}: use {' or '.join(SIMULATORS)}")
+    if simulator == "verilator":
+        verilator.find()
+    elif shutil.which("iverilog") is None or shutil.which("vvp") is None:
+        raise MissingToolError("Icarus Verilog is not installed: add it with `apt-get install iverilog`")
+    if find_libpython() is None:
+        raise MissingToolError("cocotb needs Python as a shared library: add it with `apt install python3-dev`")
+
+
+class Simulation:
+    """One built top.
+
+    Parameters
+    ----------
+    source
+        The generated Verilog file.
+    top
+        Name of its top module.
+    folder
+        Where the simulator builds and runs.
+    simulator
+        ``verilator`` or ``icarus``.
+    waves, coverage
+        Record a waveform, ``dump.fst``; count lines, toggles and expressions. Both with Verilator only.
+    """
+
+    def __init__(
+        self, source: Path, top: str, folder: Path, simulator: str, *, waves: bool = False, coverage: bool = False
+    ) -> None:
+        self.source, self.top, self.folder, self.simulator = source, top, folder, simulator
+        self.waves, self.coverage = waves, coverage
+        folder.mkdir(parents=True, exist_ok=True)
+        self._runner: Runner | None = None
+
+    @property
+    def coverage_file(self) -> Path:
+        """Where a run leaves its coverage counts."""
+        return self.folder / "coverage.dat"
+
+    def build(self) -> None:
+        """Compile; BuildError with the end of the log when that fails.
+
+        Nothing is left of an earlier build: a program of the name ``array`` beside C++ that includes ``<array>`` is one trap.
+        """
+        shutil.rmtree(self.folder / "sim", ignore_errors=True)
+        if self.simulator != "verilator":
+            self._build(get_runner(self.simulator), ())
+            return
+        tool, sim = verilator.find(), self.folder / "sim"
+        options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *(["--trace-fst"] if self.waves else ())]
+        runtime = runtime_objects.ingredients(tool, options)
+        runner = _VerilatorOfPorts([*_MAKE, *runtime_objects.lend(runtime, sim)])
+        self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
+        runtime_objects.keep(runtime, sim)
+
+    def _build(self, runner: Runner, arguments: Sequence[str]) -> None:
+        self._runner = runner
+        with _environment(self._variables()):
+            self._runner.log.setLevel(logging.ERROR)
+            log = self.folder / "build.log"
+            try:
+                self._runner.build(
+                    sources=[self.source],
+                    hdl_toplevel=self.top,
+                    build_dir=self.folder / "sim",
+                    build_args=arguments,
+                    timescale=_TIMESCALE,
+                    waves=self.waves,
+                    log_file=log,
+                )
+            except (SystemExit, Exception) as error:
+                tail = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
+                raise BuildError(f"{self.simulator} does not build {self.source.name}: {error}\n{tail}") from error
+
+    def run(self, modules: Sequence[str], variables: Mapping[str, str], test_filter: str | None = None) -> Path:
+        """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash)."""
+        assert self._runner is not None, "build first"
+        results = (self.folder / "cocotb.xml").resolve()
+        # A crash of the simulator ends the runner; the missing or incomplete results say so.
+        with _environment({**self._variables(), **variables}), suppress(SystemExit):
+            self._runner.test(
+                test_module=list(modules),
+                hdl_toplevel=self.top,
+                build_dir=self.folder / "sim",
+                test_dir=self.folder,
+                results_xml=str(results),
+                seed=variables.get("CDU_VERIFY_SEED", "1"),
+                waves=self.waves,
+                timescale=_TIMESCALE if self.simulator == "icarus" else None,
+                log_file=self.folder / "run.log",
+                test_filter=test_filter,
+            )
+        return results
+
+    def _variables(self) -> dict[str, str]:
+        variables = {"COCOTB_LOG_LEVEL": "INFO", "COCOTB_ANSI_OUTPUT": "0", "OMP_NUM_THREADS": "1"}
+        if self.simulator == "verilator":
+            variables |= dict(verilator.find().variables)
+        # Inside pytest cocotb's runner would check results by itself and end the process.
+        variables["PYTEST_CURRENT_TEST"] = ""
+        return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These variables for the time of a block; empty ones are removed."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        for name, value in variables.items():
+            if value:
+                os.environ[name] = value
+            else:
+                os.environ.pop(name, None)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = old

@@ -1,0 +1,1 @@
+"""Values, streams and jobs that units are tried with."""

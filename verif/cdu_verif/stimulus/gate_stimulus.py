@@ -1,0 +1,127 @@
+"""Words of real jobs for the streams of a netlist, and the golden model's words that must come out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from actcodec.golden import blocks, dct, sfpr, shift_quantizer, zvc
+from cdu.delivery.manifest import pack
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from cdu_verif.cases import CASES
+from cdu_verif.cases.block_streams import job
+from cdu_verif.cases.case import Case
+from cdu_verif.stimulus.tensors import Exchange
+from cdu_verif.stimulus.vectors import transfers
+
+HALVES = ("compressor", "decompressor")
+#: Blocks on the way of jpeg-act and, from the coders on, of sfpr+zvc.
+TRANSFORM_BLOCKS = ("dct", "shift_quantizer", "inverse_shift_quantizer", "idct")
+CODER_BLOCKS = ("zvc_encoder", "zvc_decoder")
+#: What stimuli can be made for.
+TOPS = (*HALVES, *TRANSFORM_BLOCKS, *CODER_BLOCKS)
+
+Ports = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class GateStimulus:
+    """Words by stream that go in and must come out, bits of the constant inputs, and the number of values they stand for."""
+
+    inputs: Mapping[str, Sequence[int]]
+    expected: Mapping[str, Sequence[int]]
+    settings: Mapping[str, int]
+    values: int
+
+
+def modes(codecs: Sequence[str]) -> list[Mode]:
+    """The modes of codecs that JPEG-ACT's table has tensors for; UserError for others."""
+    known = {mode.label: mode for mode in (Mode.JPEG_ACT, Mode.SFPR_ZVC)}
+    for name in codecs:
+        if name not in known:
+            raise UserError(
+                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: use {', '.join(known)}"
+            )
+    return [known[name] for name in dict.fromkeys(codecs)]
+
+
+def check(top: str, wanted: Sequence[Mode], config: CduConfig) -> None:
+    """UserError for a top without a stimulus, or that none of the modes uses, and for modes that are not built in."""
+    if top not in TOPS:
+        raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
+    for mode in wanted:
+        if mode not in config.built_modes:
+            raise UserError(f"configuration {config.name} is built without mode {mode.label}: use {', '.join(config.modes)}")
+    if not any(has_use(top, mode) for mode in wanted):
+        raise UserError(f"block {top!r} has nothing to do in {', '.join(mode.label for mode in wanted)}: use another codec")
+
+
+def has_use(top: str, mode: Mode) -> bool:
+    """Whether a mode's values pass a half or a block."""
+    return mode.has_dct or top not in TRANSFORM_BLOCKS
+
+
+def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tuple[Exchange, MatrixView]]) -> GateStimulus:
+    """The stimulus of a compressor, a decompressor or a block of their data path.
+
+    Parameters
+    ----------
+    top
+        One of :data:`TOPS`.
+    config
+        Configuration that the netlist was made for.
+    ports
+        Ports of its manifest by name.
+    items
+        Jobs of one mode with one shift table (:func:`cdu_verif.stimulus.recorded_jobs.exchanges`), played one after the other.
+
+    The top and the mode are such that :func:`check` and :func:`has_use` allow.
+    """
+    values = sum(item.beats.numel() for item, _ in items)
+    if top in HALVES:
+        parts = [transfers(top, ports, item, 0) for item, _ in items]
+        joined = {name: [word for part in parts for word in part[name]] for name in parts[0]}
+        expected = {"o": joined.pop("o")}
+        shifts = items[0][0].compression.shifts or (0,) * BLOCK_VALUES
+        settings = {"shifts": pack(dict(ports["shifts"]), [*shifts, *(0 for _ in shifts)])}
+        return GateStimulus(joined, expected, settings, values)
+    cases = [_block_case(top, config, ports, item, view) for item, view in items]
+    constant = {name: pack(dict(ports[name]), value) for name, value in cases[0].settings.items()}
+    inputs, outputs = ([word for case in cases for word in getattr(case, end)] for end in ("inputs", "expected"))
+    return GateStimulus({"i": inputs}, {"o": outputs}, constant, values)
+
+
+def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view: MatrixView) -> Case:
+    """One job at one block. Its inputs follow from golden functions of the blocks before it."""
+    cases: Any = CASES[top]
+    if top in CODER_BLOCKS:
+        rows = zvc.decode(torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES)
+        found: Case = cases.case(ports, item.name, job(rows.reshape(-1, LANES), Mode.SFPR_ZVC))
+        return found
+    matrix = blocks.from_beats(item.beats, view)
+    rows = torch.arange(len(matrix)) // item.compression.channel_rows
+    samples = blocks.tiles(sfpr.sfpr(matrix, item.compression.scales[rows, None])).reshape(-1, 8, 8)
+    if top == "dct":
+        return _transform(cases, config, ports, item.name, samples)
+    shifts = torch.tensor(item.compression.shifts)
+    coefficients = blocks.to_payload_order(dct.dct(samples.to(torch.int16), config.const_bits, config.pass1_bits))
+    coefficients = coefficients.reshape(-1, BLOCK_VALUES)
+    quantized = shift_quantizer.quantize(coefficients.to(torch.int32), shifts, config.rounding_mode)
+    if top == "idct":
+        restored = shift_quantizer.inverse(quantized, shifts)
+        return _transform(cases, config, ports, item.name, restored.reshape(-1, 8, 8).transpose(1, 2))
+    entering = coefficients if top == "shift_quantizer" else quantized
+    last: Case = cases.case(config, ports, item.name, entering, shifts)
+    return last
+
+
+def _transform(cases: Any, config: CduConfig, ports: Ports, name: str, values: Tensor) -> Case:
+    found: Case = cases.case(config, ports, name, values)
+    return found

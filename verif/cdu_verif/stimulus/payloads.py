@@ -1,0 +1,89 @@
+"""Jobs, values and scales as the payloads of a unit's streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from actcodec.backends.job import DTYPES, Job
+from cdu.delivery.manifest import pack
+from cdu_spec.affine import CODE_BITS, AffineSettings
+from cdu_spec.geometry import LANES
+from torch import Tensor
+
+#: Integers of as many bits as a floating-point format has.
+PATTERN = {32: torch.int32, 16: torch.int16}
+#: Shift tables that a unit holds.
+BANKS = 2
+
+
+def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
+    """A codec's job as the fields of the unit's ``job`` port."""
+    return {
+        "mode": int(job.mode),
+        "bank": bank,
+        "beats": job.beats,
+        "row_beats": job.row_beats,
+        "channel_rows": job.channel_rows,
+        "quantizer": quantizer(job.settings),
+        "seed": job.settings.seed if job.settings else 0,
+    }
+
+
+def quantizer(settings: AffineSettings | None) -> dict[str, int]:
+    """Settings as a :class:`cdu.words.Quantizer`."""
+    if settings is None:
+        return dict.fromkeys(("bits_log2", "step_log2", "stochastic", "block_range", "statistics"), 0)
+    return {
+        "bits_log2": CODE_BITS.index(settings.bits),
+        "step_log2": settings.step_log2,
+        "stochastic": int(settings.stochastic),
+        "block_range": int(settings.block_range),
+        "statistics": int(settings.statistics),
+    }
+
+
+def float_bytes(values: Tensor) -> bytes:
+    """Floating-point values as bytes, little endian, in memory order."""
+    return bytes(values.contiguous().view(torch.uint8).numpy().data)
+
+
+def float_beats(raw: bytes, job: Job) -> Tensor:
+    """The inverse of :func:`float_bytes` for the values of a job, (beats, 8)."""
+    return torch.frombuffer(bytearray(raw), dtype=DTYPES[job.dtype]).view(-1, LANES)
+
+
+def counted_words(port: Mapping[str, Any], raw: bytes, unit_bytes: int = 1) -> list[int]:
+    """Bytes as the payloads of a stream of words with ``count`` and ``last``; the count is one of units of ``unit_bytes``."""
+    data, count, last = port["fields"]
+    size = data["width"] * data["count"] // 8
+    words = []
+    for begin in range(0, len(raw), size):
+        part = raw[begin : begin + size]
+        ends = begin + size >= len(raw)
+        units = -(-len(part) // unit_bytes)
+        words.append(int.from_bytes(part, "little") | units << count["offset"] | ends << last["offset"])
+    return words
+
+
+def scale_words(port: Mapping[str, Any], job: Job) -> list[int]:
+    """The scales of a job, and its offsets if it has any, as the payloads of a stream of :class:`cdu.words.Scale`."""
+    patterns = bit_patterns(job.scales).tolist()
+    offsets = job.offsets.tolist() if job.mode.has_offsets else [0] * len(patterns)
+    return [
+        pack(dict(port), {"value": bits, "offset": offset, "last": index == len(patterns) - 1})
+        for index, (bits, offset) in enumerate(zip(patterns, offsets, strict=True))
+    ]
+
+
+def bit_patterns(values: Tensor) -> Tensor:
+    """Floating-point values as unsigned bit patterns, int64, same shape."""
+    bits = values.element_size() * 8
+    return values.contiguous().view(PATTERN[bits]).to(torch.int64) & ((1 << bits) - 1)
+
+
+def same_bits(left: Tensor, right: Tensor) -> bool:
+    """Whether two floating-point tensors of one shape and dtype are equal bit for bit."""
+    return left.shape == right.shape and bool(np.array_equal(bit_patterns(left).numpy(), bit_patterns(right).numpy()))
