@@ -247,7 +247,10 @@ with in_one_sentence():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path, number):
     (tmp_path / "file").write_bytes(OLD)
-    command = [sys.executable, "-c", SLOW, str(tmp_path / "file")]
+    # Where the tests run with nohup, or in the background of a script, the process would inherit signals that are ignored.
+    handler = "default_int_handler" if number == signal.SIGINT else "SIG_DFL"
+    program = f"import signal; signal.signal({number.value}, signal.{handler})\n" + SLOW
+    command = [sys.executable, "-c", program, str(tmp_path / "file")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "begun\n"
         partial = next(path for path in tmp_path.iterdir() if path.name != "file")
