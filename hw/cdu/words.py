@@ -6,18 +6,29 @@ P is ``config.port_beats``, rows of 8 values per word; M is ``config.packed_byte
 
 from __future__ import annotations
 
-from amaranth.hdl import signed
-from amaranth.lib import data
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Const, Module, Value, signed
+from amaranth.lib import data, stream
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.registers import BANKS
 
 from cdu.parts.streams import BEATS_BITS, float_beat, lanes
 from cdu.parts.width_converter import Bytes
 
 #: Bits of a scale, a float32 pattern.
 SCALE_BITS = Dtype.FP32.bits
+
+#: The 64 shifts in the order in which the coefficients come: entry ``8 * column + row``.
+ShiftTable = data.ArrayLayout(SHIFT_BITS, BLOCK_VALUES)
+#: The tables among which every block chooses.
+ShiftBanks = data.ArrayLayout(ShiftTable, BANKS)
 
 
 class Job(data.StructLayout):
@@ -208,3 +219,38 @@ class PortEvents(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(("keep", "bad_scale", "scale_source", "payload_length"), 1))
+
+
+def packer_word(config: CduConfig) -> BlockWord:
+    """A word on its way to the lanes: values as SFPR gives them, with the range of their block where blocks have one."""
+    return BlockWord(config, config.value_bits, ranged=config.has_ranges)
+
+
+def lane_row(config: CduConfig) -> BlockRow:
+    """A row of such a word, with what random numbers depend on where there are any."""
+    return BlockRow(config.value_bits, ranged=config.has_ranges, drawn=config.draws)
+
+
+def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stream.Interface) -> None:
+    """Connect streams of :class:`Job`; fields that no built mode uses are constant, so that they cost no gates.
+
+    ``sink`` sees of the mode as many bits as the built modes need.
+    """
+    job, seen = source.payload, sink.payload
+    m.d.comb += [sink.valid.eq(source.valid), source.ready.eq(sink.ready), seen.eq(job)]
+    m.d.comb += seen.mode.eq(job.mode[: max(config.built_modes).bit_length()])
+    if not config.has_affine:
+        m.d.comb += [seen.quantizer.eq(0), seen.seed.eq(0)]
+
+
+def is_one_of(mode: Value, modes: Iterable[Mode]) -> Value:
+    """Whether ``mode`` is among ``modes``."""
+    return reduce(or_, (mode == other for other in modes), Const(0))
+
+
+def gives_statistics(config: CduConfig, tag: Any) -> Value:
+    """Whether a block of this :class:`BlockTag` leaves as its statistics."""
+    if Mode.DIVISION not in config.built_modes:
+        return Const(0, 1)
+    statistics: Value = (tag["mode"] == Mode.DIVISION) & tag["quantizer"]["statistics"]
+    return statistics

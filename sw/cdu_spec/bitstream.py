@@ -83,6 +83,25 @@ class Mode(IntEnum):
         """Whether every scale comes with an offset (BLPA)."""
         return self is Mode.BLPA
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether blocks, or some of them, begin with a range."""
+        return self in (Mode.DIVISION, Mode.ACTNN)
+
+    @property
+    def max_block_bytes(self) -> int:
+        """Bytes of the longest block of 64 values."""
+        if self.has_zvc:
+            return MAX_BLOCK_BYTES
+        if self is Mode.BRC:
+            return BLOCK_SIDE
+        return BLOCK_VALUES + (RANGE_BYTES if self.has_ranges else 0)
+
+    @property
+    def draws(self) -> bool:
+        """Whether codes may be rounded at random."""
+        return self.is_affine and not self.has_offsets
+
 
 _MODE_LABELS = {
     Mode.SFPR: "sfpr",
@@ -99,6 +118,7 @@ _MODE_LABELS = {
 #: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
 JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
 AFFINE_MODES = tuple(mode for mode in Mode if mode.is_affine)
+RANGED_MODES = tuple(mode for mode in Mode if mode.has_ranges)
 #: The codec whose stream is none of the modes: software reads and writes it, no unit does.
 JPEG_BASE = "jpeg-base"
 #: Codecs that have a stream.
@@ -245,7 +265,7 @@ def head_bytes(mode: Mode, settings: AffineSettings) -> int:
         return 0
     if settings.statistics:
         return STATISTICS_BYTES
-    return LOW_BYTES if mode is Mode.DIVISION and not settings.block_range else LOW_BYTES + STEP_BYTES
+    return LOW_BYTES if mode is Mode.DIVISION and not settings.block_range else RANGE_BYTES
 
 
 def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
@@ -280,6 +300,7 @@ RECIPROCAL_BYTES = 4
 OFFSET_BYTES = BASE_BITS // 8
 #: Bytes of the least value or mean in front of a block (int16), and of its step (mantissa, exponent).
 LOW_BYTES, STEP_BYTES = BASE_BITS // 8, 2
+RANGE_BYTES = LOW_BYTES + STEP_BYTES
 #: Bytes of the statistics of a block: mean, least and greatest value (int16 each).
 STATISTICS_BYTES = 3 * LOW_BYTES
 CRC_BYTES = 4

@@ -152,6 +152,26 @@ class CduConfig:
         return any(mode.has_offsets for mode in self.built_modes)
 
     @property
+    def has_ranges(self) -> bool:
+        """Whether a mode is built in whose blocks have ranges."""
+        return any(mode.has_ranges for mode in self.built_modes)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a mode is built in that rounds at random."""
+        return any(mode.draws for mode in self.built_modes)
+
+    @property
+    def has_dct(self) -> bool:
+        """Whether a mode is built in whose blocks are transformed."""
+        return any(mode.has_dct for mode in self.built_modes)
+
+    @property
+    def has_bypass(self) -> bool:
+        """Whether raw values may pass the unit."""
+        return Mode.BYPASS in self.built_modes
+
+    @property
     def has_tiles(self) -> bool:
         """Whether a mode is built in that needs the alignment buffer."""
         return any(mode.in_tiles for mode in self.built_modes)
@@ -194,6 +214,12 @@ class CduConfig:
     def _full_slice_bytes(self) -> int:
         """Bytes per cycle with which a block of any length passes in the cycles that its turn has."""
         return MAX_BLOCK_BYTES // (BLOCK_SIDE // self.cdus)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the longest packed block, rounded up to a multiple of 8."""
+        longest = max((mode.max_block_bytes for mode in self.built_modes if mode is not Mode.BYPASS), default=BLOCK_SIDE)
+        return -(-longest // 8) * 8
 
     @property
     def dtype(self) -> Dtype:

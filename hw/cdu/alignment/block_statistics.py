@@ -14,10 +14,9 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
 
-from cdu.modes import RANGED_MODES, is_one_of
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import pipeline, registered
-from cdu.words import Quantizer, TileWord
+from cdu.words import Quantizer, TileWord, is_one_of
 
 #: Bits that the sum of so many values has more than each of them.
 _ROW_GROWTH = (LANES - 1).bit_length()
@@ -152,7 +151,7 @@ class BlockStatistics(wiring.Component):
         return (mode == Mode.ACTNN) if self.has_groups else Value.cast(0)[0]
 
     def _ranged(self, mode: Value) -> Value:
-        return is_one_of(mode, [ranged for ranged in RANGED_MODES if ranged in self.config.built_modes])
+        return is_one_of(mode, [ranged for ranged in self.config.built_modes if ranged.has_ranges])
 
     def _one_by_one(self, m: Module, words: stream.Interface, completes: Signal, room: Signal, beat: Any) -> None:
         """A word is a beat of one block; blocks are complete one after the other with the last row of the tile."""

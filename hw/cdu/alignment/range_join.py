@@ -10,9 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import VALUE_BITS
 
 from cdu.alignment.range_finder import BlockRange
-from cdu.lane_words import packer_word
-from cdu.modes import RANGED_MODES, gives_statistics, is_one_of
-from cdu.words import BlockWord
+from cdu.words import BlockWord, gives_statistics, is_one_of, packer_word
 
 
 class RangeJoin(wiring.Component):
@@ -43,7 +41,7 @@ class RangeJoin(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.modes = [mode for mode in RANGED_MODES if mode in config.built_modes]
+        self.modes = [mode for mode in config.built_modes if mode.has_ranges]
         super().__init__(
             {
                 "i": In(stream.Signature(BlockWord(config, config.value_bits))),

@@ -10,10 +10,9 @@ from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
-from cdu.modes import is_one_of
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.wide_sum import wide_difference
-from cdu.words import BlockTag, Job
+from cdu.words import BlockTag, Job, is_one_of
 
 
 class TileShape(data.StructLayout):

@@ -8,18 +8,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
 from cdu.coding.brc import decode_row
-from cdu.coding.code_lengths import code_bytes
-from cdu.coding.code_packing import unpack_codes
+from cdu.coding.code_packing import code_bytes, unpack_codes
 from cdu.coding.zvc import expand, popcount
-from cdu.modes import RANGE_BYTES, has_ranges, is_one_of, longest_block
 from cdu.parts.barrel import rotate_right, wrapped
 from cdu.parts.streams import registered
-from cdu.words import BlockRow, BlockTag, Range, Slice
+from cdu.words import BlockRow, BlockTag, Range, Slice, is_one_of
 
 
 class BlockDecoder(wiring.Component):
@@ -52,9 +50,9 @@ class BlockDecoder(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
-        self.block_bytes = longest_block(self.modes)
+        self.block_bytes = config.block_bytes
         self.slices = -(-self.block_bytes // self.slice_bytes)
-        self.ranged = has_ranges(self.modes)
+        self.ranged = config.has_ranges
         self.affine_modes = [mode for mode in self.modes if mode.is_affine]
         self.zvc_modes = [mode for mode in self.modes if mode.has_zvc]
         row = BlockRow(ranged=self.ranged)

@@ -13,13 +13,11 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
 from cdu.coding.brc import encode_row
-from cdu.coding.code_lengths import code_bytes
-from cdu.coding.code_packing import pack_codes
+from cdu.coding.code_packing import code_bytes, pack_codes
 from cdu.coding.zvc import compact, popcount
-from cdu.modes import gives_statistics, has_ranges, is_one_of, longest_block
 from cdu.parts.barrel import rotate_left, wrapped
 from cdu.parts.streams import registered
-from cdu.words import BlockRow, BlockTag, Range, Slice
+from cdu.words import BlockRow, BlockTag, Range, Slice, gives_statistics, is_one_of
 
 
 class BlockEncoder(wiring.Component):
@@ -53,8 +51,8 @@ class BlockEncoder(wiring.Component):
         self.config = config
         self.modes = config.built_modes
         self.slice_bytes = config.slice_bytes
-        self.block_bytes = longest_block(self.modes)
-        self.ranged = has_ranges(self.modes)
+        self.block_bytes = config.block_bytes
+        self.ranged = config.has_ranges
         row = BlockRow(ranged=self.ranged)
         super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(Slice(config)))})
 

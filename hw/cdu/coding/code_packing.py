@@ -29,3 +29,14 @@ def unpack_codes(m: Module, packed: Value, bits_log2: Value, name: str) -> Signa
                 for lane in range(LANES):
                     m.d.comb += row.word_select(lane, VALUE_BITS).eq(packed.word_select(lane, bits))
     return row
+
+
+def code_bytes(m: Module, count: Value, bits_log2: Value, name: str) -> Signal:
+    """Bytes that ``count`` codes (0..8) of ``2**bits_log2`` bits side by side take, the last one of them perhaps in part."""
+    size = Signal(range(LANES + 1), name=name)
+    with m.Switch(bits_log2):
+        for number, bits in enumerate(CODE_BITS):
+            per_byte = 8 // bits
+            with m.Case(number):
+                m.d.comb += size.eq((count + per_byte - 1) >> (per_byte - 1).bit_length())
+    return size

@@ -16,11 +16,9 @@ from cdu.control.counter import event_counter, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck
 from cdu.control.payload_length import ExpectedLength
 from cdu.control.register_file import BlockPort, RegisterFile, layout
-from cdu.modes import is_one_of
 from cdu.parts.stream_fifo import StreamFifo
-from cdu.quantizers.shift_quantizer import ShiftTable
 from cdu.values.scale_join import ScaleOrder
-from cdu.words import Job, JobEvents, PortEvents, Scale
+from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, is_one_of
 
 _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
@@ -70,7 +68,7 @@ class ChannelPorts(wiring.Signature):
                 "scale_order": Out(ScaleOrder()),
                 **expected,
                 "room": In(1),
-                "shifts": Out(data.ArrayLayout(ShiftTable, BANKS)),
+                "shifts": Out(ShiftBanks),
                 "scales": Out(stream.Signature(Scale())),
                 "abort": Out(1),
                 "flush": Out(1),
@@ -264,7 +262,7 @@ class ChannelControl(wiring.Component):
 
     def _shifts(self, m: Module, registers: Any, start: Signal, job: Any, ended: Signal) -> None:
         """The shift tables, each locked while a job that uses it is under way."""
-        if Mode.JPEG_ACT not in self.config.built_modes:
+        if not self.config.has_dct:
             return
         refused = Signal(BANKS)
         m.d.comb += registers.errors_set.busy_write.eq(refused.any())

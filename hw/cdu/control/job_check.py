@@ -8,14 +8,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS, CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.registers import Channel, ScaleSource
 
-from cdu.modes import RANGE_BYTES, is_one_of
 from cdu.parts.streams import BEATS_BITS
-from cdu.words import Quantizer
+from cdu.words import Quantizer, is_one_of
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from amaranth.lib.wiring import Component
-from cdu_spec.bitstream import AFFINE_MODES, Mode
+from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
@@ -18,7 +18,6 @@ from cdu.lanes.collector import Collector
 from cdu.lanes.distributor import Distributor
 from cdu.lanes.gatherer import Gatherer
 from cdu.lanes.splitter import Splitter
-from cdu.modes import RANGED_MODES, has_ranges
 from cdu.quantizers.affine_quantizer import AffineQuantizer
 from cdu.quantizers.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
 from cdu.transform.dct import Dct
@@ -51,7 +50,7 @@ def affine(config: CduConfig) -> CduConfig:
 
 def ranged(config: CduConfig) -> CduConfig:
     """The configuration with the modes whose blocks have ranges, if it has none."""
-    if has_ranges(config.built_modes):
+    if config.has_ranges:
         return config
     return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
 

@@ -8,17 +8,14 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import SEED_BITS
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
-from cdu.lane_words import draws, packer_word
 from cdu.lanes.collector import Collector
 from cdu.lanes.compress_lane import CompressLane
 from cdu.lanes.distributor import Distributor
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import Beat, lanes
-from cdu.quantizers.shift_quantizer import ShiftBanks
-from cdu.words import PackedWord
+from cdu.words import PackedWord, ShiftBanks, packer_word
 
 
 class BlockPacker(wiring.Component):
@@ -32,7 +29,7 @@ class BlockPacker(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.lane_words.packer_word`).
+        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.words.packer_word`).
     seeds
         Stream of seeds, one per job, see :class:`~cdu.lanes.distributor.Distributor` (only with modes that round at random).
     o
@@ -56,11 +53,11 @@ class BlockPacker(wiring.Component):
         self.config = config
         members = {
             "i": In(stream.Signature(packer_word(config))),
-            **({"seeds": In(stream.Signature(SEED_BITS))} if draws(config) else {}),
+            **({"seeds": In(stream.Signature(SEED_BITS))} if config.draws else {}),
             "o": Out(stream.Signature(PackedWord(config))),
             "shifts": In(ShiftBanks),
         }
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(Beat)).array(config.cdus),
                 "from_transform": In(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
@@ -72,14 +69,14 @@ class BlockPacker(wiring.Component):
         m.submodules.distributor = distributor = Distributor(self.config)
         m.submodules.collector = collector = Collector(self.config)
         connect(m, flipped(self.i), distributor.i)
-        if draws(self.config):
+        if self.config.draws:
             connect(m, flipped(self.seeds), distributor.seeds)
         connect(m, collector.o, flipped(self.o))
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = CompressLane(self.config)
             connect(m, sliced(m, self.config, f"entry{number}", distributor.o[number]), lane.i)
             connect(m, sliced(m, self.config, f"exit{number}", lane.o), collector.i[number])
-            if Mode.JPEG_ACT in self.config.built_modes:
+            if self.config.has_dct:
                 connect(m, lane.to_transform, flipped(self.to_transform[number]))
                 connect(m, flipped(self.from_transform[number]), lane.from_transform)
                 m.d.comb += lane.shifts.eq(self.shifts)

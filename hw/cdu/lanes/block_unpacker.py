@@ -7,17 +7,14 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.lanes.decompress_lane import DecompressLane
 from cdu.lanes.gatherer import Gatherer
 from cdu.lanes.splitter import Splitter
-from cdu.modes import has_ranges
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import Beat, lanes
-from cdu.quantizers.shift_quantizer import ShiftBanks
-from cdu.words import BlockWord, Job, JobEvents, PackedWord
+from cdu.words import BlockWord, Job, JobEvents, PackedWord, ShiftBanks
 
 
 class BlockUnpacker(wiring.Component):
@@ -59,12 +56,12 @@ class BlockUnpacker(wiring.Component):
         members = {
             "job": In(stream.Signature(Job())),
             "i": In(stream.Signature(PackedWord(config))),
-            "o": Out(stream.Signature(BlockWord(config, ranged=has_ranges(config.built_modes)))),
+            "o": Out(stream.Signature(BlockWord(config, ranged=config.has_ranges))),
             "shifts": In(ShiftBanks),
             "events": Out(JobEvents()),
             "idle": Out(1),
         }
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
                 "from_transform": In(stream.Signature(Beat)).array(config.cdus),
@@ -83,7 +80,7 @@ class BlockUnpacker(wiring.Component):
             m.submodules[f"lane{number}"] = lane = DecompressLane(self.config)
             connect(m, sliced(m, self.config, f"entry{number}", splitter.o[number]), lane.i)
             connect(m, sliced(m, self.config, f"exit{number}", lane.o), gatherer.i[number])
-            if Mode.JPEG_ACT in self.config.built_modes:
+            if self.config.has_dct:
                 connect(m, lane.to_transform, flipped(self.to_transform[number]))
                 connect(m, flipped(self.from_transform[number]), lane.from_transform)
                 m.d.comb += lane.shifts.eq(self.shifts)

@@ -12,13 +12,11 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
 
 from cdu.coding.block_encoder import BlockEncoder
-from cdu.lane_words import lane_row
-from cdu.modes import has_ranges
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.quantizers.affine_quantizer import AffineQuantizer
-from cdu.quantizers.shift_quantizer import ShiftBanks, ShiftQuantizer
-from cdu.words import BlockTag, Slice
+from cdu.quantizers.shift_quantizer import ShiftQuantizer
+from cdu.words import BlockTag, ShiftBanks, Slice, lane_row
 
 #: Blocks whose tags are kept while they are in a transform; more do not fit into one.
 BLOCKS_IN_TRANSFORM = 4
@@ -35,7 +33,7 @@ class CompressLane(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockRow` (:func:`~cdu.lane_words.lane_row`).
+        Stream of :class:`~cdu.words.BlockRow` (:func:`~cdu.words.lane_row`).
     o
         Stream of :class:`~cdu.words.Slice`, blocks in the order in which they came.
     to_transform, from_transform
@@ -57,7 +55,7 @@ class CompressLane(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         members = {"i": In(stream.Signature(lane_row(config))), "o": Out(stream.Signature(Slice(config)))}
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(Beat)),
                 "from_transform": In(stream.Signature(lanes(config.coefficient_bits))),
@@ -71,7 +69,7 @@ class CompressLane(wiring.Component):
         connect(m, encoder.o, flipped(self.o))
         if self.config.has_affine:
             m.submodules.affine = affine = AffineQuantizer(self.config)
-        if Mode.JPEG_ACT not in self.config.built_modes:
+        if not self.config.has_dct:
             if self.config.has_affine:
                 connect(m, flipped(self.i), affine.i)
                 connect(m, affine.o, encoder.i)
@@ -132,6 +130,6 @@ class CompressLane(wiring.Component):
                 Mux(transformed, tags.i.ready & self.to_transform.ready, ~tags.o.valid & ~quantized & direct_ready)
             ),
         ]
-        if has_ranges(self.config.built_modes):
+        if self.config.has_ranges:
             m.d.comb += encoder.i.payload["range"].eq(direct["range"])
         return m

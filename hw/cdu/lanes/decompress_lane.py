@@ -13,11 +13,10 @@ from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu.coding.block_decoder import BlockDecoder
 from cdu.lanes.compress_lane import BLOCKS_IN_TRANSFORM
-from cdu.modes import has_ranges
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
-from cdu.quantizers.shift_quantizer import InverseShiftQuantizer, ShiftBanks
-from cdu.words import BlockRow, BlockTag, Slice
+from cdu.quantizers.shift_quantizer import InverseShiftQuantizer
+from cdu.words import BlockRow, BlockTag, ShiftBanks, Slice
 
 
 class DecompressLane(wiring.Component):
@@ -52,10 +51,10 @@ class DecompressLane(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.ranged = has_ranges(config.built_modes)
+        self.ranged = config.has_ranges
         row = BlockRow(ranged=self.ranged)
         members = {"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(row))}
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))),
                 "from_transform": In(stream.Signature(Beat)),
@@ -67,7 +66,7 @@ class DecompressLane(wiring.Component):
         m = Module()
         m.submodules.decoder = decoder = BlockDecoder(self.config)
         connect(m, flipped(self.i), decoder.i)
-        if Mode.JPEG_ACT not in self.config.built_modes:
+        if not self.config.has_dct:
             connect(m, decoder.o, flipped(self.o))
             return m
         m.submodules.quantizer = quantizer = InverseShiftQuantizer(self.config)

@@ -11,12 +11,12 @@ from cdu_spec.affine import SEED_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
-from cdu.lane_words import draws, lane_row, packer_word
 from cdu.parts.turns import round_robin
+from cdu.words import lane_row, packer_word
 
 
 def lane_word(config: CduConfig) -> data.StructLayout:
-    """A word of a block (:func:`~cdu.lane_words.packer_word`) with what its rows have besides."""
+    """A word of a block (:func:`~cdu.words.packer_word`) with what its rows have besides."""
     row, word = ({name: field.shape for name, field in layout} for layout in (lane_row(config), packer_word(config)))
     return data.StructLayout(word | {name: shape for name, shape in row.items() if name not in word})
 
@@ -36,7 +36,7 @@ class RowSerializer(wiring.Component):
     i
         Stream of words of the layout that :func:`lane_word` gives.
     o
-        Stream of rows (:func:`~cdu.lane_words.lane_row`).
+        Stream of rows (:func:`~cdu.words.lane_row`).
 
     Latency 1 cycle, a row per cycle. With several words a word comes in the cycle after the one in which the last row of the
     word in its place has left at the earliest, so that ``ready`` of ``o`` does not reach that of ``i``; with one word in the
@@ -99,12 +99,12 @@ class Distributor(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.lane_words.packer_word`).
+        Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.words.packer_word`).
     seeds
         Stream of seeds, one per job: a job takes its own with its last block and does not begin without it (only with modes
         that round at random).
     o
-        N streams of :class:`~cdu.words.BlockRow` (:func:`~cdu.lane_words.lane_row`).
+        N streams of :class:`~cdu.words.BlockRow` (:func:`~cdu.words.lane_row`).
 
     Latency 1 cycle, none with P = 1. A word per cycle as long as its lane has room.
     """
@@ -115,7 +115,7 @@ class Distributor(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.draws = draws(config)
+        self.draws = config.draws
         super().__init__(
             {
                 "i": In(stream.Signature(packer_word(config))),

@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
-from cdu.modes import has_ranges
 from cdu.parts.turns import round_robin
 from cdu.words import BlockRow, BlockWord
 
@@ -42,7 +41,7 @@ class RowAssembler(wiring.Component):
 
     def __init__(self, config: CduConfig, words: int) -> None:
         self.words, self.beats = words, config.port_beats
-        self.ranged = has_ranges(config.built_modes)
+        self.ranged = config.has_ranges
         row, word = BlockRow(ranged=self.ranged), BlockWord(config, ranged=self.ranged)
         super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(word))})
 
@@ -105,7 +104,7 @@ class Gatherer(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.ranged = has_ranges(config.built_modes)
+        self.ranged = config.has_ranges
         row, word = BlockRow(ranged=self.ranged), BlockWord(config, ranged=self.ranged)
         super().__init__({"i": In(stream.Signature(row)).array(config.cdus), "o": Out(stream.Signature(word))})
 

@@ -9,17 +9,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 
-from cdu.coding.code_lengths import code_bytes
+from cdu.coding.code_packing import code_bytes
 from cdu.coding.zvc import popcount
-from cdu.modes import RANGE_BYTES, has_ranges, is_one_of
 from cdu.parts.barrel import shift_left, shift_right
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.turns import round_robin
-from cdu.words import Job, JobEvents, PackedWord, Quantizer, Slice
+from cdu.words import Job, JobEvents, PackedWord, Quantizer, Slice, is_one_of
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,7 @@ class Splitter(wiring.Component):
 
     def _heads(self, m: Module, mode: Value, quantizer: Any, block_begins: Value, job_begins: Value) -> tuple[Value, Value]:
         """Whether the next block to begin begins with its range, and how many bytes that has."""
-        if not has_ranges(self.config.built_modes):
+        if not self.config.has_ranges:
             return Const(0), Const(0)
         number = Signal(range(TILE_BLOCKS), name="number_in_tile")
         with m.If(job_begins):

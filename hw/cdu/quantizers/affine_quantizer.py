@@ -13,11 +13,9 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from cdu_spec.randomness import ROUND_CONSTANTS
 
-from cdu.lane_words import draws, lane_row
-from cdu.modes import gives_statistics, has_ranges, is_one_of
 from cdu.parts.streams import pipeline, registered
 from cdu.quantizers.random_bits import after_rounds, numbers
-from cdu.words import BlockRow, BlockTag
+from cdu.words import BlockRow, BlockTag, gives_statistics, is_one_of, lane_row
 
 #: Bits of a reciprocal, and of its shift to the right that goes with the exponent 0 of a normalised mantissa.
 _RECIPROCAL_BITS = reciprocal(1 << (MANTISSA_BITS - 1)).bit_length()
@@ -43,7 +41,7 @@ class AffineQuantizer(wiring.Component):
     -----
     i
         Stream of :class:`~cdu.words.BlockRow` of 16-bit values, ranges and what random numbers depend on as
-        :func:`~cdu.lane_words.lane_row` says. Blocks of modes with ranges have 8 rows.
+        :func:`~cdu.words.lane_row` says. Blocks of modes with ranges have 8 rows.
     o
         Stream of :class:`~cdu.words.BlockRow`: unsigned codes with zeros above; in mode autoquantz less half their number, in
         two's complement, with zeros above. ``range`` holds with the first row of a block that ``heads``.
@@ -62,8 +60,8 @@ class AffineQuantizer(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.modes = config.built_modes
-        self.ranged = has_ranges(self.modes)
-        self.draws = draws(config)
+        self.ranged = config.has_ranges
+        self.draws = config.draws
         super().__init__(
             {
                 "i": In(stream.Signature(lane_row(config))),

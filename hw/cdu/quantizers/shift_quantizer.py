@@ -8,18 +8,14 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
 from cdu_spec.registers import BANKS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 
 from cdu.parts.streams import Beat, lanes, pipeline, registered
 from cdu.parts.widths import Ranged
-
-#: The 64 shifts in the order in which the coefficients come: entry ``8 * column + row``.
-ShiftTable = data.ArrayLayout(SHIFT_BITS, BLOCK_VALUES)
-#: The tables among which every block chooses.
-ShiftBanks = data.ArrayLayout(ShiftTable, BANKS)
+from cdu.words import ShiftBanks
 
 
 def _shifts_of_column(m: Module, banks: data.View[data.ArrayLayout], bank: Value, step: Value) -> list[Value]:

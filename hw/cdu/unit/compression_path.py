@@ -13,9 +13,7 @@ from cdu_spec.config import CduConfig
 
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin
-from cdu.lane_words import draws
 from cdu.lanes.block_packer import BlockPacker
-from cdu.modes import has_ranges
 from cdu.parts.join import hand_out, join_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
@@ -71,7 +69,7 @@ class CompressionPath(wiring.Component):
                 "to_alignment": Out(stream.Signature(TileWord(config, config.value_bits))),
                 "from_alignment": In(stream.Signature(BlockWord(config, config.value_bits))),
             }
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(Beat)).array(config.cdus),
                 "from_transform": In(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
@@ -88,12 +86,12 @@ class CompressionPath(wiring.Component):
         connect(m, flipped(self.job), jobs.i)
         m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_dct:
             m.d.comb += packer.shifts.eq(self.shifts)
             for lane in range(self.config.cdus):
                 connect(m, packer.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), packer.from_transform[lane])
-        if has_ranges(self.config.built_modes):
+        if self.config.has_ranges:
             m.submodules.finder = finder = RangeFinder(self.config)
             m.submodules.join = join = RangeJoin(self.config)
             connect(m, front.to_alignment, finder.i)
@@ -108,14 +106,14 @@ class CompressionPath(wiring.Component):
             connect(m, front.to_alignment, packer.i)
 
         # Seeds wait for the last block of their jobs, all others of a job go to the front end.
-        bypassed = jobs.o.payload.mode == Mode.BYPASS if Mode.BYPASS in self.config.built_modes else Const(0, 1)
+        bypassed = jobs.o.payload.mode == Mode.BYPASS if self.config.has_bypass else Const(0, 1)
         takers: list[tuple[stream.Interface, Value]] = [(front.job, Const(1, 1))]
-        if draws(self.config):
+        if self.config.draws:
             m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
             m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)
             connect(m, seeds.o, packer.seeds)
             takers.append((seeds.i, ~bypassed))
-        if Mode.BYPASS not in self.config.built_modes:
+        if not self.config.has_bypass:
             hand_out(m, jobs.o, takers)
             connect(m, packer.o, flipped(self.o))
             return m

@@ -7,7 +7,6 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import connect
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
@@ -66,7 +65,7 @@ class Compressor(wiring.Component):
             m.submodules.alignment = alignment = AlignmentBuffer(self.config, Direction.TO_BLOCKS)
             connect(m, path.to_alignment, alignment.i)
             connect(m, alignment.o, path.from_alignment)
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_dct:
             for lane in range(self.config.cdus):
                 m.submodules[f"dct{lane}"] = dct = Dct(self.config)
                 connect(m, path.to_transform[lane], dct.i)

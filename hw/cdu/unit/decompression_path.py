@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
-from cdu.built_jobs import join_jobs
 from cdu.lanes.block_unpacker import BlockUnpacker
 from cdu.parts.join import hand_out, join_in_order, split_in_order
 from cdu.parts.stream_fifo import StreamFifo
@@ -19,7 +18,7 @@ from cdu.unit.bypass import BypassUnpacker
 from cdu.unit.direction_ports import DirectionPorts
 from cdu.unit.job_count import JobCount
 from cdu.values.value_back import ValueBack
-from cdu.words import Job, PackedWord, TileWord, ValueWord
+from cdu.words import Job, PackedWord, TileWord, ValueWord, join_jobs
 
 #: Jobs whose payload may be under way to the back end at the same time.
 _JOBS_UNDER_WAY = 4
@@ -68,7 +67,7 @@ class DecompressionPath(wiring.Component):
         if config.has_tiles:
             tiles = stream.Signature(TileWord(config))
             members |= {"to_alignment": Out(tiles), "from_alignment": In(tiles)}
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             members |= {
                 "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
                 "from_transform": In(stream.Signature(Beat)).array(config.cdus),
@@ -99,12 +98,12 @@ class DecompressionPath(wiring.Component):
         if config.has_tiles:
             connect(m, back.to_alignment, flipped(self.to_alignment))
             connect(m, flipped(self.from_alignment), back.from_alignment)
-        if Mode.JPEG_ACT in config.built_modes:
+        if config.has_dct:
             m.d.comb += unpacker.shifts.eq(self.shifts)
             for lane in range(config.cdus):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
-        if Mode.BYPASS not in config.built_modes:
+        if not config.has_bypass:
             hand_out(m, jobs.o, [(unpacker_jobs.i, Const(1)), (back_jobs.i, Const(1))])
             connect(m, flipped(self.i), unpacker.i)
             connect(m, back.o, flipped(self.o))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from cdu.quantizers.shift_quantizer import ShiftBanks
-from cdu.words import Job, JobEvents, Scale
+from cdu.words import Job, JobEvents, Scale, ShiftBanks
 
 
 class DirectionPorts(wiring.Signature):

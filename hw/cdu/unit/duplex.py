@@ -7,7 +7,6 @@ from typing import Any
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
@@ -107,7 +106,7 @@ class HalfDuplex(_Duplex):
             m.d.comb += alignment.to_rows.eq(decompressing)
             share(m, decompressing, (compression.to_alignment, decompression.to_alignment), alignment.i)
             spread(m, decompressing, alignment.o, (compression.from_alignment, decompression.from_alignment))
-        if Mode.JPEG_ACT in self.config.built_modes:
+        if self.config.has_dct:
             for lane in range(self.config.cdus):
                 dct = TwoWayDct(self.config)
                 m.submodules[f"dct{lane}"] = restart(dct)

@@ -12,10 +12,9 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 
-from cdu.modes import RANGED_MODES, has_ranges, is_one_of
 from cdu.parts.streams import Beat, pipeline, registered
 from cdu.values.inverse_sfpr import ScaledBeat, integer_bits
-from cdu.words import SCALE_BITS, Quantizer, Range
+from cdu.words import SCALE_BITS, Quantizer, Range, is_one_of
 
 
 class CodedBeat(data.StructLayout):
@@ -31,7 +30,7 @@ class CodedBeat(data.StructLayout):
                 "values": Beat,
                 "mode": Mode,
                 "quantizer": Quantizer(),
-                **({"range": Range()} if has_ranges(config.built_modes) else {}),
+                **({"range": Range()} if config.has_ranges else {}),
                 **({"offset": signed(BASE_BITS)} if config.has_offsets else {}),
                 "scale": SCALE_BITS,
             }
@@ -97,8 +96,8 @@ class AffineDequantizer(wiring.Component):
         found = Const(0)  # Z and D are in the header
         centred: Value = Const(0)  # a code stands for the middle of what is rounded to it
         addend: Value = Const(0)
-        if has_ranges(modes):
-            whole = is_one_of(mode, [mode for mode in modes if mode in RANGED_MODES])
+        if self.config.has_ranges:
+            whole = is_one_of(mode, [ranged for ranged in modes if ranged.has_ranges])
             channel = (mode == Mode.DIVISION) & ~quantizer["block_range"]
             found, centred = whole & ~channel, channel
             addend = Mux(whole, beat["range"]["low"], 0)
@@ -118,7 +117,7 @@ class AffineDequantizer(wiring.Component):
         half = (((Const(1, 1) << step) >> 1) & centred.replicate(BASE_BITS))[: len(low)]
         m.d.comb += low.eq(addend + Mux(found, 0, ones | half).as_signed())
         known = step & affine.replicate(len(step))
-        if not has_ranges(modes):
+        if not self.config.has_ranges:
             return low, None, known
         mantissa = Signal(MANTISSA_BITS)
         m.d.comb += mantissa.eq(Mux(found, beat["range"]["mantissa"], 1))

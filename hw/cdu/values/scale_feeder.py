@@ -10,12 +10,11 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu.alignment.tile_shaper import TileShaper
-from cdu.built_jobs import join_jobs
 from cdu.parts.lookup import lookup
 from cdu.parts.stream_fork import StreamFork
 from cdu.values.scale_windows import ONE, ScaleWindows
 from cdu.values.window_plan import has_scales, is_in_tiles
-from cdu.words import SCALE_BITS, BlockTag, Job, Scale
+from cdu.words import SCALE_BITS, BlockTag, Job, Scale, join_jobs
 
 
 class PlannedWord(data.StructLayout):

@@ -12,16 +12,14 @@ from cdu_spec.geometry import TILE_BLOCKS
 
 from cdu.alignment.range_store import RangeStore
 from cdu.alignment.tile_shaper import TileShaper
-from cdu.built_jobs import join_jobs
 from cdu.lanes.head_check import HeadCheck
-from cdu.modes import has_ranges
 from cdu.parts.register_slice import sliced
 from cdu.parts.stream_fork import StreamFork
 from cdu.parts.streams import registered
 from cdu.values.affine_dequantizer import AffineDequantizer
 from cdu.values.inverse_sfpr import InverseSfpr
 from cdu.values.scale_feeder import ScaleFeeder
-from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord
+from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord, join_jobs
 
 
 class ValueBack(wiring.Component):
@@ -71,7 +69,7 @@ class ValueBack(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.aligned = config.has_tiles
-        self.ranged = has_ranges(config.built_modes)
+        self.ranged = config.has_ranges
         tiles = stream.Signature(TileWord(config))
         super().__init__(
             {

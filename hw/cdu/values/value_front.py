@@ -11,13 +11,12 @@ from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
-from cdu.modes import is_one_of
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import registered
 from cdu.values.scale_feeder import ScaleFeeder
 from cdu.values.sfpr import Sfpr
 from cdu.values.value_intake import ValueIntake
-from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord
+from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord, is_one_of
 
 
 class ValueFront(wiring.Component):
@@ -68,7 +67,7 @@ class ValueFront(wiring.Component):
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         word = (TileWord if config.has_tiles else BlockWord)(config, config.value_bits)
-        raw = {"raw": Out(stream.Signature(ValueWord(config)))} if Mode.BYPASS in config.built_modes else {}
+        raw = {"raw": Out(stream.Signature(ValueWord(config)))} if config.has_bypass else {}
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
@@ -128,7 +127,7 @@ class ValueFront(wiring.Component):
                 for stage in range(latency):
                     value = registered(m, advance, value, f"{name}{stage + 1}")
                 m.d.comb += self.to_alignment.payload[name].eq(value)
-        if Mode.BYPASS in self.config.built_modes:
+        if self.config.has_bypass:
             bypasses = plan.tag.mode == Mode.BYPASS
             m.d.comb += [
                 self.raw.valid.eq(intake.o.valid & bypasses),

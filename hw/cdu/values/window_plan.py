@@ -9,10 +9,9 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu.alignment.tile_shaper import padded_beats
-from cdu.modes import is_one_of
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.wide_sum import wide_difference, wide_sum
-from cdu.words import Job
+from cdu.words import Job, is_one_of
 
 #: Rows of fewer beats than this may end several times in one window.
 _NARROW = BLOCK_SIDE

@@ -17,7 +17,6 @@ import cocotb
 import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu.modes import RANGED_MODES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS
@@ -36,7 +35,7 @@ _MODES = _CONFIG.built_modes
 _SCALED = [mode for mode in _MODES if mode.has_scales]
 #: Modes in which 8 values are a job of one word.
 _SHORT = [mode for mode in _MODES if not mode.in_tiles and not mode.has_zvc]
-_RANGED = [mode for mode in _MODES if mode in RANGED_MODES]
+_RANGED = [mode for mode in _MODES if mode.has_ranges]
 _LENGTHS = [mode for mode in _MODES if mode.has_zvc]
 _CHANNELS = [channel.value for channel in Channel]
 _WATCHDOG_CYCLES = 300

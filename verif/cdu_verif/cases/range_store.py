@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from cdu.delivery.manifest import pack, unpack
-from cdu.modes import RANGED_MODES
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
@@ -96,7 +95,7 @@ class _Job:
         """Ranges of the beats of a word, zeros where they are undefined."""
         nothing = {"low": 0, "mantissa": 0, "exponent": 0}
         found = [self.ranges[block] for block in self.shared[blocks].tolist()]
-        if self.view.mode not in RANGED_MODES:
+        if not self.view.mode.has_ranges:
             found = []
         found += [nothing] * (per_word - len(found))
         return found if per_word > 1 else found[0]
@@ -158,7 +157,7 @@ class _RangeStore(PartCases):
         for word in received:
             value = unpack(dict(port), word)
             ranges = value["ranges"] if isinstance(value["ranges"], list) else [value["ranges"]]
-            known = value["count"] if value["tag"]["mode"] in RANGED_MODES else 0
+            known = value["count"] if Mode(value["tag"]["mode"]).has_ranges else 0
             nothing = {"low": 0, "mantissa": 0, "exponent": 0}
             cut = [own if place < known else nothing for place, own in enumerate(ranges)]
             result.append(pack(dict(port), value | {"ranges": cut if len(cut) > 1 else cut[0]}))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from cdu.coding.code_lengths import code_bytes
-from cdu.coding.code_packing import ROW_BITS, pack_codes, unpack_codes
+from cdu.coding.code_packing import ROW_BITS, code_bytes, pack_codes, unpack_codes
 from cdu_spec.geometry import LANES, VALUE_BITS
 
 from cdu_verif.formal.device import Device, harness
 
 
 class PackedCodes(wiring.Component):
-    """The combinational functions of :mod:`cdu.coding.code_packing` and :mod:`cdu.coding.code_lengths` between ports.
+    """The combinational functions of :mod:`cdu.coding.code_packing` between ports.
 
     Ports
     -----

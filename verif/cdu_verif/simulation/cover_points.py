@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cdu.modes import has_ranges
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
@@ -45,7 +44,7 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
         found["cp_transfer"] += [transfer(channel, f"{kind} scales") for channel in Channel for kind in EMPTY]
         found["cp_scale_order"] = [scale_order(channel, order) for channel in Channel for order in SCALE_ORDERS]
         found["cp_scale"] = [scale(channel, allowed) for channel in Channel for allowed in (False, True)]
-    if has_ranges(modes):
+    if config.has_ranges:
         found["cp_head"] = [head(allowed) for allowed in (False, True)]
     if Mode.JPEG_ACT in modes:
         found["cp_width"] = [f"W mod {TILE_COLUMNS} = {rest}" for rest in range(TILE_COLUMNS)]
@@ -64,11 +63,11 @@ def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
     if flag == "nonfinite":
         return channel is Channel.COMPRESS
     if flag == "busy_write":
-        return Mode.JPEG_ACT in config.built_modes
+        return config.has_dct
     if flag in ("scale_missing", "scale_surplus", "bad_scale", "scale_source"):
         return any(mode.has_scales for mode in config.built_modes)
     if flag == "bad_head":
-        return channel is Channel.DECOMPRESS and has_ranges(config.built_modes)
+        return channel is Channel.DECOMPRESS and config.has_ranges
     if flag == "payload_length":
         return channel is Channel.DECOMPRESS and any(mode.has_zvc for mode in config.built_modes)
     return True
