@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import torch
-from cdu_spec.affine import GROUP_VALUES
-from cdu_spec.bitstream import BitstreamError, MatrixView, Mode
-from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, VALUE_BITS
+from cdu_spec.bitstream import BitstreamError, MatrixView
+from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import DTYPES, Job, beats_in, padded_view, tensor_from_beats
-from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
+from actcodec.golden import blocks
 from actcodec.golden.block_starts import block_starts
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
 
@@ -32,29 +31,22 @@ class TorchBackend(Backend):
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """See :class:`Backend`."""
-        if job.mode is Mode.BRC:
-            return brc.encode(beats)
-        if job.mode is Mode.BYPASS:
-            return bypass.encode(beats)
+        if job.mode in DIRECT:
+            return DIRECT[job.mode].encode(beats)
         view = padded_view(job)
         return _encoded(blocks.from_beats(beats, view), view, job)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
         """See :class:`Backend`."""
-        dtype, count = DTYPES[job.dtype], job.beats * LANES
-        if job.mode is Mode.BRC:
-            return brc.decode(payload, count, dtype).view(-1, LANES)
-        if job.mode is Mode.BYPASS:
-            return bypass.decode(payload, count, dtype).view(-1, LANES)
+        if job.mode in DIRECT:
+            return DIRECT[job.mode].decode(payload, job.beats * LANES, DTYPES[job.dtype]).view(-1, LANES)
         view = padded_view(job)
         return blocks.to_beats(_decoded(payload, view, job), view)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """See :class:`Backend`."""
-        if job.mode is Mode.BRC:
-            return brc.encode(x)
-        if job.mode is Mode.BYPASS:
-            return bypass.encode(x)
+        if job.mode in DIRECT:
+            return DIRECT[job.mode].encode(x)
         if not job.mode.in_tiles:
             return self.compress(job, beats_in(x, view))
         whole = x.numel() == view.rows * view.columns
@@ -62,10 +54,8 @@ class TorchBackend(Backend):
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`Backend`."""
-        if job.mode is Mode.BRC:
-            return brc.decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
-        if job.mode is Mode.BYPASS:
-            return bypass.decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
+        if job.mode in DIRECT:
+            return DIRECT[job.mode].decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
         if not job.mode.in_tiles:
             return tensor_from_beats(self.decompress(job, payload), view, shape)
         return _decoded(payload, view, job).view(-1)[: prod(shape)].view(tuple(shape))
@@ -75,24 +65,7 @@ class TorchBackend(Backend):
         return GroupQuantizer()
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """A part of a matrix whose payload is in one piece: whole strips, or some blocks of one."""
-
-    rows: slice
-    columns: slice
-    row_beats: int
-    first: int  #: number of its first beat in the order of the payload
-    beats: int  #: padding included
-
-    def scales(self, job: Job, of_groups: Tensor, device: torch.device) -> Tensor:
-        """Scales or offsets (n, 1) of its rows, those of the padding included."""
-        rows = torch.arange(self.rows.start, self.rows.start + self.beats // self.row_beats)
-        per_scale = job.channel_rows if job.mode.in_tiles else job.row_beats * job.channel_rows
-        return of_groups[rows // per_scale, None].to(device)
-
-
-def _pieces(view: MatrixView) -> Iterator[_Piece]:
+def _pieces(view: MatrixView) -> Iterator[Piece]:
     """The pieces of a matrix in the order of the payload, of a size that does not grow with it."""
     strip_beats = BLOCK_SIDE * view.row_beats
     strips = max(_PIECE_BEATS // strip_beats, 1)
@@ -103,7 +76,7 @@ def _pieces(view: MatrixView) -> Iterator[_Piece]:
         for left in range(0, view.row_beats, blocks_wide):
             wide = min(blocks_wide, view.row_beats - left)
             columns = slice(left * LANES, min((left + wide) * LANES, view.columns))
-            yield _Piece(rows, columns, wide, top * view.row_beats + left * BLOCK_SIDE, padded_rows * wide)
+            yield Piece(rows, columns, wide, top * view.row_beats + left * BLOCK_SIDE, padded_rows * wide)
 
 
 def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
@@ -114,9 +87,8 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
         values = blocks.padded(part, MatrixView(len(part), part.shape[1], 1, 1, view.mode))
         k = piece.scales(job, job.scales, matrix.device)
         offsets = piece.scales(job, job.offsets, matrix.device) if job.mode.has_offsets else None
-        done.append(
-            _affine_payload(sfpr16(values, k, offsets), piece, job) if job.mode.is_affine else _payload(sfpr(values, k), job)
-        )
+        integers = sfpr16(values, k, offsets) if job.mode.is_affine else sfpr(values, k)
+        done.append(CODINGS[job.mode].encode(integers, piece, job))
     return torch.cat(done)
 
 
@@ -131,9 +103,7 @@ def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
     starts = _starts(payload, view, job)
     for piece in _pieces(view):
         data, own_starts = _cut(payload, starts, piece, job)
-        integers = (
-            _affine_integers(data, own_starts, piece, job) if job.mode.is_affine else _quantized(data, own_starts, piece, job)
-        )
+        integers = CODINGS[job.mode].decode(data, own_starts, piece, job)
         if job.mode.has_offsets:
             integers += piece.scales(job, job.offsets, payload.device)
         values = inverse_sfpr(integers, piece.scales(job, job.scales, payload.device))
@@ -149,7 +119,7 @@ def _starts(payload: Tensor, view: MatrixView, job: Job) -> Tensor | None:
     return block_starts(payload, view.blocks, job.settings.bits if job.settings else VALUE_BITS)
 
 
-def _cut(payload: Tensor, starts: Tensor | None, piece: _Piece, job: Job) -> tuple[Tensor, Tensor]:
+def _cut(payload: Tensor, starts: Tensor | None, piece: Piece, job: Job) -> tuple[Tensor, Tensor]:
     """The payload of a piece, and where in it blocks with masks begin."""
     end = piece.first + piece.beats
     if starts is None:
@@ -159,52 +129,3 @@ def _cut(payload: Tensor, starts: Tensor | None, piece: _Piece, job: Job) -> tup
     begin = int(mine[0])
     stop = int(starts[end // BLOCK_SIDE]) if end < job.beats else payload.numel()
     return payload[begin:stop], mine - begin
-
-
-def _payload(quantized: Tensor, job: Job) -> Tensor:
-    """Payload of int8 values of a piece: a padded matrix (jpeg-act), or beats."""
-    if job.mode is Mode.SFPR:
-        return quantized.reshape(-1).view(torch.uint8)
-    if job.mode is Mode.SFPR_ZVC:
-        return zvc.encode(quantized.reshape(-1, BLOCK_VALUES))
-    if job.rounding is None:
-        raise ValueError("a jpeg-act job to compress needs a rounding rule")
-    return zvc.encode(jpeg_act.forward(quantized, job.shifts, job.const_bits, job.pass1_bits, job.rounding))
-
-
-def _quantized(payload: Tensor, starts: Tensor, piece: _Piece, job: Job) -> Tensor:
-    """The inverse of :func:`_payload`."""
-    if job.mode is Mode.SFPR:
-        return payload.view(torch.int8).view(-1, LANES)
-    coefficients = zvc.decode_at(payload, starts)
-    if job.mode is Mode.SFPR_ZVC:
-        return coefficients.reshape(-1, LANES)
-    return jpeg_act.inverse(coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits)
-
-
-def _affine_payload(matrix: Tensor, piece: _Piece, job: Job) -> Tensor:
-    """Payload of SFPR's 16-bit results of a piece: a padded matrix (modes in tiles), or beats."""
-    if job.settings is None:
-        raise ValueError(f"a job of mode {job.mode.label} needs settings")
-    if job.mode is Mode.DIVISION:
-        return division.encode(blocks.tiles(matrix).reshape(-1, BLOCK_VALUES), job.settings, piece.first)
-    if job.mode is Mode.ACTNN:
-        return actnn.encode(matrix.reshape(-1, GROUP_VALUES), job.settings, piece.first)
-    encode = {Mode.AUTOQUANTZ: autoquant.encode_masked, Mode.AUTOQUANT: autoquant.encode, Mode.BLPA: blpa.encode}[job.mode]
-    return encode(matrix, job.settings, piece.first)
-
-
-def _affine_integers(payload: Tensor, starts: Tensor, piece: _Piece, job: Job) -> Tensor:
-    """The inverse of :func:`_affine_payload`: decoded integers, int32, without offsets."""
-    if job.settings is None:
-        raise ValueError(f"a job of mode {job.mode.label} needs settings")
-    if job.mode is Mode.DIVISION:
-        view = MatrixView(piece.beats // piece.row_beats, piece.row_beats * LANES, 1, 1, job.mode)
-        return blocks.untiled(division.decode(payload, view.blocks, job.settings), view)
-    if job.mode is Mode.ACTNN:
-        groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, job.settings)
-        return groups.view(-1, piece.row_beats * LANES)
-    if job.mode is Mode.AUTOQUANTZ:
-        return autoquant.decode_masked_at(payload, starts, job.settings)
-    decode = blpa.decode if job.mode is Mode.BLPA else autoquant.decode
-    return decode(payload, piece.beats, job.settings)
