@@ -125,7 +125,7 @@ def test_acgcs_policy_runs_on_a_unit(universal):
         model = torch.nn.Sequential(
             torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)
         )
-        policy = actcodec.policies.policy("autoquantz", interval=1, backend=backend)
+        policy = actcodec.training.policy("autoquantz", interval=1, backend=backend)
         for _ in range(2):
             model.zero_grad()
             with actcodec.compress_activations(model, policy):

@@ -75,7 +75,7 @@ def test_the_papers_ratio_of_a_linear_block(features, block, bits):
     samples = 36  # a multiple of all turns: at most 9 for B = 18 and 3 for B = 12, with even numbers of features
     model = nn.Sequential(nn.Linear(features, features), nn.ReLU())
     x = torch.randn(samples, features, generator=torch.Generator().manual_seed(features), requires_grad=True)
-    policy = actcodec.policies.policy("division-float", bits=bits, block=block)
+    policy = actcodec.training.policy("division-float", bits=bits, block=block)
     with actcodec.compress_activations(model, policy) as stats:
         loss = model(x * 1.0).sum()  # saves nothing
     loss.backward()
