@@ -27,10 +27,6 @@ async def play(bench: Bench, case: Case) -> None:
     source, sink = bench.sources["i"], bench.sinks["o"]
     for name, value in case.settings.items():
         bench.set(name, value)
-    if case.starts:
-        bench.set("start", 1)
-        await bench.step()
-        bench.set("start", 0)
     sink.received.clear()
     sink.transfers.clear()
     source.transfers.clear()
@@ -39,7 +35,7 @@ async def play(bench: Bench, case: Case) -> None:
     limit = _PATIENCE * (len(case.inputs) + wanted) + 1000
     await bench.run(lambda: len(sink.received) >= wanted and not source.queue, limit)
     if case.flags:
-        # A payload that goes on after the last row is still being thrown away.
+        # Flags follow the last transfer by some cycles.
         sink.pattern, willing = always(), sink.pattern
         await bench.idle(8)
         sink.pattern = willing
@@ -97,10 +93,6 @@ async def reset_in_the_middle(dut: Any) -> None:
         bench.sources["i"].pattern, bench.sinks["o"].pattern = PATTERNS["coins"](bench.rng)
         for name, value in case.settings.items():
             bench.set(name, value)
-        if case.starts:
-            bench.set("start", 1)
-            await bench.step()
-            bench.set("start", 0)
         bench.sources["i"].send(case.inputs)
         await bench.idle(bench.rng.randint(1, 60))
         await bench.reset(bench.rng.randint(1, 3))
@@ -131,10 +123,6 @@ async def valid_does_not_wait_for_ready(dut: Any) -> None:
     sink.pattern = iter(lambda: False, True)
     for name, value in case.settings.items():
         bench.set(name, value)
-    if case.starts:
-        bench.set("start", 1)
-        await bench.step()
-        bench.set("start", 0)
     bench.sources["i"].send(case.inputs)
     await bench.run(lambda: sink.valid_seen, 400)
     await bench.idle(200)

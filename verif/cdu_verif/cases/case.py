@@ -31,8 +31,6 @@ class Case:
         Values of the ports that are no streams, constant during the case.
     flags
         Outputs that are no streams, after the case.
-    starts
-        Pulse the port ``start`` before the case.
     steady
         Streams on which the transfers of a full-rate run are consecutive cycles.
     """
@@ -42,7 +40,6 @@ class Case:
     expected: list[int]
     settings: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, int] = field(default_factory=dict)
-    starts: bool = False
     steady: tuple[str, ...] = ("i", "o")
 
 
