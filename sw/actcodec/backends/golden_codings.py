@@ -1,0 +1,142 @@
+"""How the golden model codes a piece of a matrix in each mode: integers to payload and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from cdu_spec.affine import GROUP_VALUES, AffineSettings
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.geometry import BLOCK_VALUES, LANES
+from torch import Tensor
+
+from actcodec.backends.job import Job
+from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a matrix whose payload is in one piece: whole strips, or some blocks of one.
+
+    In modes without tiles its rows are beats.
+    """
+
+    rows: slice
+    columns: slice
+    row_beats: int
+    first: int  #: number of its first beat in the order of the payload
+    beats: int  #: padding included
+
+    def scales(self, job: Job, of_groups: Tensor, device: torch.device) -> Tensor:
+        """Scales or offsets (n, 1) of its rows, those of the padding included."""
+        rows = torch.arange(self.rows.start, self.rows.start + self.beats // self.row_beats)
+        per_scale = job.channel_rows if job.mode.in_tiles else job.row_beats * job.channel_rows
+        return of_groups[rows // per_scale, None].to(device)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """One mode.
+
+    ``encode(integers, piece, job)`` makes the payload (n,), uint8, of the integers of a piece, (rows, columns), padded: int8,
+    or int16 in affine modes. ``decode(payload, starts, piece, job)`` is the inverse without offsets; ``starts`` (blocks,) says
+    where blocks with masks begin. ValueError where a job lacks what its mode needs.
+    """
+
+    encode: Callable[[Tensor, Piece, Job], Tensor]
+    decode: Callable[[Tensor, Tensor, Piece, Job], Tensor]
+
+
+@dataclass(frozen=True)
+class DirectCoding:
+    """A mode whose payload follows from the values alone.
+
+    ``encode(values)`` makes the payload (n,), uint8, of values of any shape; ``decode(payload, count, dtype)`` the values
+    (count,).
+    """
+
+    encode: Callable[[Tensor], Tensor]
+    decode: Callable[[Tensor, int, torch.dtype], Tensor]
+
+
+def _settings(job: Job) -> AffineSettings:
+    if job.settings is None:
+        raise ValueError(f"a job of mode {job.mode.label} needs settings")
+    return job.settings
+
+
+def _bytes(integers: Tensor, piece: Piece, job: Job) -> Tensor:
+    return integers.reshape(-1).view(torch.uint8)
+
+
+def _from_bytes(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
+    return payload.view(torch.int8).view(-1, LANES)
+
+
+def _masked(integers: Tensor, piece: Piece, job: Job) -> Tensor:
+    return zvc.encode(integers.reshape(-1, BLOCK_VALUES))
+
+
+def _from_masked(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
+    return zvc.decode_at(payload, starts).reshape(-1, LANES)
+
+
+def _transformed(integers: Tensor, piece: Piece, job: Job) -> Tensor:
+    if job.rounding is None:
+        raise ValueError("a jpeg-act job to compress needs a rounding rule")
+    return zvc.encode(jpeg_act.forward(integers, job.shifts, job.const_bits, job.pass1_bits, job.rounding))
+
+
+def _from_transformed(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
+    coefficients = zvc.decode_at(payload, starts)
+    return jpeg_act.inverse(coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits)
+
+
+def _blocks(integers: Tensor, piece: Piece, job: Job) -> Tensor:
+    return division.encode(blocks.tiles(integers).reshape(-1, BLOCK_VALUES), _settings(job), piece.first)
+
+
+def _from_blocks(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
+    view = MatrixView(piece.beats // piece.row_beats, piece.row_beats * LANES, 1, 1, job.mode)
+    return blocks.untiled(division.decode(payload, view.blocks, _settings(job)), view)
+
+
+def _groups(integers: Tensor, piece: Piece, job: Job) -> Tensor:
+    return actnn.encode(integers.reshape(-1, GROUP_VALUES), _settings(job), piece.first)
+
+
+def _from_groups(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
+    groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, _settings(job))
+    return groups.view(-1, piece.row_beats * LANES)
+
+
+def _rows(golden: Any) -> Coding:
+    """Beats of codes of one width, by a golden module's own functions."""
+    return Coding(
+        lambda integers, piece, job: golden.encode(integers, _settings(job), piece.first),
+        lambda payload, starts, piece, job: golden.decode(payload, piece.beats, _settings(job)),
+    )
+
+
+_MASKED_ROWS = Coding(
+    lambda integers, piece, job: autoquant.encode_masked(integers, _settings(job), piece.first),
+    lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, _settings(job)),
+)
+
+DIRECT = {
+    Mode.BRC: DirectCoding(brc.encode, brc.decode),
+    Mode.BYPASS: DirectCoding(bypass.encode, bypass.decode),
+}
+#: All others.
+CODINGS = {
+    Mode.SFPR: Coding(_bytes, _from_bytes),
+    Mode.SFPR_ZVC: Coding(_masked, _from_masked),
+    Mode.JPEG_ACT: Coding(_transformed, _from_transformed),
+    Mode.DIVISION: Coding(_blocks, _from_blocks),
+    Mode.ACTNN: Coding(_groups, _from_groups),
+    Mode.BLPA: _rows(blpa),
+    Mode.AUTOQUANT: _rows(autoquant),
+    Mode.AUTOQUANTZ: _MASKED_ROWS,
+}
