@@ -46,7 +46,7 @@ verify: $(INSTALLED)
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)
-	$(BIN)/cdu formal -o build/formal --table docs/verification.md
+	$(BIN)/cdu formal -o build/formal --table docs/evidence/verification.md
 
 full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator

@@ -1,6 +1,8 @@
-"""Measures the named configurations: area, clock, rate, verification. Writes docs/configurations.md and what `cdu list` shows.
+"""Measures the named configurations: area, clock, rate, verification. Writes what `cdu list` shows and its page.
 
     python benchmarks/configurations.py [--only NAME ...]
+
+The page is docs/evidence/configurations.md.
 
 Every figure comes out of `cdu synth --block array` and `cdu verify --block array`; half duplex is synthesised as well, for the
 area that it saves. Synthesis of whole arrays uses the native Yosys of the package pyosys and one recipe, which differs from
@@ -27,7 +29,7 @@ KEPT = ROOT / "build" / "configurations"
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
 #: How whole arrays are synthesised.
 SYNTHESIS = ("--yosys", "pyosys", "--recipe", "balanced")
-PAGE = ROOT / "docs" / "configurations.md"
+PAGE = ROOT / "docs" / "evidence" / "configurations.md"
 
 
 def run(*arguments: str) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def page(figures: dict[str, Any]) -> str:
-    """The markdown of docs/configurations.md."""
+    """The markdown of docs/evidence/configurations.md."""
     lines = [
         "# Named configurations",
         "",

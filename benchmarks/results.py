@@ -1,4 +1,4 @@
-"""Runs the measurements behind docs/results.md and writes that page.
+"""Runs the measurements behind docs/evidence/results.md and writes that page.
 
     python benchmarks/results.py [--hardware] [--only NAME ...]
 
@@ -22,7 +22,7 @@ from cdu_verif.regression.results import MEASURED, TESTS
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
-PAGE = Path("docs", "results.md")
+PAGE = Path("docs", "evidence", "results.md")
 #: What stands for a section that has never been measured.
 MISSING = "Not measured yet."
 
@@ -88,7 +88,7 @@ SECTIONS = (
         "Area and clock",
         "All blocks and the whole unit `tiny`, by the native Yosys of the package pyosys and one recipe; without these options "
         "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour. "
-        "[synthesis.md](synthesis.md) says how it is measured.",
+        "[synthesis.md](../user/synthesis.md) says how it is measured.",
         "cdu synth --yosys pyosys --recipe balanced -o build/results/synth",
         KEPT / "synth" / "report.md",
         ("area.png",),
@@ -114,7 +114,7 @@ SECTIONS = (
         "pipelining",
         "Clock against registers",
         "What the parameters `dct_stages`, `multiplier_stages` and `register_slices` bring and cost "
-        "([pipelining.md](pipelining.md)).",
+        "([pipelining.md](../user/pipelining.md)).",
         "python benchmarks/pipelining.py",
         hardware=True,
     ),
@@ -122,7 +122,7 @@ SECTIONS = (
         "power",
         "Power and energy per value",
         "The netlists of both directions, simulated gate by gate on activations of a network in training, every word compared "
-        "with the golden model ([power.md](power.md) has the assumptions).",
+        "with the golden model ([power.md](../user/power.md) has the assumptions).",
         "cdu power --dataset cifar10 --limit 512 --steps 8 --codec jpeg-act --codec sfpr+zvc --clock-ns 2.3 --yosys pyosys "
         "--random --block compressor --block decompressor -o build/results/power",
         KEPT / "power" / "power.md",
@@ -159,7 +159,7 @@ SECTIONS = (
     Section(
         "exploration",
         "Exploration",
-        "A sweep over the precision of the transform ([sweep.md](sweep.md)).",
+        "A sweep over the precision of the transform ([sweep.md](../user/sweep.md)).",
         "cdu sweep --block dct --vary const_bits=8,10,12 --vary pass1_bits=0,2 --set modes=jpeg-act --yosys pyosys "
         "--recipe balanced -o build/results/sweep",
         KEPT / "sweep" / "sweep.md",
@@ -169,7 +169,7 @@ SECTIONS = (
     Section(
         "offload",
         "A training step with offload",
-        "A model, not a measurement: [offload.md](offload.md) says what goes in and what it leaves out.",
+        "A model, not a measurement: [offload.md](../user/offload.md) says what goes in and what it leaves out.",
         "cdu offload -o build/results/offload",
         KEPT / "offload" / "offload.md",
         ("speedup.png",),
@@ -247,7 +247,7 @@ def published(section: Section, markdown: str) -> str:
         return text
     for picture in section.pictures:
         several = f"_{Path(picture).stem}" if len(section.pictures) > 1 else ""
-        copy = Path("docs", f"results_{section.name}{several}.png")
+        copy = Path("docs", "evidence", f"results_{section.name}{several}.png")
         write_whole(copy, (section.report.parent / picture).read_bytes())
         text = text.replace(f"]({picture})", f"]({copy.name})")
         if f"]({copy.name})" not in text:

@@ -1,4 +1,4 @@
-"""docs/plugin.md: its snippets run, and the tests that it names exist."""
+"""docs/user/plugin.md: its snippets run, and the tests that it names exist."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 TESTS = Path(__file__).parent.parent
-PAGE = (TESTS.parent.parent / "docs" / "plugin.md").read_text()
+PAGE = (TESTS.parent.parent / "docs" / "user" / "plugin.md").read_text()
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 ROWS = [f"S{number}" for number in range(1, 37) if number != 24] + [f"C{number}" for number in range(1, 15)]
 
@@ -46,7 +46,7 @@ def names(tmp_path):
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.splitlines()[0])
 def test_snippet_runs_and_every_parameter_gets_its_gradient(names, snippet):
     before = [p.detach().clone() for p in names["model"].parameters()]
-    exec(compile(snippet, "docs/plugin.md", "exec"), names)
+    exec(compile(snippet, "docs/user/plugin.md", "exec"), names)
     assert all(p.grad is not None for p in names["model"].parameters())
     if "optimizer.step()" in snippet:
         assert not any(torch.equal(p, was) for p, was in zip(names["model"].parameters(), before, strict=True))
