@@ -61,7 +61,10 @@ class Table:
 
     def markdown(self) -> str:
         """The table for a page; what is a number in all rows stands at the right."""
-        numeric = [all(re.match(r"[-+]?[\d.,]+( |x|%|$)|$", row[at]) for row in self.rows) for at in range(len(self.header))]
+        numeric = [
+            all(re.match(r"[-+]?\d[\d,]*(\.\d+)?( |x|%|e[-+]|$)|$", row[at]) for row in self.rows)
+            for at in range(len(self.header))
+        ]
         marks = ["--:" if right else "---" for right in numeric]
         return "\n".join("| " + " | ".join(row) + " |" for row in (self.header, marks, *self.rows))
 
