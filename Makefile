@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint unit verify formal full results results-hw compare clean
+.PHONY: demo test lint unit verify formal full results results-hw compare docs clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,7 +46,7 @@ verify: $(INSTALLED)
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)
-	$(BIN)/cdu formal -o build/formal --table docs/verification.md
+	$(BIN)/cdu formal -o build/formal --table docs/evidence/verification.md
 
 full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator
@@ -70,6 +70,11 @@ results-hw: $(INSTALLED)
 PEERS ?= peers
 compare: $(INSTALLED)
 	$(BIN)/cdu compare --peers $(PEERS) -o build/compare
+
+# The manual as a site; a link or name that leads nowhere is an error
+docs: $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:
 	rm -rf build $(VENV)

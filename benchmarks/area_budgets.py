@@ -3,8 +3,8 @@
     python benchmarks/area_budgets.py                       # every block; exit code 1 when one does not keep its budget
     python benchmarks/area_budgets.py --write --only dct    # makes the area of the DCT its budget
 
-docs/pdk.md says what the budgets are. ``--write`` without ``--only`` measures every block and takes minutes; after a change of
-Yosys it has to be so, since another version maps a little differently.
+docs/user/pdk.md says what the budgets are. ``--write`` without ``--only`` measures every block and takes minutes; after a
+change of Yosys it has to be so, since another version maps a little differently.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python benchmarks/compare_policies.py --set division
 
 A policy is a name that ``cdu train --codec`` knows, with options after a colon and commas between; --set names the comparisons
-of docs/division.md and docs/blpa.md. Prints a markdown table: score on the test images at the end, difference to training
-without compression, seed by seed, and ratio of all saved activations.
+of docs/methods/division.md and docs/methods/blpa.md. Prints a markdown table: score on the test images at the end, difference
+to training without compression, seed by seed, and ratio of all saved activations.
 """
 
 from __future__ import annotations

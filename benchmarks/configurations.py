@@ -1,6 +1,8 @@
-"""Measures the named configurations: area, clock, rate, verification. Writes docs/configurations.md and what `cdu list` shows.
+"""Measures the named configurations: area, clock, rate, verification. Writes what `cdu list` shows and its page.
 
     python benchmarks/configurations.py [--only NAME ...]
+
+The page is docs/evidence/configurations.md.
 
 Every figure comes out of `cdu synth --block array` and `cdu verify --block array`; half duplex is synthesised as well, for the
 area that it saves. Synthesis of whole arrays uses the native Yosys of the package pyosys and one recipe, which differs from
@@ -19,6 +21,7 @@ from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_spec.registers import MAJOR, MINOR
 from cdu_tools.files import write_whole
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +30,9 @@ KEPT = ROOT / "build" / "configurations"
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
 #: How whole arrays are synthesised.
 SYNTHESIS = ("--yosys", "pyosys", "--recipe", "balanced")
-PAGE = ROOT / "docs" / "configurations.md"
+PAGE = ROOT / "docs" / "evidence" / "configurations.md"
+#: Version of the register map that a unit has which is measured now.
+REGISTERS = f"{MAJOR}.{MINOR}"
 
 
 def run(*arguments: str) -> dict[str, Any]:
@@ -52,6 +57,7 @@ def measure(name: str) -> dict[str, Any]:
     verified = run("verify", "--config", name, "--block", "array", *pinned, "-o", str(KEPT / f"{name}-verify"))
     rates = [row for result in verified["results"] for row in result["measurements"] if row["mode"] != Mode.BYPASS.label]
     return {
+        "registers": REGISTERS,
         "ge": {duplex: round(figures["ge"]) for duplex, figures in cost.items()},
         "critical_path_ns": {duplex: round(figures["critical_path_ns"], 2) for duplex, figures in cost.items()},
         "values_per_cycle": {
@@ -62,11 +68,22 @@ def measure(name: str) -> dict[str, Any]:
     }
 
 
+def old(figures: dict[str, Any]) -> list[str]:
+    """Says which figures are not those of the present unit."""
+    names: dict[str, list[str]] = {}
+    for name, found in figures.items():
+        if found["registers"] != REGISTERS:
+            names.setdefault(found["registers"], []).append(name)
+    lines = [f"Measured with register map {version}: {', '.join(of)}." for version, of in names.items()]
+    return [*lines, f"The present one is {REGISTERS}; these units have not been measured again.", ""] if lines else []
+
+
 def page(figures: dict[str, Any]) -> str:
-    """The markdown of docs/configurations.md."""
+    """The markdown of docs/evidence/configurations.md."""
     lines = [
         "# Named configurations",
         "",
+        "What each named configuration costs, how fast it is and how many tests it passes; `cdu list` shows the same figures.",
         "`python benchmarks/configurations.py`: per configuration and kind of duplex",
         f"`cdu synth --config NAME --set duplex=KIND --block array {' '.join(SYNTHESIS)}`, and",
         "`cdu verify --config NAME --block array` with nothing varied but the modes.",
@@ -76,6 +93,7 @@ def page(figures: dict[str, Any]) -> str:
         "measured through the AXI ports (bypass apart); tests are those of the whole array in this configuration, and in the",
         "same one with every mode that there is.",
         "",
+        *old(figures),
         "| name | CDUs | value port | packed port | full duplex | half duplex | saved | compress | decompress | tests passed |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]

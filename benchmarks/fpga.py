@@ -1,4 +1,4 @@
-"""Places and routes the named configurations, and blocks of the smallest, on an ECP5. Writes docs/fpga.md.
+"""Places and routes the named configurations, and blocks of the smallest, on an ECP5. Writes docs/evidence/fpga.md.
 
     python benchmarks/fpga.py [--only ROW ...] [--limit-minutes M]
 
@@ -27,7 +27,7 @@ from cdu_tools.files import write_whole
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
-PAGE = ROOT / "docs" / "fpga.md"
+PAGE = ROOT / "docs" / "evidence" / "fpga.md"
 #: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
 RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
 #: Blocks of the smallest configuration, a row each.
@@ -58,7 +58,7 @@ READING = """\
 - **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
   wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
 - **Million values per second**: that frequency times the values per cycle and direction that the benches measure
-  (docs/configurations.md).
+  (docs/evidence/configurations.md).
 - A row that says "does not fit" shows what the unit would need beside what the largest device has.
 """
 
@@ -101,7 +101,7 @@ def kept(row: str) -> dict[str, Any] | None:
 
 
 def page() -> str:
-    """The markdown of docs/fpga.md."""
+    """The markdown of docs/evidence/fpga.md."""
     rates = json.loads(RATES.read_text(encoding="utf-8"))
     lines, missing = [], []
     for row, config in UNITS.items():

@@ -1,15 +1,18 @@
-"""Runs the measurements behind docs/results.md and writes that page.
+"""Runs the measurements behind docs/evidence/results.md and writes that page.
 
     python benchmarks/results.py [--hardware] [--only NAME ...]
 
-Each section is the standard output of the command that stands in it. Finished sections are kept in build/results, so that
-an interrupted run goes on where it stopped. With ``--hardware`` only what the hardware costs is measured; ``--only`` repeats
-single sections and measures no others. What is not measured stays as it is on the page.
+Each section is made of the standard output of the command that stands in it: a summary on the page, all rows of its tables in
+CSV files beside it, versions and configurations in results_notes.csv. Finished sections are kept in build/results, so that an
+interrupted run goes on where it stopped. With ``--hardware`` only what the hardware costs is measured; ``--only`` repeats
+single sections and measures no others. What is not measured stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import shlex
 import subprocess
@@ -19,12 +22,98 @@ from pathlib import Path
 
 from cdu_tools.files import write_whole
 from cdu_verif.regression.results import MEASURED, TESTS
+from digest import Summary, Table, both, digest, first, numbers, wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
-PAGE = Path("docs", "results.md")
+PAGE = Path("docs", "evidence", "results.md")
+NOTES = PAGE.with_name("results_notes.csv")
 #: What stands for a section that has never been measured.
 MISSING = "Not measured yet."
+
+
+def _whole(found: dict[str, Table]) -> str:
+    return next(iter(found.values())).markdown()
+
+
+def _verified(found: dict[str, Table]) -> str:
+    blocks, points = found["blocks"], found["cover"]
+    cases, cycles = (sum(map(int, blocks.column(name))) for name in ("cases", "cycles"))
+    bins, hit = (sum(map(int, points.column(name))) for name in ("bins", "hit"))
+    return wrapped(
+        f"{len(blocks.rows)} builds of blocks and of the whole unit, {cases:,} cases, {cycles:,} cycles; "
+        f"{hit} of {bins} bins of {len(points.rows)} cover points hit."
+    )
+
+
+def _policies(found: dict[str, Table]) -> str:
+    """What the training loop measured, a row per policy."""
+    shown = ("ratio", "tensors_compressed", "tensors_decompressed", "payload_bytes", "cycles_of_jobs", "values_per_busy_cycle")
+    rows: dict[str, dict[str, str]] = {}
+    for _, test, what, figure in found["measured"].rows:
+        rows.setdefault(test.partition("policy=")[2], {})[what] = figure
+    header = ("policy", *(name.replace("_", " ") for name in shown))
+    return Table(header, tuple((name, *(figures[what] for what in shown)) for name, figures in rows.items())).markdown()
+
+
+def _slowest(found: dict[str, Table]) -> str:
+    """The slowest job of each size of unit and direction, as a share of what its ports let through."""
+    (table,) = found.values()
+    rows = []
+    for cdus in dict.fromkeys(table.column("N")):
+        for direction in ("compress", "decompress"):
+            jobs = table.where(N=cdus, direction=direction)
+            rates = zip(numbers(jobs.column("values/cycle")), numbers(jobs.column("possible")), strict=True)
+            greatest = max(numbers(jobs.column("values/cycle")))
+            share = min(rate / possible for rate, possible in rates)
+            port = jobs.column("packed port, bytes")[0]
+            rows.append((cdus, port, direction, str(len(jobs.rows)), f"{greatest:.2f}", f"{share:.1%}"))
+    header = ("N", "packed port, bytes", "direction", "jobs", "greatest values/cycle", "slowest job, of what is possible")
+    return Table(header, tuple(rows)).markdown()
+
+
+def _rounding(found: dict[str, Table]) -> str:
+    factors = numbers(found["equal_error"].column("half_away / trunc"))
+    return "\n\n".join(
+        [
+            wrapped(
+                f"At equal error half_away needs {min(factors):.3f} to {max(factors):.3f} times the bytes of trunc "
+                f"({len(factors)} points). What a narrower scale costs:"
+            ),
+            found["scale"].markdown(),
+        ]
+    )
+
+
+#: The methods that stand on the page; the others are in the file.
+SHOWN = (
+    "none",
+    "sfpr",
+    "jpeg-act optL",
+    "jpeg-act optH",
+    "division",
+    "actnn-L2",
+    "blpa-coded 4",
+    "autoquantz",
+    "autocusz",
+    "auto 12x",
+)
+
+
+def _compared(found: dict[str, Table]) -> str:
+    """Difference of the score and ratio of some methods, a column per network."""
+    table = found["networks"]
+    networks = list(dict.fromkeys(table.column("of")))
+    rows = []
+    for method in SHOWN:
+        cells = table.where(method=method).only("of", "difference", "ratio").rows
+        by_network = {network: f"{difference}, {ratio}x" if difference else "" for network, difference, ratio in cells}
+        rows.append((method, *(by_network.get(network, "") for network in networks)))
+    return Table(("method: difference, ratio", *networks), tuple(rows[1:])).markdown()
+
+
+_BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "zvc_encoder", "control", "compressor", "decompressor")
+_LATENCY = ("block", "registers added", "kGE", "critical path, ns", "latency, cycles")
 
 
 @dataclass(frozen=True)
@@ -39,6 +128,8 @@ class Section:
     pictures: tuple[str, ...] = ()
     until: str | None = None  #: heading of the report at which to stop
     hardware: bool = False  #: whether it says what the hardware costs
+    tables: tuple[str, ...] = ("",)  #: names of its kinds of tables, in their order
+    summary: Summary = _whole  #: what of the tables stands on the page
 
 
 SECTIONS = (
@@ -48,6 +139,11 @@ SECTIONS = (
         "Precision is fraction bits of the constants / bits kept between the passes; the default is 12/2. Worst of six runs of "
         "10 000 blocks. The hardware gives the same integers (`cdu verify --block idct`).",
         "python benchmarks/idct_accuracy.py",
+        tables=("inverse", "forward"),
+        summary=both(
+            first("inverse", precision=("limit", "12/2")),
+            first("forward", precision=("exact coefficient, rounded", "12/2")),
+        ),
     ),
     Section(
         "idct_rtl",
@@ -57,6 +153,8 @@ SECTIONS = (
         "-o build/results/idct",
         KEPT / "idct" / "report.md",
         until=TESTS,
+        tables=("blocks", "runs"),
+        summary=first("runs", "what", "figure"),
     ),
     Section(
         "verification",
@@ -66,6 +164,8 @@ SECTIONS = (
         "cdu verify --level quick -o build/verify/verilator",
         Path("build", "verify", "verilator", "report.md"),
         until=MEASURED,
+        tables=("blocks", "cover"),
+        summary=_verified,
     ),
     Section(
         "training_rtl",
@@ -75,6 +175,8 @@ SECTIONS = (
         "cdu verify --config universal --training --steps 2 -o build/verify/training",
         Path("build", "verify", "training", "report.md"),
         until=TESTS,
+        tables=("blocks", "measured"),
+        summary=_policies,
     ),
     Section(
         "rates",
@@ -82,17 +184,22 @@ SECTIONS = (
         'Simulated through the AXI ports, source and sink ready in every cycle. "possible" follows from N and from what the '
         "packed port moves per cycle.",
         "python benchmarks/array_rate.py --report build/verify/verilator/report.json",
+        summary=_slowest,
     ),
     Section(
         "area",
         "Area and clock",
         "All blocks and the whole unit `tiny`, by the native Yosys of the package pyosys and one recipe; without these options "
         "`cdu synth` tries three recipes with a Yosys that gives the same netlist on every machine, and takes an hour. "
-        "[synthesis.md](synthesis.md) says how it is measured.",
+        "[synthesis.md](../user/synthesis.md) says how it is measured.",
         "cdu synth --yosys pyosys --recipe balanced -o build/results/synth",
         KEPT / "synth" / "report.md",
         ("area.png",),
         hardware=True,
+        tables=("blocks", "rows"),
+        summary=first(
+            "blocks", "block", "um2", "kGE", "flip-flops", "critical path (ns)", "MHz", "leakage (uW)", block=(*_BLOCKS, "tiny")
+        ),
     ),
     Section(
         "libraries",
@@ -100,6 +207,7 @@ SECTIONS = (
         "One GE is the smallest two-input NAND of the library, so that nodes compare.",
         "python benchmarks/libraries.py",
         hardware=True,
+        summary=first("", block=("dct",)),
     ),
     Section(
         "clock",
@@ -109,24 +217,29 @@ SECTIONS = (
         KEPT / "clock" / "report.md",
         ("sweep.png",),
         hardware=True,
+        tables=("block", "periods"),
+        summary=first("periods", "block", "asked for (ns)", "achieved (ns)", "MHz", "kGE", "mapping"),
     ),
     Section(
         "pipelining",
         "Clock against registers",
         "What the parameters `dct_stages`, `multiplier_stages` and `register_slices` bring and cost "
-        "([pipelining.md](pipelining.md)).",
+        "([pipelining.md](../user/pipelining.md)).",
         "python benchmarks/pipelining.py",
         hardware=True,
+        summary=first("", *_LATENCY, block=("compressor", "decompressor", "array")),
     ),
     Section(
         "power",
         "Power and energy per value",
         "The netlists of both directions, simulated gate by gate on activations of a network in training, every word compared "
-        "with the golden model ([power.md](power.md) has the assumptions).",
+        "with the golden model ([power.md](../user/power.md) has the assumptions).",
         "cdu power --dataset cifar10 --limit 512 --steps 8 --codec jpeg-act --codec sfpr+zvc --clock-ns 2.3 --yosys pyosys "
         "--random --block compressor --block decompressor -o build/results/power",
         KEPT / "power" / "power.md",
         hardware=True,
+        tables=("blocks", "parts"),
+        summary=first("blocks", "block", "codec", "data", "values/cycle", "mW", "pJ/value", "nJ/block"),
     ),
     Section(
         "mode_cost",
@@ -134,6 +247,8 @@ SECTIONS = (
         "A unit of one CDU.",
         "python benchmarks/mode_cost.py",
         hardware=True,
+        tables=("units", "blocks"),
+        summary=_whole,
     ),
     Section(
         "scale_width",
@@ -148,6 +263,8 @@ SECTIONS = (
         "Rounding of the shift quantiser, error by scale width",
         "At equal error truncation needs fewer bytes, so it is the default.",
         "python benchmarks/rounding_choice.py",
+        tables=("tables", "equal_error", "scale"),
+        summary=_rounding,
     ),
     Section(
         "precision",
@@ -159,22 +276,25 @@ SECTIONS = (
     Section(
         "exploration",
         "Exploration",
-        "A sweep over the precision of the transform ([sweep.md](sweep.md)).",
+        "A sweep over the precision of the transform ([sweep.md](../user/sweep.md)).",
         "cdu sweep --block dct --vary const_bits=8,10,12 --vary pass1_bits=0,2 --set modes=jpeg-act --yosys pyosys "
         "--recipe balanced -o build/results/sweep",
         KEPT / "sweep" / "sweep.md",
         ("pareto.png",),
         hardware=True,
+        summary=first("", "const_bits", "pass1_bits", "area (GE)", "critical path (ns)", "ratio", "relative error", "Pareto"),
     ),
     Section(
         "offload",
         "A training step with offload",
-        "A model, not a measurement: [offload.md](offload.md) says what goes in and what it leaves out.",
+        "A model, not a measurement: [offload.md](../user/offload.md) says what goes in and what it leaves out.",
         "cdu offload -o build/results/offload",
         KEPT / "offload" / "offload.md",
         ("speedup.png",),
         until="## Where the time goes",
         hardware=True,
+        tables=("speedup", "headlines"),
+        summary=first("headlines"),
     ),
     Section(
         "speed",
@@ -196,6 +316,8 @@ SECTIONS = (
         "the floating-point form that of a map; with S above 1 the largest residuals saturate, and the errors of all others "
         "are smaller. The mean error shows the bias that this brings.",
         "python benchmarks/affine_forms.py",
+        tables=("tensors", "training"),
+        summary=first("training"),
     ),
     Section(
         "training",
@@ -205,6 +327,8 @@ SECTIONS = (
         "cdu train --dataset cifar10 --codec jpeg-act --epochs 6 --seeds 3 -o build/train-cifar10",
         Path("build", "train-cifar10", "report.md"),
         ("curves.png",),
+        tables=("codecs", "tensors"),
+        summary=first("codecs"),
     ),
     Section(
         "comparison",
@@ -216,6 +340,8 @@ SECTIONS = (
         "python benchmarks/comparison.py",
         Path("build", "comparison", "report.md"),
         ("pareto.png",),
+        tables=("networks", "published_acgc", "published"),
+        summary=_compared,
     ),
 )
 
@@ -240,14 +366,13 @@ def published(section: Section, markdown: str) -> str:
     """The markdown of a section with the picture, if any, copied to docs."""
     if section.until:
         markdown = markdown.partition(section.until)[0]
-    # The title of a report is the section's, its other headings go a level down.
-    lines = (line.replace("## ", "### ", 1) if line.startswith("## ") else line for line in markdown.splitlines())
-    text = "\n".join(line for line in lines if not line.startswith("# ")).strip()
+    # The title of a report is the section's.
+    text = "\n".join(line for line in markdown.splitlines() if not line.startswith("# ")).strip()
     if section.report is None:
         return text
     for picture in section.pictures:
         several = f"_{Path(picture).stem}" if len(section.pictures) > 1 else ""
-        copy = Path("docs", f"results_{section.name}{several}.png")
+        copy = Path("docs", "evidence", f"results_{section.name}{several}.png")
         write_whole(copy, (section.report.parent / picture).read_bytes())
         text = text.replace(f"]({picture})", f"]({copy.name})")
         if f"]({copy.name})" not in text:
@@ -263,12 +388,41 @@ def standing(page: str) -> dict[str, str]:
         section = next((section for section in SECTIONS if section.title == title), None)
         if section:
             rest = rest.strip().removeprefix(f"`{section.command}`").strip()
-            found[title] = rest.removeprefix(section.text).strip()
+            found[title] = rest.removeprefix(wrapped(section.text)).strip()
     return found
 
 
+def introduction(page: str) -> str:
+    """What stands before the first section: what is known of all of them."""
+    return page.partition("\n## ")[0].strip()
+
+
+def write_page(head: str, bodies: dict[str, str]) -> str:
+    """The page of an introduction and of what stands in each section, by title."""
+    page = [head]
+    for section in SECTIONS:
+        page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
+        page += [wrapped(section.text), ""] if section.text else []
+        page.append(bodies.get(section.title, MISSING))
+    return "\n".join(page) + "\n"
+
+
+def write_notes(notes: dict[str, list[str]]) -> str:
+    """What was run and with what, by the names of sections, as CSV; of sections without new notes what stood there before."""
+    before: dict[str, list[str]] = {}
+    if NOTES.is_file():
+        for name, note in list(csv.reader(io.StringIO(NOTES.read_text(encoding="utf-8"))))[1:]:
+            before.setdefault(name, []).append(note)
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["section", "note"])
+    for section in SECTIONS:
+        writer.writerows([section.name, note] for note in notes.get(section.name, before.get(section.name, [])))
+    return file.getvalue()
+
+
 def main() -> None:
-    """Measure what is missing and write the page."""
+    """Measure what is missing and write the page and the files beside it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [section.name for section in SECTIONS]
     parser.add_argument("--only", nargs="+", choices=names, default=[], help="repeat these sections, and no others")
@@ -276,22 +430,22 @@ def main() -> None:
     arguments = parser.parse_args()
     os.chdir(ROOT)
     KEPT.mkdir(parents=True, exist_ok=True)
-    before = standing(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
-    page = [
-        "# Results",
-        "",
-        "Written by `make results` (what the hardware costs: `make results-hw`); every section is the output of its command.",
-    ]
+    page = PAGE.read_text(encoding="utf-8")
+    bodies = standing(page)
+    notes = {}
     for section in SECTIONS:
         kept = KEPT / f"{section.name}.md"
         asked = section.hardware or not arguments.hardware
         if section.name in arguments.only or (asked and not arguments.only and not kept.exists()):
             print(section.command, file=sys.stderr, flush=True)
             write_whole(kept, measure(section) + "\n")
-        page += ["", f"## {section.title}", "", f"`{section.command}`", ""]
-        page += [section.text, ""] if section.text else []
-        page.append(kept.read_text(encoding="utf-8").strip() if kept.exists() else before.get(section.title, MISSING))
-    write_whole(PAGE, "\n".join(page) + "\n")
+        if kept.exists():
+            markdown = kept.read_text(encoding="utf-8").strip()
+            bodies[section.title], files, notes[section.name] = digest(section.name, markdown, section.tables, section.summary)
+            for file, table in files.items():
+                write_whole(PAGE.with_name(file), table.text())
+    write_whole(PAGE, write_page(introduction(page), bodies))
+    write_whole(NOTES, write_notes(notes))
 
 
 if __name__ == "__main__":

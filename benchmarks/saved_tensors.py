@@ -1,6 +1,8 @@
-"""What the plug-in keeps of what torch's operations save, and what that does to their gradients. Writes docs/saved_tensors.md.
+"""What the plug-in keeps of what torch's operations save, and what that does to their gradients.
 
     python benchmarks/saved_tensors.py
+
+Writes docs/methods/saved_tensors.md.
 
 Runs every differentiable operation of torch's own test database in float32 on the CPU, as function, method and in place, with
 the database's sample inputs, without hooks and under policy ``sfpr`` (8 bits). Takes about two minutes.
@@ -27,7 +29,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves, tree_map
 
-PAGE = Path(__file__).parents[1] / "docs" / "saved_tensors.md"
+PAGE = Path(__file__).parents[1] / "docs" / "methods" / "saved_tensors.md"
 _POLICY: tuple[str, dict[str, Any]] = ("sfpr", {"S": 1.0})
 _EMPTY = nn.Module()
 #: Directions are of size 1; a gradient below is what float32 leaves of a sum that is zero.
@@ -191,7 +193,7 @@ _WORDS = {"sfpr": "values", "brc": "signs", "bits": "bits", "shape": "sizes", "e
 
 
 def page() -> str:
-    """The markdown of docs/saved_tensors.md."""
+    """The markdown of docs/methods/saved_tensors.md."""
     lines = [line for entry in operations() if (line := row(name_of(entry), outcomes(entry, *_POLICY, samples=6)))]
     table = "\n".join(["| operation | nodes of the graph with floating-point tensors | kept |", "|---|---|---|", *lines])
     return f"""\

@@ -1,4 +1,4 @@
-"""Draws docs/integration_timing.png: one small job from START to the interrupt, as the simulated unit does it.
+"""Draws docs/user/integration_timing.png: one small job from START to the interrupt, as the simulated unit does it.
 
     python benchmarks/timing_diagram.py [-o FILE]
 
@@ -161,7 +161,7 @@ def _bus(axes: Axes, base: float, values: list[int], valid: list[int]) -> None:
 def main() -> None:
     """See the module's documentation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=Path("docs", "integration_timing.png"))
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs", "user", "integration_timing.png"))
     draw(simulate(), parser.parse_args().output)
 
 

@@ -1,6 +1,6 @@
 """Every promise of the pages about bytes, ports and registers has a test.
 
-docs/promises_bitstream.csv and docs/promises_unit.csv quote the sentences and name the tests.
+docs/reference/promises_bitstream.csv and docs/reference/promises_unit.csv quote the sentences and name the tests.
 """
 
 import ast
@@ -14,9 +14,10 @@ from cdu_verif.stimulus.streams import jpeg_base, rules
 from cdu_verif.stimulus.streams.ignored import ignored
 
 ROOT = Path(__file__).parents[1]
-ROWS = [row for path in sorted(ROOT.glob("docs/promises_*.csv")) for row in csv.DictReader(path.open(encoding="utf-8"))]
+TABLES = sorted(ROOT.glob("docs/reference/promises_*.csv"))
+ROWS = [row for path in TABLES for row in csv.DictReader(path.open(encoding="utf-8"))]
 #: Pages, and the sections of which every block is quoted; None for all.
-PAGES = {"bitstream.md": None, "integration.md": None, "registers.md": {"0", "A job", "Errors"}}
+PAGES = {"reference/bitstream.md": None, "user/integration.md": None, "reference/registers.md": {"0", "A job", "Errors"}}
 #: What tests of rules are parametrised with.
 NAMES = {
     "tests/sw/streams/test_rules.py": {one.name for one in (*rules.rules(), *ignored())},

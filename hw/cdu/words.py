@@ -62,7 +62,7 @@ class Scale(data.StructLayout):
 
 
 class ValueWord(data.StructLayout):
-    """Up to P beats of floating-point values as bit patterns, in the order of docs/bitstream.md.
+    """Up to P beats of floating-point values as bit patterns, in the order of docs/reference/bitstream.md.
 
     ``count`` beats (0..P) stand at the front, zeros behind them. All words of a job are full but the last, which has ``last``.
     """
@@ -95,7 +95,7 @@ class Quantizer(data.StructLayout):
 
 
 class Range(data.StructLayout):
-    """Range of a block of an affine mode as its header in the payload has it (docs/bitstream.md).
+    """Range of a block of an affine mode as its header in the payload has it (docs/reference/bitstream.md).
 
     ``low``: the block's mean in division with the channel's range, else its least value. ``mantissa`` (1..255) and ``exponent``
     (0..9) of the step, not used in division with the channel's range.

@@ -198,7 +198,7 @@ def _ours(blocks: Iterable[str], config: CduConfig) -> Iterable[tuple[comparison
     for name in blocks:
         made = generator.generate(config, name)
         rate = comparison.own_rate(name, config)
-        source = "docs/hardware.md, measured by benchmarks/array_rate.py" if rate else ""
+        source = "docs/user/hardware.md, measured by benchmarks/array_rate.py" if rate else ""
         accuracy, measured = _accuracy(name, config)
         design = comparison.Design(name, comparison.OURS, None, "", "", rate, source, accuracy, measured)
         yield design, made.verilog, made.name
@@ -207,7 +207,7 @@ def _ours(blocks: Iterable[str], config: CduConfig) -> Iterable[tuple[comparison
 def _accuracy(block: str, config: CduConfig) -> tuple[str, str]:
     """Errors of a block, measured now, and how."""
     if block in ("zvc_encoder", "zvc_decoder"):
-        return "lossless", "docs/bitstream.md"
+        return "lossless", "docs/reference/bitstream.md"
     if block not in ("dct", "idct", "two_way_dct"):
         return "", ""
     from cdu_verif.stimulus import dct_accuracy

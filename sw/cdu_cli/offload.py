@@ -52,7 +52,7 @@ def offload(
 ) -> None:
     """Simulate training steps that offload activations and write offload.md, offload.json and three pictures.
 
-    A discrete-event model of GPU, DMA engine, CDUs and link with vDNN's schedule: docs/offload.md says what it assumes.
+    A discrete-event model of GPU, DMA engine, CDUs and link with vDNN's schedule: docs/user/offload.md says what it assumes.
     """
     if link is not None and not 0.1 <= link <= 10_000:
         raise UserError(f"--link-gb-s {link:g} is not allowed: use 0.1 to 10000")

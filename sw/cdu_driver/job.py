@@ -16,7 +16,7 @@ OFFSET_BYTES = BASE_BITS // 8
 
 @dataclass(frozen=True)
 class Job:
-    """A job with its data, in the terms of docs/bitstream.md, section 2.
+    """A job with its data, in the terms of docs/reference/bitstream.md, section 2.
 
     Parameters
     ----------

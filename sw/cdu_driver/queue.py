@@ -51,7 +51,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a channel, as docs/registers.md describes them."""
+    """The counters of a channel, as docs/reference/registers.md describes them."""
 
     jobs_done: int
     cycles: int

@@ -90,7 +90,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) ->
 def markdown(result: Mapping[str, Any]) -> str:
     """offload.md of :func:`content`."""
     lines = ["# Offloading activations: time of a training step", "", f"`{result['command']}`", ""]
-    lines += ["A model, not a measurement: docs/offload.md says what it assumes.", ""]
+    lines += ["A model, not a measurement: docs/user/offload.md says what it assumes.", ""]
     lines += _machine(result)
     lines += ["## Speed-up", "", "![Speed-up](speedup.png)", ""]
     for over in (name for name in _TABLES if name in result["speedups"]):

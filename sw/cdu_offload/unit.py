@@ -53,7 +53,7 @@ class CduArray:
         return self.start_cycles[direction] / self.clock_hz
 
     def resized(self, cdus: int) -> CduArray:
-        """Another number of the same CDUs: rates in proportion, as measured for 1, 4 and 8 (docs/configurations.md)."""
+        """Another number of the same CDUs: rates in proportion, as those of 1, 4, 8 are (docs/evidence/configurations.md)."""
         factor = cdus / self.cdus
         rates = {direction: rate * factor for direction, rate in self.values_per_cycle.items()}
         return replace(

@@ -1,6 +1,7 @@
 """The affine quantiser: 1, 2, 4 or 8 bits per value, for the modes of DIVISION, ActNN, BLPA and AC-GC.
 
-All of them work on the 16-bit integer that SFPR delivers, so that every result is exact (docs/bitstream.md, "Affine modes").
+All of them work on the 16-bit integer that SFPR delivers, so that every result is exact ("Affine modes" of
+docs/reference/bitstream.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The compressed form of one tensor, byte for byte: modes, matrix view, header, sections.
 
-``docs/bitstream.md`` is the prose form of this file. A stream is
+``docs/reference/bitstream.md`` is the prose form of this file. A stream is
 
     header | shape | shift table | reciprocals | offsets | payload | CRC-32
 

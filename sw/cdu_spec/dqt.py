@@ -34,7 +34,7 @@ OPTS_L = (8,) * BLOCK_VALUES
 OPTS_H = _table("""
      8 32 32 32 32 32 32 16   32 32 32 32 16 16 16 16   32 32 32 32 16 16 16 16   32 32 32 16 16 16 16 16
     32 32 16 16 16 16 16 16   32 16 16 16 16 16 16 16   32 16 16 16 16 16 16 16   16 16 16 16 16 16 16 16""")
-#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/dqt.md says how that file was
+#: Found by `cdu dqt --input build/cifar.npz --kind shift --rate zvc --alpha 0.014`; docs/methods/dqt.md says how that file was
 #: recorded, and what the table is worth.
 SEARCHS_H = _table("""
      8 16 16 16 32 32 32 32   16 16 16 32 32 32 32 32   16 16 32 32 32 32 32 32   16 32 32 32 32 32 32 32

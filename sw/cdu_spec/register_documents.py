@@ -1,4 +1,4 @@
-"""The register map for readers: docs/registers.md and the C header."""
+"""The register map for readers: docs/reference/registers.md and the C header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ACCESS = {
 _INTRODUCTION = f"""\
 # Registers
 
-<!-- python -m cdu_spec.register_documents > docs/registers.md -->
+<!-- python -m cdu_spec.register_documents > docs/reference/registers.md -->
 This page is made from the tables in `cdu_spec.registers`, as are the RTL, the C header that `cdu generate` writes beside the
 Verilog, and the driver (`cdu_driver`).
 
@@ -85,7 +85,7 @@ high half that goes with it.
 
 
 def registers_markdown() -> str:
-    """The text of docs/registers.md."""
+    """The text of docs/reference/registers.md."""
     lines = [_INTRODUCTION + "\n".join(f"| {access.value} | {text} |" for access, text in _ACCESS.items()), ""]
     lines += ["| block | addresses |", "|---|---|", f"| global | {_hex(0)} to {_hex(BLOCK_BYTES - 1)} |"]
     lines += [f"| {channel.value} | {_hex(channel.base)} to {_hex(channel.base + BLOCK_BYTES - 1)} |" for channel in Channel]

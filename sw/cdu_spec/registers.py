@@ -1,7 +1,7 @@
 """The register map: what a driver sees through the AXI4-Lite port of a unit.
 
-The RTL, docs/registers.md, the C header, the driver and the tests are all made from the tables in this file. Registers have 32
-bits. After a global block come two channels of the same layout, one per direction.
+The RTL, docs/reference/registers.md, the C header, the driver and the tests are all made from the tables in this file.
+Registers have 32 bits. After a global block come two channels of the same layout, one per direction.
 """
 
 from __future__ import annotations

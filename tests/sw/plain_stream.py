@@ -1,4 +1,4 @@
-"""A decoder of all modes, written from docs/bitstream.md with struct and loops. It asserts what it is told to refuse."""
+"""A decoder of all modes, written from docs/reference/bitstream.md by struct and loops. It asserts what it shall refuse."""
 
 import math
 import struct

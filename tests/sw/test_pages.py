@@ -39,7 +39,7 @@ def anchors(text):
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     broken = []
     for target in links(page.read_text(encoding="utf-8")):

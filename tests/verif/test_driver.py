@@ -1,6 +1,8 @@
 """The reference driver, in Python and in C, on a compiled unit: results, queueing, errors and recovery."""
 
+import ast
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +26,7 @@ from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import exchange
 
 CONFIG = CONFIGS["universal"]
+INTEGRATION = Path(__file__).parents[2] / "docs" / "user" / "integration.md"
 EXAMPLE = Path(__file__).parents[2] / "sw" / "cdu_driver" / "c" / "example.c"
 SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
 
@@ -371,3 +374,16 @@ def test_the_c_example_compresses_and_recovers(example, unit):
     while not packet.ended:
         unit.run(100, until_packet=True)
     assert packet.array[: packet.moved].tobytes() == golden
+
+
+def test_snippet_of_the_integration_page(device):
+    (snippet,) = re.findall(r"^```python\n(.*?)^```", INTEGRATION.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    jobs, wanted = zip(*_jobs(2), strict=True)
+    names = {"device": device, "jobs": jobs}
+    code = compile(snippet, str(INTEGRATION), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def page():
+        await eval(code, names)
+
+    run(page())
+    assert [bytes(result.data) for result in names["results"]] == list(wanted)

@@ -1,4 +1,4 @@
-"""Streams made by hand from docs/bitstream.md on compiled RTL: what keeps the rules is decoded, what breaks one refused."""
+"""Streams made by hand from docs/reference/bitstream.md on compiled RTL: what keeps the rules is decoded, no other."""
 
 import actcodec
 import pytest

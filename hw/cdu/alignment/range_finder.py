@@ -1,4 +1,4 @@
-"""Finds the range of every block of the affine modes that have one (docs/bitstream.md, "Affine modes")."""
+"""Finds the range of every block of the affine modes that have one (docs/reference/bitstream.md, "Affine modes")."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class ChannelPorts(wiring.Signature):
 
 
 class ChannelControl(wiring.Component):
-    """Registers of one direction, and what they do (docs/registers.md).
+    """Registers of one direction, and what they do (docs/reference/registers.md).
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from cdu.control.register_file import RegisterFile
 
 
 class Control(wiring.Component):
-    """Registers behind an AXI4-Lite port (docs/registers.md).
+    """Registers behind an AXI4-Lite port (docs/reference/registers.md).
 
     Parameters
     ----------

@@ -13,12 +13,12 @@ from cdu_spec.config import CduConfig
 
 from cdu.words import BlockTag, Range
 
-#: No integer of a block is greater (docs/bitstream.md, section 7).
+#: No integer of a block is greater (docs/reference/bitstream.md, section 7).
 MOST_INTEGER = (1 << BASE_BITS) - 1
 
 
 class HeadCheck(wiring.Component):
-    """Looks at the range of a block in division with the block's range and in actnn (docs/bitstream.md, section 7).
+    """Looks at the range of a block in division with the block's range and in actnn (docs/reference/bitstream.md, section 7).
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ class CduArray(wiring.Component):
     Ports
     -----
     s_axis_*, m_axis_*
-        Compression: AXI4-Stream of values (P rows of 8 values per transfer, in the order of ``docs/bitstream.md``) and of
-        payload (M bytes per transfer). One packet, up to TLAST, per job.
+        Compression: AXI4-Stream of values (P rows of 8 values per transfer, in the order of ``docs/reference/bitstream.md``)
+        and of payload (M bytes per transfer). One packet, up to TLAST, per job.
     s_axis_packed_*, m_axis_values_*
         Decompression: payload in, values out.
     s_axis_scale_*, s_axis_reciprocal_*
@@ -43,7 +43,7 @@ class CduArray(wiring.Component):
         scales. In units with mode blpa a transfer has 8 bytes: the float32, the channel's offset (int16), two that are ignored.
         Scales may be written to the registers instead.
     s_axil_*
-        AXI4-Lite port of the registers (``docs/registers.md``).
+        AXI4-Lite port of the registers (``docs/reference/registers.md``).
     irq
         Interrupt, high as long as an enabled condition stands.
 

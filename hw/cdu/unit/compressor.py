@@ -33,7 +33,7 @@ class Compressor(wiring.Component):
         sample of the batch, channels that begin in the padding included. Not used in the modes brc and bypass.
     i
         Stream of :class:`~cdu.words.ValueWord`: ``beats`` per job, padding (zeros) included, in the order of
-        ``docs/bitstream.md``.
+        ``docs/reference/bitstream.md``.
     o
         Stream of :class:`~cdu.words.PackedWord`: the payload.
     shifts

@@ -33,7 +33,8 @@ class Decompressor(wiring.Component):
     i
         Stream of :class:`~cdu.words.PackedWord`: the payload.
     o
-        Stream of :class:`~cdu.words.ValueWord`: ``beats`` per job, padding included, in the order of ``docs/bitstream.md``.
+        Stream of :class:`~cdu.words.ValueWord`: ``beats`` per job, padding included, in the order of
+        ``docs/reference/bitstream.md``.
     shifts
         Two shift tables; a table must not change while a job under way uses it.
     events

@@ -1,4 +1,4 @@
-"""The inverse of the affine quantiser: codes back to integers, exactly (docs/bitstream.md, "Affine modes")."""
+"""The inverse of the affine quantiser: codes back to integers, exactly (docs/reference/bitstream.md, "Affine modes")."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ScaleJoin(wiring.Component):
     Parameters
     ----------
     channel
-        Multipliers or reciprocals: their ranges differ (docs/bitstream.md, "Reciprocals" and "Encoding").
+        Multipliers or reciprocals: their ranges differ (docs/reference/bitstream.md, "Reciprocals" and "Encoding").
 
     Ports
     -----

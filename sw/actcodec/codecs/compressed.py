@@ -61,7 +61,7 @@ class Compressed:
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
-        """The serialised stream (docs/bitstream.md)."""
+        """The serialised stream (docs/reference/bitstream.md)."""
         return bitstream.serialise(self.header, self.shifts, self.reciprocals, self.payload, self.offsets)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
@@ -94,7 +94,7 @@ class RawCopy:
 
 
 def from_bytes(stream: bytes, max_bytes: int | None = None) -> Compressed | JpegBaseCompressed:
-    """The compressed tensor of a stream of either kind (docs/bitstream.md), on the CPU.
+    """The compressed tensor of a stream of either kind (docs/reference/bitstream.md), on the CPU.
 
     Raises BitstreamError for anything that is not exactly one intact stream; OversizeError, before anything is made of it,
     where its tensor has more than ``max_bytes``: a stream may be a hundredth of its tensor.

@@ -1,4 +1,4 @@
-"""The parts of a compressed tensor as bytes, and back (docs/bitstream.md)."""
+"""The parts of a compressed tensor as bytes, and back (docs/reference/bitstream.md)."""
 
 from __future__ import annotations
 

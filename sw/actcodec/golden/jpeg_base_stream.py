@@ -1,4 +1,4 @@
-"""The stream of JPEG-BASE, byte for byte (docs/bitstream.md, section 8). No hardware reads or writes it.
+"""The stream of JPEG-BASE, byte for byte (docs/reference/bitstream.md, section 8). No hardware reads or writes it.
 
 Header, shape, divisors, Huffman tables, reciprocals, entropy-coded segment, CRC-32: all little endian, no gaps.
 """

@@ -1,4 +1,4 @@
-"""AC-GC's methods as policies (docs/acgc.md).
+"""AC-GC's methods as policies (docs/methods/acgc.md).
 
 ==========  ==========================================================================================================
 autoquant   fixed point, as many bits as the error bound asks for
@@ -12,7 +12,7 @@ gridquantz  the comparison: one number of bits for everything, see :func:`actcod
 ``autoquant`` and ``autoquantz`` have the hardware's widths, 1, 2, 4 and 8 bits, one for a tensor, so that they run on any
 backend; ``widths="any"`` has the paper's, 1 to 16 bits, and one for each channel where bounds are the channels'.
 
-``autocusz``, ``autojpeg`` and ``autojpegz`` are those of docs/error_bounded.md, software only.
+``autocusz``, ``autojpeg`` and ``autojpegz`` are those of docs/methods/error_bounded.md, software only.
 
 In all of them ReLU keeps its signs in one bit per value, also beside the values that the next layer wants, and dropout its
 mask; losses and softmax results stay exact.

@@ -1,4 +1,4 @@
-"""AC-GC's error bounds: how large the error of a saved activation may be (Evans, Aamodt, NeurIPS 2021; docs/acgc.md).
+"""AC-GC's error bounds: how large the error of a saved activation may be (Evans, Aamodt, NeurIPS 2021; docs/methods/acgc.md).
 
 The variance of a stochastic gradient is at most V**2; with compressed activations it may grow to ``(1 + e**2) * V**2``. So the
 squared error that compression adds to a gradient may be ``e**2 * V**2``, V**2 being estimated by the squared norm of the
@@ -11,7 +11,7 @@ convolution      ``dx**2 = k * e**2 * ||dW||**2 * T**2 / (R * S * M * C * ||G||*
 batch norm       ``dx**2 = e**2 * ||dX||**2 * M * sigma**4 / (C * gamma**2 * g**2)`` for each channel,
                  ``g**2 = dgamma**2 + sigma**-2 * nnz(G)**2 * max|G|**2 * (max|x| / 2)**2``
 layer norm       ``dx**2 = e**2 * ||dX||**2 / (2 * sum over rows of (s**2 / D + ||h||**2) / sigma**4)``, with ``h = gamma * G``
-                 and ``s = sum of h * normalised x``; not in the paper, derived in docs/acgc.md
+                 and ``s = sum of h * normalised x``; not in the paper, derived in docs/methods/acgc.md
 ===============  =======================================================================================================
 
 The gradient of a normalisation has a term that is quadratic in the error, so that there dx is no more than sigma besides.

@@ -15,7 +15,8 @@ Candidate = str | CodecSpec | Mapping[str, Any]
 
 #: From 1 bit per value to exact; a tensor is offered those that fit its shape. Rounding is stochastic at all but 8 bits of
 #: ``sfpr``: what ``auto`` estimates holds for errors that know nothing of the values. Those of ``jpeg-act`` do (it takes away
-#: what its table finds small, in every step the same), and gradients suffer several times what is estimated (docs/policies.md).
+#: what its table finds small, in every step the same), and gradients suffer several times what is estimated
+#: (docs/user/policies.md).
 CANDIDATES: tuple[CodecSpec, ...] = (
     *(CodecSpec("division", {"bits": bits, "range": "channel"}) for bits in (1, 2, 4)),
     *(CodecSpec("actnn-sample", {"bits": bits}) for bits in range(1, 9)),

@@ -19,7 +19,7 @@ enum cdu_result {
 };
 
 struct cdu_job {
-    uint32_t beats, row_beats, channel_rows; /* docs/bitstream.md, section 2 */
+    uint32_t beats, row_beats, channel_rows; /* docs/reference/bitstream.md, section 2 */
     uint32_t bank;                           /* shift table, 0 or 1 */
     uint32_t scales;                         /* CDU_CHANNEL_MODE_SCALES_PORT, or _REGISTERS: then call cdu_give_scales() */
     uint8_t shifts[64];                      /* 0..7, in the order of the payload */

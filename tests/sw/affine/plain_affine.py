@@ -1,4 +1,4 @@
-"""Encoder of the affine modes, written from docs/bitstream.md with loops over Python integers."""
+"""Encoder of the affine modes, written from docs/reference/bitstream.md with loops over Python integers."""
 
 BOX = (6, 5, 12, 10, 1, 14, 7, 9, 11, 0, 3, 13, 8, 15, 4, 2)
 

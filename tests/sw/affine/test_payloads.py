@@ -1,4 +1,4 @@
-"""Payloads of all affine modes against an encoder written from docs/bitstream.md, and what decoding promises."""
+"""Payloads of all affine modes against an encoder written from docs/reference/bitstream.md, and what decoding promises."""
 
 import pytest
 import torch

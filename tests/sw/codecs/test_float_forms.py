@@ -54,7 +54,7 @@ def test_the_papers_ratio(n, published):
 @pytest.mark.parametrize("bits", CODE_BITS)
 @pytest.mark.parametrize("n", PUBLISHED)
 def test_the_integer_forms_own_ratio(n, bits, option, head):
-    """The formula of docs/bitstream.md, by the bytes of payloads in the plug-in."""
+    """The formula of docs/reference/bitstream.md, by the bytes of payloads in the plug-in."""
     codec = actcodec.codec("division", bits=bits, range=option)
     overhead = 20 + 4 * 4 + 4 * 16 + 4  # header, shape, 16 reciprocals, checksum
     first, second, mask = kept_by_a_block(n, codec)

@@ -1,4 +1,4 @@
-"""Streams of all modes, read by a decoder written from docs/bitstream.md with struct and loops."""
+"""Streams of all modes, read by a decoder written from docs/reference/bitstream.md with struct and loops."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""Rows C1 to C7, C9 to C11 and C14 of docs/plugin.md: every codec of the catalogue, every width, every format, on the CPU.
+"""Rows C1 to C7, C9 to C11 and C14 of docs/user/plugin.md: every codec of the catalogue, every width, every format, on the CPU.
 
 A codec is here by being in the catalogue. What a row cannot ask of some codec is a fact of catalog_facts.py, never a name.
 """

@@ -1,4 +1,4 @@
-"""Rows C12 and C13 of docs/plugin.md: every codec and every width in the plug-in."""
+"""Rows C12 and C13 of docs/user/plugin.md: every codec and every width in the plug-in."""
 
 import copy
 

@@ -76,7 +76,7 @@ def codes_of(counts, symbols):
 
 
 def read_segment(segment, count, dc_codes, ac_codes):
-    """Blocks in zig-zag order, (count, 64); RefusedError as docs/bitstream.md, section 8, says."""
+    """Blocks in zig-zag order, (count, 64); RefusedError as docs/reference/bitstream.md, section 8, says."""
     bits, blocks, dc = Bits(segment), np.zeros((count, 64), dtype=np.int64), 0
     for block in blocks:
         dc += bits.value(bits.symbol(dc_codes))
@@ -200,7 +200,7 @@ STANDARD = (read_file(libjpeg_file(noise())).dc, read_file(libjpeg_file(noise())
 
 
 def decode(stream):
-    """Number format and float32 values of a stream, by docs/bitstream.md, section 8."""
+    """Number format and float32 values of a stream, by docs/reference/bitstream.md, section 8."""
     fields = struct.unpack_from("<4s8BQ4I", stream)
     magic, version, form, const_bits, pass1_bits, kind, *reserved, size, n, c, h, w = fields
     assert (magic, version, reserved) == (b"CDJ\x1a", 1, [0, 0, 0])

@@ -1,4 +1,4 @@
-"""Every rule of docs/bitstream.md, section 8, by streams made by hand: what keeps it is decoded, what breaks it refused."""
+"""Rules of docs/reference/bitstream.md, section 8, by streams made by hand: what keeps one is decoded, what breaks it not."""
 
 import re
 from pathlib import Path
@@ -81,5 +81,5 @@ def test_what_breaks_a_rule_is_refused(name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_sentences_stand_in_the_page(name):
-    page = (Path(__file__).parents[3] / "docs/bitstream.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/bitstream.md").read_text()
     assert " ".join(RULES[name].sentence.split()) in re.sub(r"\s+", " ", page)

@@ -10,7 +10,7 @@ from actcodec.saved.operations import plain
 from saved_tensors import name_of, operations, outcomes
 from torch.nn import functional as F
 
-PAGE = (Path(__file__).parents[3] / "docs" / "saved_tensors.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "methods" / "saved_tensors.md").read_text()
 #: Policies, options, and the largest relative error of an operation's gradient; None for few bits, where it may be any.
 #: Scales that saturate, and transforms of values that are no pictures, may leave as little as no gradient would be: 1.
 POLICIES = {

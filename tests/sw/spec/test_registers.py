@@ -88,8 +88,8 @@ def test_entries_tell_the_configuration(config):
 
 
 def test_the_page_is_up_to_date():
-    text = (ROOT / "docs" / "registers.md").read_text(encoding="utf-8")
-    assert text == registers_markdown(), "run: python -m cdu_spec.register_documents > docs/registers.md"
+    text = (ROOT / "docs" / "reference" / "registers.md").read_text(encoding="utf-8")
+    assert text == registers_markdown(), "run: python -m cdu_spec.register_documents > docs/reference/registers.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What docs/bitstream.md promises of an encoder's bytes: no zero under a mask, zero bits where nothing stands, its padding."""
+"""Promises of docs/reference/bitstream.md on an encoder's bytes: no zero under a mask, zero bits where nothing is, padding."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""Sentences of docs/bitstream.md that are neither a rule of a stream nor a promise of one mode: figures, sizes, bounds."""
+"""Sentences of docs/reference/bitstream.md that are no rule of a stream and no promise of one mode: figures, sizes, bounds."""
 
 import math
 import re
@@ -10,7 +10,7 @@ import torch
 from actcodec.codecs import CODEC_NAMES
 from cdu_verif.stimulus.streams import jpeg_base, rules
 
-PAGE = (Path(__file__).parents[3] / "docs/bitstream.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/reference/bitstream.md").read_text()
 
 
 def test_magnitudes_of_the_constants():

@@ -1,4 +1,4 @@
-"""Every rule of docs/bitstream.md, by streams made by hand: what keeps it is decoded as it says, what breaks it refused."""
+"""Every rule of docs/reference/bitstream.md, by streams made by hand: what keeps it is decoded so, what breaks it refused."""
 
 from functools import cache
 from pathlib import Path
@@ -112,5 +112,5 @@ def test_what_is_ignored_changes_nothing(name, backend):
 
 @pytest.mark.parametrize("kind", [*RULES.values(), *IGNORED.values()], ids=lambda kind: kind.name)
 def test_sentences_stand_in_the_page(kind):
-    page = " ".join((Path(__file__).parents[3] / "docs/bitstream.md").read_text().split())
+    page = " ".join((Path(__file__).parents[3] / "docs/reference/bitstream.md").read_text().split())
     assert " ".join(kind.sentence.split()) in page

@@ -90,7 +90,7 @@ def test_division_in_one_bit_has_the_error_of_any_unbiased_bit(activations):
 
 
 def test_the_range_of_a_channel_is_worse_in_every_width(activations):
-    """Why it is not the default (docs/division.md)."""
+    """Why it is not the default (docs/methods/division.md)."""
     for bits in (1, 2, 4, 8):
         errors = {}
         for kind in ("block", "channel"):

@@ -15,8 +15,8 @@ from torch import Tensor
 class UnitBackend(Backend):
     """A backend whose jobs a unit computes, by the reference driver.
 
-    What a unit does not refuse of a payload (docs/bitstream.md, section 7) is refused before it gets the job. What it refuses
-    is a BitstreamError, so that a caller need not know where a stream is decoded.
+    What a unit does not refuse of a payload (docs/reference/bitstream.md, section 7) is refused before it gets the job. What it
+    refuses is a BitstreamError, so that a caller need not know where a stream is decoded.
     """
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:

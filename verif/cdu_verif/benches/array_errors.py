@@ -203,7 +203,7 @@ def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
 
 
 def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
-    """Least and greatest length of a payload, by docs/bitstream.md."""
+    """Least and greatest length of a payload, by docs/reference/bitstream.md."""
     job = item.decompression
     bits = job.settings.bits if job.settings else VALUE_BITS
     if job.mode.has_zvc:

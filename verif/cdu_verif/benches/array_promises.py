@@ -334,7 +334,7 @@ async def scales_of_any_bits(dut: Any, direction: str, source: str) -> None:
 
 
 def _is_scale(pattern: int, channel: Channel, mode: Mode) -> bool:
-    """By docs/bitstream.md, "Reciprocals" and "Affine modes"."""
+    """By docs/reference/bitstream.md, "Reciprocals" and "Affine modes"."""
     (value,) = unpack("<f", pack("<I", pattern))
     least = 2.0**-111 if mode.is_affine and channel is Channel.COMPRESS else 2.0**-120
     most = 2.0**111 if mode.is_affine and channel is Channel.DECOMPRESS else 2.0**120
@@ -428,7 +428,7 @@ def _another_length(rng: Random, item: Exchange) -> int:
     """A length that a payload of this job could have, but this one has not."""
     job = item.decompression
     bits = job.settings.bits if job.settings else VALUE_BITS
-    least, most = job.beats, (1 + bits) * job.beats  # docs/bitstream.md, section 2
+    least, most = job.beats, (1 + bits) * job.beats  # docs/reference/bitstream.md, section 2
     near = [len(item.payload) + step for step in (-1, 1)]
     return rng.choice([length for length in (*near, least, most) if least <= length <= most and length != len(item.payload)])
 

@@ -1,4 +1,4 @@
-"""Streams made by hand from docs/bitstream.md, read as by any codec, their payloads decoded by the simulated unit."""
+"""Streams made by hand from docs/reference/bitstream.md, read as by any codec, their payloads decoded by the simulated unit."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) 
 
 
 def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
-    """The bytes that the blocks of a job have when its payload is ``cut`` and zeros follow without end (docs/bitstream.md)."""
+    """The bytes that the blocks of a job have when its payload is ``cut`` and zeros follow (docs/reference/bitstream.md)."""
     endless = cut + bytes(sum(MASK_BYTES + BLOCK_VALUES for _ in blocks))
     found, start = [], 0
     for block in blocks:

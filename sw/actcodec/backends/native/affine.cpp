@@ -1,4 +1,4 @@
-// Modes division and actnn (docs/bitstream.md, sections 2, 3, 5 and 6), and the residuals that division's scales follow from.
+// Modes division and actnn (docs/reference/bitstream.md, sections 2, 3, 5 and 6), and the residuals that division's scales follow from.
 #include <atomic>
 #include <utility>
 #include <vector>

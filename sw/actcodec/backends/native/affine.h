@@ -1,4 +1,4 @@
-// The affine quantiser and its random numbers (docs/bitstream.md, sections 5 and 6, "Affine modes").
+// The affine quantiser and its random numbers (docs/reference/bitstream.md, sections 5 and 6, "Affine modes").
 #pragma once
 
 #include "values.h"

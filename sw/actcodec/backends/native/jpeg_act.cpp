@@ -1,4 +1,4 @@
-// Mode jpeg-act (docs/bitstream.md, sections 3 to 6): SFPR, 8x8 DCT, shift quantiser, ZVC, and back.
+// Mode jpeg-act (docs/reference/bitstream.md, sections 3 to 6): SFPR, 8x8 DCT, shift quantiser, ZVC, and back.
 #include "zvc.h"
 
 using namespace cdu;

@@ -1,4 +1,4 @@
-// Modes sfpr, sfpr+zvc and brc (docs/bitstream.md, sections 3, 5 and 6), and the maxima that scales follow from.
+// Modes sfpr, sfpr+zvc and brc (docs/reference/bitstream.md, sections 3, 5 and 6), and the maxima that scales follow from.
 #include <vector>
 
 #include "zvc.h"

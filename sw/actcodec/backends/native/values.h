@@ -1,4 +1,4 @@
-// Number formats of tensors, eight values at a time; SFPR (docs/bitstream.md, sections 5 and 6); loops shared among threads.
+// Number formats of tensors, eight values at a time; SFPR (docs/reference/bitstream.md, sections 5 and 6); loops shared among threads.
 #pragma once
 
 #include <algorithm>

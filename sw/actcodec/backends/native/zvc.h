@@ -1,4 +1,4 @@
-// ZVC (docs/bitstream.md, section 3): per block of 64 bytes a mask of 8 bytes, then the bytes that are not zero.
+// ZVC (docs/reference/bitstream.md, section 3): per block of 64 bytes a mask of 8 bytes, then the bytes that are not zero.
 #pragma once
 
 #ifdef __BMI2__

@@ -139,7 +139,7 @@ class DivisionCodec(AffineCodec):
         Per value: 1, 2, 4 or 8 (paper: Q).
     range
         ``block``: least value and step of each block take the place of its mean; ``channel``: all blocks of a channel share a
-        step, around their means, which the largest residual of the batch decides (docs/division.md: what that costs).
+        step, around their means, which the largest residual of the batch decides (docs/methods/division.md: what that costs).
     rounding
         ``stochastic`` or ``nearest``.
     seed

@@ -37,7 +37,7 @@ class JpegBaseCompressed:
         return self.header.stream_bytes
 
     def to_bytes(self) -> bytes:
-        """The serialised stream (docs/bitstream.md, section 8)."""
+        """The serialised stream (docs/reference/bitstream.md, section 8)."""
         return jpeg_base_stream.serialise(self.header, self.reciprocals, self.payload)
 
     def coefficients(self, backend: str | Backend = "torch") -> Tensor:

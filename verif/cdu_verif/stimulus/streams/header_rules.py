@@ -1,4 +1,4 @@
-"""The rules of docs/bitstream.md that a header, tables and numbers can break (section 1)."""
+"""The rules of docs/reference/bitstream.md that a header, tables and numbers can break (section 1)."""
 
 from __future__ import annotations
 

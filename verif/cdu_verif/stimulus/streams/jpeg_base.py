@@ -1,4 +1,4 @@
-"""The rules of docs/bitstream.md, section 8: streams of jpeg-base that keep them and streams that break one alone."""
+"""The rules of docs/reference/bitstream.md, section 8: streams of jpeg-base that keep them and streams that break one alone."""
 
 from __future__ import annotations
 

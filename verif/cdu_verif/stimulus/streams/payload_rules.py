@@ -1,4 +1,4 @@
-"""The rules of docs/bitstream.md that a payload can break (sections 2 and 3)."""
+"""The rules of docs/reference/bitstream.md that a payload can break (sections 2 and 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream as its fields, each free to be wrong, and right payloads of any mode and shape (docs/bitstream.md, 1 to 4)."""
+"""Streams as fields, each free to be wrong, and right payloads of any mode and shape: docs/reference/bitstream.md, 1 to 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule of docs/bitstream.md is here, and what the rules share."""
+"""What a rule of docs/reference/bitstream.md is here, and what the rules share."""
 
 from __future__ import annotations
 

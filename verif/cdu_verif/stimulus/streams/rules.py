@@ -1,4 +1,4 @@
-"""The rules of docs/bitstream.md, sections 1 to 7, each with streams that keep it and streams that break it alone."""
+"""The rules of docs/reference/bitstream.md, sections 1 to 7, each with streams that keep it and streams that break it alone."""
 
 from __future__ import annotations
 

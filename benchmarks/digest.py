@@ -1,0 +1,186 @@
+"""What stands of a measurement on the page of results: a few rows of its tables. All rows go to CSV files beside the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+#: Characters of a line of text on a page.
+WIDTH = 132
+#: How lines begin that are for the notes: what was run, on what, with what.
+_NOTES: tuple[str, ...] = (
+    "- ",
+    "`cdu ",
+    "Command:",
+    "Written by",
+    "Slowest path:",
+    "SHA-256",
+    "Pre-layout",
+    "One module per lane",
+    "Width ",
+    "GPU:",
+)
+_NOTES += (
+    "CDUs:",
+    "A model, not a measurement:",
+    "± is",
+    "Data:",
+    "Network:",
+    "`module` is",
+    "GIST is",
+    "Goal:",
+    "or the fastest",
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Header and rows of one kind of table of a measurement."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def column(self, name: str) -> list[str]:
+        """The cells under a name."""
+        place = self.header.index(name)
+        return [row[place] for row in self.rows]
+
+    def where(self, **cells: str | tuple[str, ...]) -> Table:
+        """The rows whose cells, by the column's name, are one of those that are given."""
+        wanted = {self.header.index(name): (value,) if isinstance(value, str) else value for name, value in cells.items()}
+        return Table(self.header, tuple(row for row in self.rows if all(row[at] in value for at, value in wanted.items())))
+
+    def only(self, *names: str) -> Table:
+        """The columns with these names."""
+        places = [self.header.index(name) for name in names]
+        return Table(names, tuple(tuple(row[at] for at in places) for row in self.rows))
+
+    def markdown(self) -> str:
+        """The table for a page; what is a number in all rows stands at the right."""
+        numeric = [
+            all(re.match(r"[-+]?\d[\d,]*(\.\d+)?( |x|%|e[-+]|$)|$", row[at]) for row in self.rows)
+            for at in range(len(self.header))
+        ]
+        marks = ["--:" if right else "---" for right in numeric]
+        return "\n".join("| " + " | ".join(row) + " |" for row in (self.header, marks, *self.rows))
+
+    def text(self) -> str:
+        """The table as CSV."""
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([self.header, *self.rows])
+        return file.getvalue()
+
+
+#: What of the tables of a measurement stands on the page.
+Summary = Callable[[dict[str, Table]], str]
+
+
+def read(text: str) -> Table:
+    """A table from CSV."""
+    header, *rows = csv.reader(io.StringIO(text))
+    return Table(tuple(header), tuple(tuple(row) for row in rows))
+
+
+def cells(line: str) -> tuple[str, ...]:
+    """The cells of a row of a markdown table."""
+    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+
+
+def tables(markdown: str) -> tuple[list[tuple[str, Table]], list[str], list[str]]:
+    """The tables of a text, each with its caption; of the lines that are in no table those for the page, and the notes.
+
+    A caption is the line before a table if it ends with a colon, or else the last heading.
+    """
+    found: list[tuple[str, Table]] = []
+    lines: list[str] = []
+    notes: list[str] = []
+    heading, before, rows = "", "", []
+    for line in [*markdown.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append(cells(line))
+            continue
+        if rows:
+            if before.endswith(":") and before == (lines or [""])[-1]:
+                heading = before.rstrip(":")
+                lines.pop()
+            found.append((heading, Table(rows[0], tuple(rows[2:]))))
+            rows = []
+        if line.startswith("#"):
+            heading = line.strip("# ")
+        elif line.startswith(_NOTES) and not line.startswith("- Pareto"):
+            notes.append(f"{heading}: {line}" if heading and not line.startswith("- ") else line.removeprefix("- "))
+        elif line.strip():
+            lines.append(line)
+        before = line or before
+    return found, lines, list(dict.fromkeys(notes))
+
+
+def joined(found: Sequence[tuple[str, Table]]) -> list[Table]:
+    """Tables of one kind as one, whose first column says what stood before each. Tables of a kind have most names in common."""
+    kinds: list[list[tuple[str, Table]]] = []
+    for caption, table in found:
+        for members in kinds:
+            names = members[0][1].header
+            if len(names) == len(table.header) and 2 * sum(map(str.__eq__, names, table.header)) > len(names):
+                members.append((caption, table))
+                break
+        else:
+            kinds.append([(caption, table)])
+    result = []
+    for members in kinds:
+        if len(members) == 1:
+            result.append(members[0][1])
+            continue
+        columns = zip(*(table.header for _, table in members), strict=True)
+        header = ("of", *(" / ".join(dict.fromkeys(column)) for column in columns))
+        result.append(Table(header, tuple((caption, *row) for caption, table in members for row in table.rows)))
+    return result
+
+
+def wrapped(text: str) -> str:
+    """Text in lines of a page."""
+    return "\n".join(textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False))
+
+
+def digest(name: str, markdown: str, names: Sequence[str], summary: Summary) -> tuple[str, dict[str, Table], list[str]]:
+    """A measurement's text for the page, its tables by the name of their file, and its notes.
+
+    ``names`` are those of its kinds of tables, in the order in which they come first; a single one may have none.
+    """
+    found, lines, notes = tables(markdown)
+    if not found:
+        return markdown, {}, []
+    kinds = joined(found)
+    if len(kinds) != len(names):
+        raise ValueError(f"{name} has {len(kinds)} kinds of tables ({[kind.header for kind in kinds]}), names for {len(names)}")
+    by_name = dict(zip(names, kinds, strict=True))
+    files = {f"results_{name}{'_' * bool(key)}{key}.csv": table for key, table in by_name.items()}
+    shown = " ".join(line.removeprefix("- ") for line in lines if not line.startswith("!["))
+    pictures = [line for line in lines if line.startswith("![")]
+    rows = ", ".join(f"[{file}]({file}) ({len(table.rows)} row{'s'[: len(table.rows) > 1]})" for file, table in files.items())
+    parts = [wrapped(shown), summary(by_name), wrapped(f"All of it: {rows}."), *pictures]
+    return "\n\n".join(part for part in parts if part), files, notes
+
+
+def first(table: str, *columns: str, **where: str | tuple[str, ...]) -> Summary:
+    """The rows of a table with these cells, and of them these columns, or all."""
+
+    def summary(found: dict[str, Table]) -> str:
+        rows = found[table].where(**where)
+        return (rows.only(*columns) if columns else rows).markdown()
+
+    return summary
+
+
+def both(*summaries: Summary) -> Summary:
+    """One after the other."""
+    return lambda found: "\n\n".join(part for one in summaries if (part := one(found)))
+
+
+def numbers(values: Iterable[str]) -> list[float]:
+    """Cells as numbers."""
+    return [float(value.replace(",", "").split()[0]) for value in values]

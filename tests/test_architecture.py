@@ -1,0 +1,60 @@
+"""docs/developer/architecture.md: packages and rooms import what stands below them, but for the arrows that the page names."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "developer" / "architecture.md").read_text(encoding="utf-8")
+FOLDERS = {path.rpartition("/")[2]: path for path in re.findall(r"^\| `((?:hw|sw|verif|synth)/\w+)` \|", PAGE, re.MULTILINE)}
+ROOMS = {
+    title.rpartition("/")[2]: [
+        room for cell in re.findall(r"^\| ([^|]+) \|", body, re.MULTILINE) for room in re.findall(r"`(\w+)`", cell)
+    ]
+    for title, body in re.findall(r"^## (\w+/\w+)\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
+}
+UPWARDS = set(re.findall(r"^\| `(\w+)`: `(\w+)` -> `(\w+)` \|", PAGE, re.MULTILINE))
+
+
+@cache
+def imports(package):
+    """The modules that each file of a package imports, whole names."""
+    base = ROOT / FOLDERS[package]
+    found = {}
+    for path in sorted(base.rglob("*.py")):
+        names = found[path.relative_to(base).with_suffix("").parts] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+            elif isinstance(node, ast.Import):
+                names |= {name.name for name in node.names}
+    return found
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_package_imports_what_the_table_allows(package):
+    (cell,) = re.findall(rf"^\| `{FOLDERS[package]}` \|[^|]*\|([^|]*)\|", PAGE, re.MULTILINE)
+    allowed = set(FOLDERS) if cell.strip() == "all" else {package, *re.findall(r"`(\w+)`", cell)}
+    used = {name.partition(".")[0] for names in imports(package).values() for name in names}
+    assert (used & set(FOLDERS)) <= allowed
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_import_rooms_below_them(package):
+    order = ROOMS[package]
+    inside = {path.name for path in (ROOT / FOLDERS[package]).iterdir() if (path / "__init__.py").is_file()}
+    assert set(order) == inside
+    up = set()
+    for (room, *_), names in imports(package).items():
+        if room in inside:
+            others = {name.split(".")[1] for name in names if name.startswith(f"{package}.")} & inside - {room}
+            up |= {(package, room, other) for other in others if order.index(other) <= order.index(room)}
+    assert up == {arrow for arrow in UPWARDS if arrow[0] == package}
+
+
+def test_every_path_on_the_page_is_there():
+    for path in re.findall(r"`((?:hw|sw|verif|synth|tests)/[\w./]+)`", PAGE):
+        assert (ROOT / path).exists(), path
