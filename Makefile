@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint unit verify formal full results results-hw compare clean
+.PHONY: demo test lint unit verify formal full results results-hw compare release-check clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -70,6 +70,10 @@ results-hw: $(INSTALLED)
 PEERS ?= peers
 compare: $(INSTALLED)
 	$(BIN)/cdu compare --peers $(PEERS) -o build/compare
+
+# Wheel and source archive, installed into an empty environment and used from there: docs/versions.md
+release-check: $(INSTALLED)
+	$(BIN)/python benchmarks/release_check.py -o build/release
 
 clean:
 	rm -rf build $(VENV)
