@@ -4,8 +4,8 @@
 
 Builds wheel and source archive into OUT/dist, installs each into an empty virtual environment with the versions of
 constraints.txt, and uses it from another folder: `cdu --version`, `cdu list`, `cdu generate`, a compression by the golden model
-and, where there is a C++ compiler, by the native kernels. The files of `cdu generate` must be those of the checkout, byte for byte.
-Exit code 1, and one sentence, where anything is not so.
+and, where there is a C++ compiler, by the native kernels. The files of `cdu generate` must be those of the checkout, byte for
+byte. Exit code 1, and one sentence, where anything is not so.
 """
 
 from __future__ import annotations
