@@ -42,7 +42,7 @@ x = torch.arange(-1024, 1024).reshape(2, 4, 8, 32) / 256
 packed = actcodec.codec("jpeg-act").compress(x).to_bytes()
 y = actcodec.decompress(actcodec.from_bytes(packed))
 assert y.shape == x.shape and len(packed) < x.nbytes / 2
-assert (x - y).abs().max() < 0.5
+assert (x - y).norm() < 0.2 * x.norm()
 try:
     native = actcodec.codec("jpeg-act", backend="native")
 except MissingToolError as error:
@@ -114,7 +114,7 @@ def check(out: Path) -> None:
         folder = Path(name)
         venv.create(folder / "venv", with_pip=True)
         programs = folder / "venv" / "bin"
-        pip: list[str | Path] = [programs / "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip: list[str | Path] = [programs / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         for place in ("wheel", "source", "checkout"):
             (folder / place).mkdir()
         run("checkout: cdu generate", _own_generate(folder / "checkout" / "verilog"), folder / "checkout")
