@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint unit verify formal full results results-hw compare docs clean
+.PHONY: demo test lint unit verify formal full results results-hw compare docs release-check clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +34,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy --allow-untyped-calls --allow-any-generics --implicit-reexport benchmarks
+	$(BIN)/mypy --allow-untyped-calls --allow-any-generics --implicit-reexport benchmarks examples
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -n auto
@@ -75,6 +75,10 @@ compare: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# Wheel and source archive, installed into an empty environment and used from there: docs/developer/versions.md
+release-check: $(INSTALLED)
+	$(BIN)/python benchmarks/release_check.py -o build/release
 
 clean:
 	rm -rf build $(VENV)

@@ -27,12 +27,13 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, backends, tools, cell libraries, FPGAs: what is here and what is missing."""
+    """Show blocks, configurations, codecs, backends, models, tools, cell libraries, FPGAs: what is here and what is missing."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
         "codecs": _codecs(),
         "backends": _backends(),
+        "models": _models(),
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
         "static timing": _timers(),
@@ -119,6 +120,15 @@ def _backends() -> list[Row]:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
     native = _asked("native", lambda: _present("native", about=f"compiled by {Path(build.compiler()).name} when first used"))
     return [_present("torch", about="the golden model"), native]
+
+
+def _models() -> list[Row]:
+    names = ("torchvision", "transformers")
+    try:
+        from actcodec.study.models import library
+    except ImportError as error:
+        return [_absent(name, f"{error}; `pip install torch` adds what it needs") for name in names]
+    return [_asked(name, lambda name=name: _present(name, version=library.version(name))) for name in names]
 
 
 def _verilator() -> Row:

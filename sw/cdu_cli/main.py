@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from cdu_tools.errors import UserError
@@ -30,6 +30,7 @@ from cdu_cli import (
 )
 from cdu_cli.commands import Commands
 from cdu_cli.endings import INPUT_ERROR, in_one_sentence
+from cdu_cli.versions import versions
 
 #: What typer raises for words that are no command line; the class has no public name.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -37,11 +38,32 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 app = Commands(
     name="cdu",
-    help="Generate, verify and cost compression/decompression units for DNN training, and train through them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_versions(wanted: bool) -> None:
+    """What ``--version`` does."""
+    if wanted:
+        for name, version in versions().items():
+            typer.echo(f"{name} {version}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_versions, is_eager=True, help="Versions of package, register map and bitstream."
+        ),
+    ] = False,
+) -> None:
+    """Generate, verify and cost compression/decompression units for DNN training, and train through them."""
+
+
 for module in (
     inventory,
     generate,

@@ -1,7 +1,8 @@
-"""torchvision, where it is installed."""
+"""Libraries of models, where they are installed: torchvision and transformers."""
 
 from __future__ import annotations
 
+import importlib.metadata
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,3 +32,24 @@ def torchvision() -> ModuleType:
         if not hasattr(torch.ops.torchvision, name):
             torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return import_module("torchvision")
+
+
+def version(name: str) -> str:
+    """Version of torchvision or of transformers, as it would be used: without this module's help.
+
+    Raises MissingToolError, with what to do, where it is not installed, or does not import because the torchvision that is
+    installed is of another build than torch; transformers imports it for every model.
+    """
+    if find_spec(name) is None:
+        add = "`pip install 'cdu[models]'` adds it" if name == "transformers" else "from the package index that torch came from"
+        raise MissingToolError(f"{add} (optional)")
+    if find_spec("torchvision") is not None:
+        try:
+            import_module("torchvision")
+        except (RuntimeError, ImportError, OSError) as error:
+            who = "it" if name == "torchvision" else f"{name} finds torchvision, which"
+            raise MissingToolError(
+                f"{who} does not import beside torch {torch.__version__} ({error}): `pip uninstall torchvision`, or install "
+                "the build of the package index that torch came from"
+            ) from None
+    return importlib.metadata.version(name)

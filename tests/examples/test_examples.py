@@ -1,0 +1,87 @@
+"""The examples run as their first lines say, and show what they promise."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAMS = sorted([*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py"), *EXAMPLES.glob("*/test_*.py")])
+NOTEBOOK = EXAMPLES / "notebook.ipynb"
+SIMULATOR = "icarus" if shutil.which("iverilog") else "verilator"
+
+
+def run(folder, *words):
+    """What an example prints, started in an empty folder."""
+    environment = os.environ | {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_each_begins_with_three_lines_on_what_it_shows(path):
+    first, empty, second, third, end = path.read_text(encoding="utf-8").splitlines()[:5]
+    assert first.startswith('"""')
+    assert len(first) > 40
+    assert (empty, end) == ("", '"""')
+    assert second
+    assert third
+
+
+def test_a_network_trains_and_says_what_was_kept(tmp_path):
+    said = run(tmp_path, EXAMPLES / "train_resnet.py", "--steps", 6, "--batch", 16)
+    losses = [float(loss) for loss in re.findall(r"loss (\d\.\d+)$", said, re.MULTILINE)]
+    assert len(losses) == 12
+    assert losses[0] == losses[6]  # the first forward pass is the same
+    assert float(re.search(r"in 1/(\d+\.\d) of their bytes", said)[1]) > 3
+    assert re.search(r"mean loss of the last 1 steps: \d\.\d+ uncompressed, \d\.\d+ with jpeg-act", said)
+
+
+def test_a_system_in_amaranth_compresses_and_decompresses(tmp_path):
+    assert "the golden model's, and so are the restored values" in run(tmp_path, EXAMPLES / "amaranth_soc.py")
+
+
+def test_a_bare_test_bench_drives_the_delivered_verilog(tmp_path):
+    said = run(tmp_path, EXAMPLES / "axi_testbench" / "run.py", "--sim", SIMULATOR, "-o", "out")
+    assert "5 tests, 0 failures" in said
+    bench = (EXAMPLES / "axi_testbench" / "test_unit.py").read_text(encoding="utf-8")
+    assert not re.search(r"\b(?:import|from) (?:cdu|actcodec)", bench)
+
+
+def cells(kind):
+    """Texts of the notebook's cells of a kind."""
+    content = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    return ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == kind]
+
+
+def test_the_notebook_shows_bytes_errors_and_a_picture(tmp_path):
+    script = "\n".join([*cells("code"), 'figure.savefig("shown.png")'])
+    (tmp_path / "notebook.py").write_text(script, encoding="utf-8")
+    said = run(tmp_path, "notebook.py")
+    rows = re.findall(r"^ *(\S+) +\d+ bytes  ratio +(\d+\.\d)  relative error (\d\.\d+)$", said, re.MULTILINE)
+    found = {name: (float(ratio), float(error)) for name, ratio, error in rows}
+    assert found["bypass"][1] == 0
+    assert found["jpeg-act"][0] > found["sfpr"][0] > 3
+    assert found["jpeg-act"][1] < 0.1
+    assert (tmp_path / "shown.png").stat().st_size > 10_000
+
+
+def test_the_notebook_is_kept_without_outputs_and_begins_with_what_it_shows():
+    content = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in content["cells"] if "outputs" in cell)
+    assert len({cell["id"] for cell in content["cells"]}) == len(content["cells"])
+    title, empty, *lines = cells("markdown")[0].splitlines()
+    assert title.startswith("# ")
+    assert empty == ""
+    assert len(lines) == 3
+    for text in cells("markdown"):
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            assert (EXAMPLES / target).is_file()
