@@ -58,6 +58,7 @@ results: $(INSTALLED)
 	$(BIN)/python benchmarks/results.py
 	$(BIN)/python benchmarks/configurations.py
 	$(BIN)/python benchmarks/timing_diagram.py
+	$(BIN)/python benchmarks/front_page.py
 
 # What the hardware costs, without the training campaigns of `results`
 results-hw: $(INSTALLED)
@@ -65,6 +66,7 @@ results-hw: $(INSTALLED)
 	$(BIN)/python benchmarks/configurations.py
 	$(BIN)/python benchmarks/area_budgets.py
 	$(BIN)/python benchmarks/fpga.py
+	$(BIN)/python benchmarks/front_page.py
 
 # Other designs beside ours: PEERS is the folder with the cores that `cdu compare --recipes` names
 PEERS ?= peers

@@ -24,6 +24,7 @@ from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import ECP5
 from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table
 from cdu_tools.files import write_whole
+from digest import wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
@@ -133,9 +134,9 @@ places and routes it on the smallest Lattice ECP5 that it fits, or on the device
 ## Named configurations
 
 `python benchmarks/fpga.py`: per row `cdu synth --fpga {ECP5.name} --config NAME --set duplex=KIND --block array`.
-Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.
+{wrapped(f"Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.")}
 
-{units}{absent}{CAVEAT}
+{units}{absent}{wrapped(CAVEAT)}
 
 ## Blocks
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
 PICTURES = (".png", ".svg", ".jpg", ".gif")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`\n]*`")
@@ -53,6 +53,21 @@ def test_links_lead_somewhere(page):
     assert not broken
 
 
+def stray(text):
+    """Lines that look like the beginning of a list or table in the middle of a paragraph, where no reader begins one."""
+    found = []
+    for block in re.split(r"\n\s*\n", FENCE.sub("", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))):
+        lines = [line for line in block.splitlines() if line.strip() and not line.startswith(("#", "    "))]
+        begins = [re.match(r"([-*]|\d+\.) |\|", line) for line in lines]
+        found += [] if not lines or begins[0] else [line for line, one in zip(lines, begins, strict=True) if one]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_line_of_a_paragraph_looks_like_a_list(page):
+    assert stray(page.read_text(encoding="utf-8")) == []
+
+
 def test_every_picture_is_there_once_and_shown():
     kept = [path for path in (ROOT / "docs").rglob("*") if path.suffix in PICTURES]
     by_content = defaultdict(list)
@@ -67,3 +82,7 @@ def test_what_is_a_link():
     text = '[a](b.md#c) `[no](x)` ![d [e]](<f.png>) [g][h]\n```\n[no](y)\n```\n[h]: i.md\n<img src="j.png"> <https://k> [l](http://m)'
     assert sorted(links(text)) == ["b.md#c", "f.png", "i.md", "j.png"]
     assert anchors("# A `b`: c, d\n## A `b`: c, d\n```\n# no\n```\n### [x](y.md)-Z") == {"a-b-c-d", "a-b-c-d-1", "x-z"}
+
+
+def test_what_is_stray():
+    assert stray("# A\n- a\n  b\n- c\n\n1. a\n2. b\n\n| a |\n\na\n- b) c\n\n```\na\n- b\n```") == ["- b) c"]
