@@ -246,8 +246,9 @@ class Soc(wiring.Component):
 
     def __init__(self, program: Program, values: Sequence[int]) -> None:
         self._program, self._words = program, len(values)
-        self.unit: Any = CduArray(CONFIG)  # its ports depend on the configuration
-        self.value_bytes, self.payload_bytes = len(self.unit.s_axis_tkeep), len(self.unit.m_axis_tkeep)
+        unit: Any = CduArray(CONFIG)  # its ports depend on the configuration
+        self.unit = unit
+        self.value_bytes, self.payload_bytes = len(unit.s_axis_tkeep), len(unit.m_axis_tkeep)
         self.values: Any = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=values)
         self.payload: Any = Memory(shape=unsigned(8 * self.payload_bytes), depth=DEPTH, init=[])
         self.restored: Any = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=[])
