@@ -78,7 +78,7 @@ def main() -> None:
         hdl_toplevel=NAME,
         test_module="test_unit",
         test_dir=folder,
-        results_xml="results.xml",
+        results_xml=str(folder / "results.xml"),
         extra_env={
             "PYTHONPATH": str(HERE),
             "CDU_MANIFEST": str(folder / f"{NAME}.json"),
