@@ -97,7 +97,8 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.program = program = Memory(shape=INSTRUCTION, depth=len(self._program), init=self._program)
+        program: Any = Memory(shape=INSTRUCTION, depth=len(self._program), init=self._program)
+        m.submodules.program = program
         port = program.read_port(domain="comb")
         step = Signal(range(len(self._program) + 1))
         now = port.data
@@ -245,11 +246,12 @@ class Soc(wiring.Component):
 
     def __init__(self, program: Program, values: Sequence[int]) -> None:
         self._program, self._words = program, len(values)
-        self.unit = CduArray(CONFIG)
-        self.value_bytes, self.payload_bytes = len(self.unit.s_axis_tkeep), len(self.unit.m_axis_tkeep)
-        self.values = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=values)
-        self.payload = Memory(shape=unsigned(8 * self.payload_bytes), depth=DEPTH, init=[])
-        self.restored = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=[])
+        unit: Any = CduArray(CONFIG)  # its ports depend on the configuration
+        self.unit = unit
+        self.value_bytes, self.payload_bytes = len(unit.s_axis_tkeep), len(unit.m_axis_tkeep)
+        self.values: Any = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=values)
+        self.payload: Any = Memory(shape=unsigned(8 * self.payload_bytes), depth=DEPTH, init=[])
+        self.restored: Any = Memory(shape=unsigned(8 * self.value_bytes), depth=DEPTH, init=[])
         self.packer = Writer(self.payload, self.payload_bytes)
         super().__init__({"done": Out(1), "failed": Out(1)})
 
@@ -267,12 +269,12 @@ class Soc(wiring.Component):
         m.d.comb += [getattr(sequencer, name).eq(getattr(unit, f"s_axil_{name}")) for name in ANSWERS]
         m.d.comb += [sequencer.irq.eq(unit.irq), self.done.eq(sequencer.done), self.failed.eq(sequencer.failed)]
         # Data; the ports of the scales stay tied off, for the sequencer writes scales to registers
-        for engine, port in ((from_values, "s_axis"), (from_payload, "s_axis_packed")):
-            m.d.comb += [getattr(unit, f"{port}_{name}").eq(getattr(engine, name)) for name in _FORWARD]
-            m.d.comb += engine.tready.eq(getattr(unit, f"{port}_tready"))
-        for engine, port in ((to_payload, "m_axis"), (to_restored, "m_axis_values")):
-            m.d.comb += [getattr(engine, name).eq(getattr(unit, f"{port}_{name}")) for name in _FORWARD]
-            m.d.comb += getattr(unit, f"{port}_tready").eq(engine.tready)
+        for source, port in ((from_values, "s_axis"), (from_payload, "s_axis_packed")):
+            m.d.comb += [getattr(unit, f"{port}_{name}").eq(getattr(source, name)) for name in _FORWARD]
+            m.d.comb += source.tready.eq(getattr(unit, f"{port}_tready"))
+        for sink, port in ((to_payload, "m_axis"), (to_restored, "m_axis_values")):
+            m.d.comb += [getattr(sink, name).eq(getattr(unit, f"{port}_{name}")) for name in _FORWARD]
+            m.d.comb += getattr(unit, f"{port}_tready").eq(sink.tready)
         m.d.comb += [
             from_values.start.eq(sequencer.move[0]),
             from_values.count.eq(self._words * self.value_bytes),
@@ -334,7 +336,7 @@ def simulate(soc: Soc, payload_words: int, value_words: int) -> tuple[int, list[
     simulator.add_clock(1e-8)
     simulator.add_testbench(bench)
     simulator.run()
-    return tuple(found)  # type: ignore[return-value]
+    return tuple(found)
 
 
 def words(raw: bytes, size: int) -> list[int]:
@@ -348,7 +350,7 @@ def main() -> None:
     x = torch.relu(torch.randn(1, 2, 8, 16))
     view = MatrixView.of(x.shape, MODE)
     # What the golden model makes of it
-    packed = actcodec.codec(MODE.label, S=1.125, scale_bits=CONFIG.scale_bits).compress(x)
+    packed: Any = actcodec.codec(MODE.label, S=1.125, scale_bits=CONFIG.scale_bits).compress(x)
     restored = actcodec.decompress(packed)
     # What a host computes for the unit: a multiplier and a reciprocal per channel
     multipliers, reciprocals = sfpr.scales(x.reshape(1, 2, -1), 1.125, CONFIG.scale_bits)

@@ -37,7 +37,7 @@ def network() -> nn.Module:
         from torchvision.models.resnet import ResNet as Torchvision
     except (ImportError, RuntimeError):  # of another build than torch: `cdu list` says what to do
         return ResNet(channels=1, classes=CLASSES)
-    model = Torchvision(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES)
+    model: nn.Module = Torchvision(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES)
     model.conv1 = nn.Conv2d(1, 64, 3, 1, 1, bias=False)
     model.maxpool = nn.Identity()
     return model

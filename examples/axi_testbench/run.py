@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import actcodec
 import torch
@@ -36,7 +37,7 @@ def job() -> dict[str, object]:
     """A tensor, the numbers that a driver programs for it, and what has to come out at either end; bytes as hex."""
     torch.manual_seed(7)
     x = torch.relu(torch.randn(2, 3, 4, 10))
-    packed = actcodec.codec(MODE.label, S=1.125).compress(x)
+    packed: Any = actcodec.codec(MODE.label, S=1.125).compress(x)
     view = MatrixView.of(x.shape, MODE)
     channels = x.reshape(x.shape[0], x.shape[1], -1)
     multipliers, reciprocals = sfpr.scales(channels, 1.125, 8)
@@ -77,7 +78,7 @@ def main() -> None:
         hdl_toplevel=NAME,
         test_module="test_unit",
         test_dir=folder,
-        results_xml="results.xml",
+        results_xml=str(folder / "results.xml"),
         extra_env={
             "PYTHONPATH": str(HERE),
             "CDU_MANIFEST": str(folder / f"{NAME}.json"),

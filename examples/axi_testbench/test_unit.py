@@ -42,7 +42,7 @@ class Unit:
 
     async def reset(self) -> None:
         """Start the clock and hold the reset for some cycles."""
-        cocotb.start_soon(Clock(self.dut.clk, 10, "ns").start())
+        Clock(self.dut.clk, 10, "ns").start()
         self.dut.rst.value = 1
         await ClockCycles(self.dut.clk, 4)
         self.dut.rst.value = 0

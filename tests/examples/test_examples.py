@@ -69,7 +69,7 @@ def test_the_notebook_shows_bytes_errors_and_a_picture(tmp_path):
     found = {name: (float(ratio), float(error)) for name, ratio, error in rows}
     assert found["bypass"][1] == 0
     assert found["jpeg-act"][0] > found["sfpr"][0] > 3
-    assert found["jpeg-act"][1] < 0.1
+    assert found["jpeg-act"][1] < 0.2
     assert (tmp_path / "shown.png").stat().st_size > 10_000
 
 
