@@ -288,7 +288,7 @@ _FORWARD = ("tdata", "tkeep", "tlast", "tvalid")
 
 
 def job(channel: Channel, view: MatrixView, scales: Sequence[int], engine: int) -> Program:
-    """Instructions for one job: the steps of docs/registers.md, "A job"; ``scales`` are float32 patterns."""
+    """Instructions for one job: the steps of docs/reference/registers.md, "A job"; ``scales`` are float32 patterns."""
 
     def write(name: str, value: int) -> dict[str, Any]:
         return {"op": Op.WRITE, "address": address(name, channel), "data": value}

@@ -70,7 +70,7 @@ def train(policy: str | None, steps: int, batch: int) -> list[float]:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", default="jpeg-act", help="any policy of docs/plugin.md")
+    parser.add_argument("--policy", default="jpeg-act", help="any policy of docs/user/plugin.md")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--batch", type=int, default=32)
     options = parser.parse_args()

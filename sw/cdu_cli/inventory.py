@@ -128,7 +128,11 @@ def _models() -> list[Row]:
         from actcodec.study.models import library
     except ImportError as error:
         return [_absent(name, f"{error}; `pip install torch` adds what it needs") for name in names]
-    return [_asked(name, lambda name=name: _present(name, version=library.version(name))) for name in names]
+    return [_asked(name, partial(_versioned, name, library.version)) for name in names]
+
+
+def _versioned(name: str, version: Callable[[str], str]) -> Row:
+    return _present(name, version=version(name))
 
 
 def _verilator() -> Row:

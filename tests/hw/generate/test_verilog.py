@@ -14,7 +14,7 @@ from cdu_tools import verilator, yosys
 from cdu_tools.errors import MissingToolError
 
 GENERATE_DCT = (
-    "from cdu import generator; from cdu_spec import CduConfig; print(generator.generate(CduConfig(), 'dct').verilog)"
+    "from cdu.delivery import generator; from cdu_spec import CduConfig; print(generator.generate(CduConfig(), 'dct').verilog)"
 )
 
 

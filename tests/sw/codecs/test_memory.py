@@ -117,7 +117,7 @@ def test_what_a_process_may_have(tmp_path):
     whole = memory.usable_bytes()
     assert 1 << 20 < whole <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert memory.tensor_bytes() == whole // 4
-    program = "import resource; from cdu_spec import memory; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)); "
+    program = "import resource; from cdu_tools import memory; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)); "
     program += "print(memory.usable_bytes())"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert 100 << 20 < int(told) < 400 << 20

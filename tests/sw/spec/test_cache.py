@@ -37,7 +37,7 @@ class Maker:
 
 _ENTER = """
 import time
-from cdu_spec import cache
+from cdu_tools import cache
 
 def fill(folder):
     (folder / "started").write_text("")
@@ -165,7 +165,7 @@ def test_a_damaged_library_is_compiled_again_before_it_is_loaded():
 
     path = cache.entry("library", [SOURCE], make) / "answer.so"
     # In processes of their own: one in which a library is loaded ends when that is cut off.
-    load = "import sys; from pathlib import Path; from cdu_spec import cache; "
+    load = "import sys; from pathlib import Path; from cdu_tools import cache; "
     load += "sys.exit(cache.load_library(Path(sys.argv[1])).answer())"
     for size in (4000, 0):
         os.truncate(path, size)
