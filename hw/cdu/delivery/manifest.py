@@ -41,7 +41,7 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
         "name": name,
         "config": config.to_dict(),
         "latency": getattr(component, "latency", None),
-        "ports": [*_clocks(files[f"{name}.v"]), *_ports(component)],
+        "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
         "registers": list(getattr(component, "registers", ())),
         "versions": verilog.versions(),
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
@@ -97,7 +97,7 @@ def _clocks(text: str) -> list[Entry]:
     return [_port(name, "input", Const(0, 1)) for name in ("clk", "rst") if f"\n  input {name};\n" in text]
 
 
-def _ports(component: wiring.Component[Any]) -> Iterator[Entry]:
+def ports(component: wiring.Component[Any]) -> Iterator[Entry]:
     """All ports of a component's signature, in its order."""
     streams = dict(_streams(component.signature))
     for path, member, value in verilog.ports(component):

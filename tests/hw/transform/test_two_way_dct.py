@@ -1,4 +1,4 @@
-"""What the bench of the two-way DCT does not see: the flag ``empty`` in every cycle."""
+"""The two-way DCT: cases in Amaranth's simulator; the flag ``empty`` in every cycle, which its bench does not see."""
 
 from random import Random
 
@@ -6,6 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 from cdu.transform.two_way_dct import TwoWayDct
 from cdu_spec.config import CduConfig
+from cdu_verif.benches.in_amaranth import assert_passes
 
 
 @pytest.mark.parametrize(("inverse", "stages"), [(0, 0), (1, 0), (1, 1)])
@@ -33,3 +34,8 @@ def test_empty_is_high_exactly_when_nothing_is_inside(inverse, stages):
     simulator.add_testbench(bench)
     simulator.run()
     assert max(seen) == 2 + 8 + 3 + 2 * stages
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_bits": 9}, {"dct_stages": 1}])
+def test_cases(options):
+    assert_passes("two_way_dct", CduConfig(**options))

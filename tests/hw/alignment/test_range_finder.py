@@ -1,0 +1,13 @@
+"""The range finder and the range store: random and steady cases in Amaranth's simulator."""
+
+import pytest
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_verif.benches.in_amaranth import assert_passes
+
+EVERY = {"modes": CONFIGS["universal"].modes}
+
+
+@pytest.mark.parametrize("options", [EVERY])
+@pytest.mark.parametrize("block", ["range_finder", "range_store"])
+def test_cases(block, options):
+    assert_passes(block, CduConfig(**options))

@@ -1,0 +1,13 @@
+"""What deals blocks out and gathers them: random and steady cases in Amaranth's simulator."""
+
+import pytest
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_verif.benches.in_amaranth import assert_passes
+
+EVERY = {"modes": CONFIGS["universal"].modes}
+
+
+@pytest.mark.parametrize("options", [{}, {"cdus": 3}, EVERY])
+@pytest.mark.parametrize("block", ["distributor", "gatherer"])
+def test_cases(block, options):
+    assert_passes(block, CduConfig(**options))
