@@ -1,4 +1,4 @@
-"""A group of commands that look at the files they are to write before they begin."""
+"""A group of commands that look at the files they are to write before they begin, and whose help has names of catalogues."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from cdu_cli.names import with_names
 from cdu_cli.outputs import check_outputs
 
 
@@ -18,6 +19,13 @@ class _Command(TyperCommand):
         """See TyperCommand."""
         check_outputs(ctx.params)
         return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """See TyperCommand; names out of catalogues stand in it."""
+        for parameter in self.params:
+            if text := getattr(parameter, "help", None):
+                parameter.help = with_names(text)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 class Commands(typer.Typer):

@@ -23,7 +23,9 @@ from cdu_cli.options import (
     JsonOption,
     MaxBytesOption,
     RangeOption,
+    SOption,
     codec_backend,
+    given,
     waiting,
     whole,
     write_json,
@@ -42,15 +44,21 @@ def compress(
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array of float32 or float16.")],
     target: Annotated[Path, typer.Argument(metavar="OUT.cdu", help="The bitstream to write.")],
     codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
-    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-base: {DQT_HELP}.")] = None,
-    scale_s: Annotated[float | None, typer.Option("--scale-S", help="S of SFPR, positive (default 1.125).")] = None,
+    dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-gmc, jpeg-base: {DQT_HELP}.")] = None,
+    rec: Annotated[
+        float | None,
+        typer.Option(
+            help="Reconstruction point of jpeg-act (default 0) and jpeg-gmc (default 0.375) in steps: 0 to 0.5 in eighths."
+        ),
+    ] = None,
+    scale: SOption = None,
     bits: BitsOption = None,
     range_of: RangeOption = None,
     rounding: Annotated[
         str | None,
         typer.Option(
-            help="jpeg-act: trunc (default) or half_away; jpeg-base: the other way round; affine codecs: stochastic (default) "
-            "or nearest."
+            help="jpeg-act, jpeg-gmc: trunc (default) or half_away; jpeg-base: the other way round; affine codecs: stochastic "
+            "(default) or nearest."
         ),
     ] = None,
     huffman: HuffmanOption = None,
@@ -72,18 +80,18 @@ def compress(
     check_target(target)
     if codec in set(CODEC_NAMES) - set(STREAM_NAMES):
         raise UserError(f"codec {codec!r} has no bitstream: use {_FILE_CODECS}")
-    given = {
-        "dqt": dqt,
-        "S": scale_s,
-        "bits": whole(bits),
-        "range": range_of,
-        "rounding": rounding,
-        "huffman": huffman,
-        "seed": seed,
-        "nonfinite": nonfinite,
-        "backend": codec_backend(backend, check),
-    }
-    chosen = actcodec.codec(codec, **{name: value for name, value in given.items() if value is not None})
+    options = given(
+        dqt=dqt,
+        rec=rec,
+        S=scale,
+        bits=whole(bits),
+        range=range_of,
+        rounding=rounding,
+        huffman=huffman,
+        seed=seed,
+        nonfinite=nonfinite,
+    )
+    chosen = actcodec.codec(codec, backend=codec_backend(backend, check), **options)
     array = read_array(source, max_bytes)
     with waiting(f"compressing {source}"):
         packed = chosen.compress(torch.from_numpy(array))

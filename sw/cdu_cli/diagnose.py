@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
 
 from cdu_cli.options import (
     BitsOption,
@@ -27,11 +21,10 @@ from cdu_cli.options import (
     SOption,
     ThreadsOption,
     WidthOption,
-    output_directory,
+    given,
     whole,
-    write_json,
 )
-from cdu_cli.train import torch_device
+from cdu_cli.shown import Shown, command_line, publish
 
 
 def register(app: typer.Typer) -> None:
@@ -64,61 +57,13 @@ def diagnose(
     json_file: JsonOption = None,
 ) -> None:
     """Train with a codec, then measure what each compressed tensor alone does to the gradient."""
-    if epochs is not None and steps is not None:
-        raise UserError("--epochs and --steps exclude each other: give one of them")
-
     import torch
-    from actcodec.study import data as datasets
-    from actcodec.study import diagnosis_report, experiment
-    from actcodec.training import Diagnosis, policy
-    from actcodec.training import diagnose as diagnosed
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from actcodec.study.diagnose_codec import DiagnosisSettings, diagnose_codec
+    from actcodec.study.setup import TrainingSetup
 
-    recipe = experiment.Recipe.usual(
-        model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
-    )
-    given: dict[str, Any] = {"dqt": dqt, "S": scale, "bits": whole(bits), "range": range_of, "ratio": ratio}
-    options = {key: value for key, value in given.items() if value is not None}
-    chosen = policy(codec, **options)
-    images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit)
-    images = images.to(torch_device(device))
-    if batches > experiment.steps_per_epoch(recipe, images):
-        raise UserError(f"{batches} batches of {batch} are more than the {len(images.train_inputs)} training images: use fewer")
-    network = experiment.initial_model(recipe, images, seed)
-    folder = output_directory(output)
+    setup = TrainingSetup(model, dataset, data, limit, width, depth, epochs, steps, batch, learning_rate, device)
+    options = given(dqt=dqt, S=scale, bits=whole(bits), range=range_of, ratio=ratio)
     torch.set_num_threads(threads)
-
-    found = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        total = experiment.total_steps(recipe, images)
-        bar = progress.add_task(f"training with {codec}", total=total)
-        experiment.train(recipe, images, codec, chosen, seed, on_step=lambda: progress.advance(bar), model=network)
-        network.train()
-        for number in range(batches):
-            rows = slice(number * batch, (number + 1) * batch)
-            inputs, targets = images.train_inputs[rows], images.train_targets[rows]
-
-            def step(inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
-                return experiment.loss_of(network(inputs), targets, images)
-
-            def passed(done: int, of: int, number: int = number) -> None:
-                progress.update(bar, description=f"batch {number + 1} of {batches}", completed=done, total=of)
-
-            chosen.set_samples(None)
-            found.append(diagnosed(network, step, chosen, on_pass=passed))
-    mean = Diagnosis.mean(found)
-    results = {"model": model, "dataset": images.name, "codec": codec, "steps": total, "batches": batches} | mean.to_data()
-    title = f"Which tensor hurts: {model} on {images.name} with {Path(codec).name}"
-    setting = (
-        f"Network: {model}, width {recipe.width}, depth {recipe.depth}, trained for {total} steps of {batch} images with "
-        f"{codec} (seed {seed}), then diagnosed on {batches} batch(es) of training images."
-    )
-    command = shlex.join(["cdu", *sys.argv[1:]])
-    write_whole(folder / "gradient_errors.png", diagnosis_report.bars(title, mean))
-    write_whole(folder / "results.json", json.dumps(results, indent=2) + "\n")
-    write_whole(folder / "report.md", diagnosis_report.markdown(command, title, setting, mean))
-    write_json(json_file, results)
-    print(mean.table())
-    print(f"written: {folder / 'report.md'}, gradient_errors.png, results.json", file=sys.stderr)
+    with Shown() as shown:
+        report = diagnose_codec(DiagnosisSettings(setup, codec, options, batches, seed), command_line(), shown)
+    publish(report, output, json_file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from cdu_spec.dqt import DQT_HELP
@@ -13,7 +13,7 @@ from cdu_tools.errors import UserError
 from cdu_tools.files import check_target, write_whole
 
 from cdu_cli.inputs import read_either
-from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, waiting, write_json
+from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, SOption, given, waiting, write_json
 
 if TYPE_CHECKING:
     from actcodec.codecs import Compressed, JpegBaseCompressed
@@ -35,7 +35,7 @@ def export_jpeg(
         typer.Option(metavar="BEGIN:END", help="Rows of the matrix (N*C*H, W); BEGIN is a multiple of 8. Default: all."),
     ] = None,
     dqt: Annotated[str | None, typer.Option(help=f"Of an array: quantisation table, {DQT_HELP}.")] = None,
-    scale_s: Annotated[float | None, typer.Option("--scale-S", help="Of an array: S of SFPR (default 1.125).")] = None,
+    scale: SOption = None,
     rounding: Annotated[str | None, typer.Option(help="Of an array: half_away (default) or trunc.")] = None,
     huffman: HuffmanOption = None,
     nonfinite: Annotated[str | None, typer.Option(help="Of an array: NaN and infinity, raise (default) or saturate.")] = None,
@@ -50,15 +50,14 @@ def export_jpeg(
 
     check_target(target)
     chosen = _rows(rows)
-    given = {"dqt": dqt, "S": scale_s, "rounding": rounding, "huffman": huffman, "nonfinite": nonfinite}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = given(dqt=dqt, S=scale, rounding=rounding, huffman=huffman, nonfinite=nonfinite)
     with waiting(f"exporting {source}"):
         content = read_either(source, max_bytes)
         packed: Compressed | JpegBaseCompressed
         if isinstance(content, np.ndarray):
             packed = JpegBaseCodec(**options).compress(torch.from_numpy(content))
         elif options:
-            raise UserError(f"{source} is no .npy array: --dqt, --scale-S, --rounding, --huffman and --nonfinite go with one")
+            raise UserError(f"{source} is no .npy array: --dqt, --S, --rounding, --huffman and --nonfinite go with one")
         else:
             packed = content
         try:

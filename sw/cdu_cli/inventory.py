@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from functools import partial
-from importlib.resources import files
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,12 @@ import typer
 from cdu_spec.config import CONFIGS
 from cdu_tools.errors import MissingToolError
 
+from cdu_cli.measured import measured_configurations
 from cdu_cli.options import JsonOption, write_json
 
 Row = dict[str, Any]
+#: The backend of cdu_verif.
+_RTL = "rtl"
 
 
 def register(app: typer.Typer) -> None:
@@ -87,7 +89,7 @@ def _configuration(name: str) -> Row:
         value_format=config.value_format,
         modes=list(config.modes),
     )
-    measured = json.loads(files(__package__).joinpath("configurations.json").read_text(encoding="utf-8")).get(name)
+    measured = measured_configurations().get(name)
     if measured:
         tests = measured["tests"]
         row |= {
@@ -114,12 +116,28 @@ def _codecs() -> list[Row]:
 
 
 def _backends() -> list[Row]:
+    """What computes codecs: the golden model, the kernels, and what packages add."""
     try:
+        from actcodec.backends.backend import BACKEND_GROUP, NATIVE, TORCH
         from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
-    native = _asked("native", lambda: _present("native", about=f"compiled by {Path(build.compiler()).name} when first used"))
-    return [_present("torch", about="the golden model"), native]
+    native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
+    added = [_asked(entry.name, partial(_added_backend, entry.name)) for entry in entry_points(group=BACKEND_GROUP)]
+    return [_present(TORCH, about="the golden model"), native, *added]
+
+
+def _added_backend(name: str) -> Row:
+    """A backend of another package; that of the compiled RTL needs Verilator and a compiler once a job comes."""
+    from actcodec.backends.backend import backend
+    from cdu_tools import verilator
+    from cdu_tools.compilers import cpp_compiler
+
+    backend(name)
+    if name != _RTL:
+        return _present(name)
+    tool, compiler = verilator.find(), Path(cpp_compiler(f"backend {name!r}")).name
+    return _present(name, about=f"RTL, compiled by Verilator {tool.version} and {compiler} when first used")
 
 
 def _models() -> list[Row]:

@@ -47,12 +47,8 @@ BackendOption = Annotated[
         "RTL), or rtl:CONFIG (paper, a .toml)."
     ),
 ]
-ModelOption = Annotated[
-    str, typer.Option(help="Network: resnet, vgg, wide-resnet, vit (classification) or vdsr (super-resolution).")
-]
-DatasetOption = Annotated[
-    str | None, typer.Option(help="digits (default), photos (default of vdsr), cifar10 or fashion-mnist.")
-]
+ModelOption = Annotated[str, typer.Option(help="Network: {models}.")]
+DatasetOption = Annotated[str | None, typer.Option(help="Images: {datasets}. Default: what is usual for the network.")]
 DataOption = Annotated[
     Path | None, typer.Option(help="Where cifar10 or fashion-mnist is: a folder, or an .npz file. Default: $CDU_DATA_DIR.")
 ]
@@ -61,7 +57,9 @@ WidthOption = Annotated[int | None, typer.Option(help="Channels of the network's
 DepthOption = Annotated[
     int | None, typer.Option(help="Blocks per stage, convolutions per stage (vgg) or in all (vdsr), or layers (vit).")
 ]
-SOption = Annotated[float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125).")]
+SOption = Annotated[
+    float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125, of division 1).")
+]
 BitsOption = Annotated[
     float | None,
     typer.Option(
@@ -100,6 +98,11 @@ def whole(number: float | None) -> float | int | None:
     return int(number) if number is not None and number.is_integer() and abs(number) < _MOST_BITS else number
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given: None says that one was not."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def configuration(name: str, settings: list[str] | None) -> CduConfig:
     """The configuration that ``--config`` and ``--set`` describe."""
     pairs = [setting.partition("=") for setting in settings or []]
@@ -133,15 +136,6 @@ def codec_backend(name: str, check: bool) -> Backend:
 def waiting(sentence: str) -> Status:
     """What is shown on a terminal while something takes its time; names of files in it may have any characters."""
     return Console(stderr=True).status(escape(sentence))
-
-
-def output_directory(path: Path) -> Path:
-    """Make the directory of ``-o``; UserError when that cannot be done."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
-    return path
 
 
 def write_json(path: Path | None, result: Any) -> None:

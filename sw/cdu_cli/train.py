@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.dqt import DQT_HELP
-from cdu_tools.errors import MissingToolError, UserError
-from cdu_tools.files import write_whole
+from cdu_tools.errors import UserError
 
 from cdu_cli.options import (
     BackendOption,
@@ -32,10 +28,10 @@ from cdu_cli.options import (
     ThreadsOption,
     WidthOption,
     codec_backend,
-    output_directory,
+    given,
     whole,
-    write_json,
 )
+from cdu_cli.shown import Shown, command_line, publish
 
 
 def register(app: typer.Typer) -> None:
@@ -52,10 +48,7 @@ def train(
     codec: Annotated[
         str,
         typer.Option(
-            help="Codecs with commas between: none (always run), jpeg-act, jpeg-base, sfpr, sfpr+zvc, division, "
-            "division-channel, actnn, brc, division-float, blpa, blpa-coded, gist, cdma, vdnn, autoquant, autoquantz, "
-            "autocusz, autojpeg, autojpegz, gridquantz, ActNN's levels actnn-L0 to actnn-L5, auto, and policy files (.toml, "
-            ".json)."
+            help="Codecs and policies with commas between; none always runs: {policies}; and policy files (.toml, .json)."
         ),
     ] = "none,jpeg-act,sfpr",
     dqt: Annotated[
@@ -90,76 +83,17 @@ def train(
     """Train a network with and without compressed activations and write report.md, curves.png and results.json."""
     if backend == "cocotb":
         raise UserError("backend 'cocotb' is not available in cdu train: use rtl, or cdu verify --training")
-    if epochs is not None and steps is not None:
-        raise UserError("--epochs and --steps exclude each other: give one of them")
-    if seed + seeds - 1 > MAX_SEED:
-        raise UserError(f"--seed {seed} with --seeds {seeds} is not allowed: use seeds up to {MAX_SEED}")
-
     import torch
-    from actcodec.study import data as datasets
-    from actcodec.study import experiment, report
-    from actcodec.training import AutoPolicy, save_policy
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from actcodec.study.setup import TrainingSetup
+    from actcodec.study.train_codecs import TrainSettings, train_codecs
 
-    recipe = experiment.Recipe.usual(
-        model, width=width, depth=depth, epochs=epochs, steps=steps, batch=batch, learning_rate=learning_rate
-    )
-    names = [name.strip() for name in codec.split(",")]
-    given = {
-        "dqt": dqt,
-        "S": scale,
-        "bits": whole(bits),
-        "range": range_of,
-        "dpr": dpr,
-        "block": block,
-        "parts": parts,
-        "ratio": ratio,
-    }
-    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    setup = TrainingSetup(model, dataset, data, limit, width, depth, epochs, steps, batch, learning_rate, device)
+    options = given(dqt=dqt, S=scale, bits=whole(bits), range=range_of, dpr=dpr, block=block, parts=parts, ratio=ratio)
+    wanted = TrainSettings(setup, [name.strip() for name in codec.split(",")], options, seeds, seed, backend)
     computed_by = codec_backend(backend, check)
-    options |= {"backend": computed_by} if backend != "torch" else {}
-    policies = experiment.codec_policies(names, **options)
-    images = datasets.load(experiment.network(model).dataset if dataset is None else dataset, data, limit)
-    images = images.to(torch_device(device))
-    experiment.build_model(recipe, images)
-    total = experiment.total_steps(recipe, images)
-    experiment.steps_per_epoch(recipe, images)
-    folder = output_directory(output)
     torch.set_num_threads(threads)
-
-    runs = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=total * seeds * len(policies))
-        for number in range(seed, seed + seeds):
-            for name, codec_policy in policies.items():
-                progress.update(bar, description=f"{name}, seed {number}")
-                runs.append(experiment.train(recipe, images, name, codec_policy, number, on_step=lambda: progress.advance(bar)))
-    results = {"model": model, "dataset": images.name, "runs": [run.to_dict(backend) for run in runs]}
-    command = shlex.join(["cdu", *sys.argv[1:]])
-    picture = report.curves(f"{model} on {images.name}, {total} steps of {batch} images, {seeds} seed(s)", runs)
-    write_whole(folder / "curves.png", picture)
-    write_whole(folder / "results.json", json.dumps(results, indent=2) + "\n")
-    write_whole(folder / "report.md", report.markdown(command, recipe, images, runs))
-    for name, codec_policy in policies.items():
-        if isinstance(codec_policy, AutoPolicy):
-            save_policy(codec_policy.decided(), folder / f"{Path(name).stem}.policy.json")
-    write_json(json_file, results)
-    for row in experiment.summarise(runs):
-        print(f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}")
+    with Shown() as shown:
+        report = train_codecs(wanted, command_line(), shown, computed_by)
+    publish(report, output, json_file)
     if check:
         print(f"equal to the golden model's: {computed_by}", file=sys.stderr)
-    print(f"written: {folder / 'report.md'}, curves.png, results.json", file=sys.stderr)
-
-
-def torch_device(name: str) -> Any:
-    """The torch device of a name; one sentence when there is none, or one that cannot compute."""
-    import torch
-
-    try:
-        device = torch.device(name)
-        torch.ones(1, device=device).item()
-    except (RuntimeError, AssertionError, ImportError, AttributeError):
-        raise MissingToolError(f"device {name!r} is not here: use cpu, or install a torch build for it") from None
-    return device

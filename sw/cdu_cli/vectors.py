@@ -9,6 +9,7 @@ from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import ConfigError
 from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.files import make_folder
 
 from cdu_cli.options import (
     ConfigOption,
@@ -17,7 +18,6 @@ from cdu_cli.options import (
     SetOption,
     configuration,
     distinct,
-    output_directory,
     write_json,
 )
 
@@ -51,7 +51,7 @@ def vectors(
         from cdu_verif.stimulus import vectors as writer
     except ModuleNotFoundError as error:
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
-    folder = output_directory(output)
+    folder = make_folder(output)
     content = writer.write(chosen, modes, seed, folder)
     for half, part in content["halves"].items():
         typer.echo(f"{folder / 'vectors.json'}: {half}: {len(part['jobs'])} jobs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.registers import MAJOR, Channel, address, register
 
 from cdu_driver.device import Device
@@ -26,8 +26,8 @@ class Driver:
     ----------
     compress, decompress
         The :class:`JobQueue` of each direction. Both share the interrupt line; they may be used by two coroutines.
-    dtype, modes
-        Format of uncompressed values and modes that are built in, read from the unit by :meth:`open`.
+    dtype, modes, coders
+        Format of uncompressed values, modes, and coders of mode jpeg-act that are built in, read from the unit by :meth:`open`.
     """
 
     def __init__(self, device: Device, *, watchdog: int = 0, scales_by_registers: bool = False) -> None:
@@ -37,6 +37,7 @@ class Driver:
         )
         self.dtype: Dtype | None = None
         self.modes: frozenset[Mode] = frozenset()
+        self.coders: frozenset[Coder] = frozenset()
 
     async def open(self) -> None:
         """Find out what the unit is and bring it to rest. Raises WrongUnitError when this driver does not know it."""
@@ -50,5 +51,6 @@ class Driver:
         self.dtype = Dtype(numbers["value_format"])
         built = register("MODES").unpack(await self._device.read(address("MODES")))
         self.modes = frozenset(mode for mode in Mode if built[mode.name.lower()])
+        self.coders = frozenset(coder for coder in Coder if built[coder.label])
         for queue in (self.compress, self.decompress):
-            await queue.open(self.dtype, self.modes, self._watchdog)
+            await queue.open(self.dtype, self.modes, self.coders, self._watchdog)

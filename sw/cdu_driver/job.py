@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.bitstream import MASK_BYTES, Dtype, Mode
+from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import REGISTER_BITS
 from cdu_tools.errors import UserError
 
@@ -35,6 +36,10 @@ class Job:
         How an affine mode quantises; None in the other modes.
     offsets
         Little-endian int16 numbers, one per scale; empty but in mode blpa.
+    coder
+        Of mode jpeg-act.
+    point
+        Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; means nothing to compression.
 
     Raises UserError for what cannot be a job, whatever the unit.
     """
@@ -48,6 +53,8 @@ class Job:
     shifts: tuple[int, ...] = ()
     settings: AffineSettings | None = None
     offsets: bytes | memoryview = b""
+    coder: Coder = Coder.ZVC
+    point: int = 0
 
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):
@@ -73,12 +80,21 @@ class Job:
         offsets = groups * OFFSET_BYTES if self.mode.has_offsets else 0
         if memoryview(self.offsets).nbytes != offsets:
             raise UserError(f"{memoryview(self.offsets).nbytes} bytes of offsets do not fit this job: it has {offsets}")
+        if self.needs_coding and self.mode is not Mode.JPEG_ACT:
+            raise UserError(f"mode {self.mode.label} takes no coder and no reconstruction point: leave them out")
+        if not 0 <= self.point <= MAX_POINT:
+            raise UserError(f"point = {self.point} is not allowed: use 0 to {MAX_POINT}")
+
+    @property
+    def needs_coding(self) -> bool:
+        """Whether only a unit with GMC can do the job."""
+        return self.coder is Coder.GMC or self.point != 0
 
     @property
     def most_payload_bytes(self) -> int:
         """Length of the longest payload that the job can have, but in mode bypass, where it depends on the format."""
         if self.mode.has_zvc or self.mode.is_affine:  # what stands in front of a block is no longer than a mask
-            return -(-self.beats // BLOCK_SIDE) * (MASK_BYTES + BLOCK_VALUES)
+            return -(-self.beats // BLOCK_SIDE) * self.coder.block_bounds[1]
         return self.beats if self.mode is Mode.BRC else self.beats * LANES
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from struct import iter_unpack, pack
 
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.geometry import LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
@@ -97,15 +97,16 @@ class JobQueue:
         self._scale_source = ScaleSource.REGISTERS if scales_by_registers else ScaleSource.PORT
         self._value_bytes = 0
         self._modes: frozenset[Mode] = frozenset()
+        self._coders: frozenset[Coder] = frozenset()
         self._jobs: deque[_UnderWay] = deque()
         self._tables: list[tuple[int, ...] | None] = [None] * BANKS
         self._written: dict[str, int] = {}
         self._jobs_done = 0
 
-    async def open(self, dtype: Dtype, modes: Collection[Mode], watchdog: int) -> None:
+    async def open(self, dtype: Dtype, modes: Collection[Mode], coders: Collection[Coder], watchdog: int) -> None:
         """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
         self._value_bytes = dtype.bits // 8
-        self._modes = frozenset(modes)
+        self._modes, self._coders = frozenset(modes), frozenset(coders)
         self._tables = [None] * BANKS
         self._written.clear()
         await self.recover()
@@ -133,9 +134,11 @@ class JobQueue:
         """Program a job and hand over its data; waits while too many are under way.
 
         Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it,
-        UserError when the data do not have the length that the job says.
+        UserError when the data do not have the length that the job says, or the job needs GMC and the unit has none.
         """
         self._check_length(job)
+        if job.needs_coding and Coder.GMC not in self._coders:
+            raise UserError("this unit has neither GMC nor a reconstruction point: use coder zvc and point 0")
         while sum(not entry.done for entry in self._jobs) >= DEPTH or (bank := self._bank(job)) is None:
             await self._wait()
         if job.mode.has_dct and self._tables[bank] != job.shifts:
@@ -218,6 +221,8 @@ class JobQueue:
             values["QUANTIZER"] = pack_quantizer(settings)
             if self.channel is Channel.COMPRESS:
                 values["SEED"] = settings.seed
+        if job.mode is Mode.JPEG_ACT and Coder.GMC in self._coders:
+            values["CODING"] = register("CODING").pack(coder=job.coder, point=job.point)
         if self.channel is Channel.DECOMPRESS:
             length = memoryview(job.data).nbytes
             values |= {

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import JPEG_GMC, Mode
 from cdu_tools.errors import UserError
 
 from cdu_offload.method import Method
 from cdu_offload.network import Network
-from cdu_offload.offload import AT_DMA, CduOffload, PlainOffload
+from cdu_offload.offload import AT_DMA, CduOffload, CopyOffload, PlainOffload
 from cdu_offload.platform import Platform, titan_v
 from cdu_offload.ratios import Ratios
 from cdu_offload.resident import Gist, NoOffload, Software
@@ -28,6 +28,7 @@ _MODES = {
     "sfpr": _modes(Mode.SFPR, Mode.SFPR, Mode.SFPR),
     "jpeg-base": {},
     "jpeg-act": _modes(Mode.JPEG_ACT, Mode.SFPR_ZVC, Mode.SFPR),
+    JPEG_GMC: _modes(Mode.JPEG_ACT, Mode.JPEG_ACT, Mode.SFPR),
     "division": _modes(Mode.DIVISION, Mode.DIVISION, Mode.ACTNN),
     "actnn": _modes(Mode.ACTNN, Mode.ACTNN, Mode.ACTNN),
 }
@@ -40,6 +41,7 @@ TITLES = {
     "sfpr": "SFPR",
     "jpeg-base": "JPEG-BASE",
     "jpeg-act": "JPEG-ACT",
+    JPEG_GMC: "JPEG-GMC, one copy",
     "division": "DIVISION (CDU)",
     "actnn": "ActNN (CDU)",
     "division-software": "DIVISION (GPU)",
@@ -110,4 +112,5 @@ def build(name: str, machine: Machine, network: Network, ratios: Mapping[str, Ra
     if name in machine.software:
         return machine.software[name]
     unit = machine.unit if machine.placement == AT_DMA else machine.unit.resized(machine.partitions)
-    return CduOffload(platform, unit, machine.placement, _MODES[name], ratios[name])
+    kind = CopyOffload if name == JPEG_GMC else CduOffload
+    return kind(platform, unit, machine.placement, _MODES[name], ratios[name])

@@ -21,6 +21,8 @@ VALUE_BYTES = 4
 #: The rows of JPEG-ACT's table "which activation gets what": dense maps; ReLU of which only the sign is needed; maps with many
 #: zeros of which the values are needed; shapes that do not fit 8x8 blocks.
 KINDS = ("dense", "signs", "sparse", "unfit")
+#: Of a batch normalisation whose result is kept behind a ReLU: its input, and that result. One copy can serve both.
+NORM_INPUT, NORM_RESULT = "norm input", "norm result"
 SHIPPED = Path(__file__).with_name("networks.json")
 
 
@@ -31,6 +33,7 @@ class Activation:
     producer: str  #: the operation that made it, in the words of ``cdu train``: conv, relu, pool, sum, input ...
     kind: str  #: one of :data:`KINDS`
     shape: tuple[int, ...]
+    pair: str = ""  #: NORM_INPUT or NORM_RESULT of a pair that is one piece of information
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +120,7 @@ class Network:
             data["title"],
             data["batch"],
             data["family"],
-            tuple(Activation(row["producer"], row["kind"], tuple(row["shape"])) for row in data["activations"]),
+            tuple(Activation(row["producer"], row["kind"], tuple(row["shape"]), row["pair"]) for row in data["activations"]),
             works(data["forward"]),
             works(data["backward"]),
         )

@@ -24,6 +24,7 @@ _COLOURS = {
     "sfpr": "#56B4E9",
     "jpeg-base": "#009E73",
     "jpeg-act": "#0072B2",
+    "jpeg-gmc": "#004D40",
     "division": "#D55E00",
     "actnn": "#CC79A7",
     "division-software": "#D55E00",

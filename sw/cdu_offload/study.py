@@ -23,7 +23,7 @@ LINK_RATES = (6e9, 9e9, *LINKS.values(), 64e9)
 CDU_COUNTS = (1, 2, 4, 6, 8, 12, 16)
 AHEAD = (1, 2, 4, 8)
 #: Methods whose dependence on the link is shown.
-_ON_LINK = ("vdnn", "cdma", "sfpr", "jpeg-act", "division")
+_ON_LINK = ("vdnn", "cdma", "sfpr", "jpeg-act", "jpeg-gmc", "division")
 #: Times that a bisection halves its interval.
 _HALVINGS = 40
 

@@ -20,7 +20,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from cdu_offload.network import VALUE_BYTES, Activation, Network, Work
+from cdu_offload.network import NORM_INPUT, NORM_RESULT, VALUE_BYTES, Activation, Network, Work
 
 #: Kind of an activation by the codec that JPEG-ACT's table gives it.
 _KIND_OF_CODEC = {"jpeg-act": "dense", "brc": "signs", "sfpr+zvc": "sparse", "sfpr": "unfit"}
@@ -89,6 +89,9 @@ class _Saves:
             self._held.append(x)
             self.activations.append(Activation(producer(x), kind, tuple(x.shape)))
         number = self._number[key]
+        if x.grad_fn is not None:
+            # What made it is not known while that saves its own result.
+            self._held[number] = x
         found = self.activations[number]
         if found.kind == "signs" and kind != "signs":
             # One copy serves all: who needs values needs more than signs.
@@ -103,6 +106,20 @@ class _Saves:
         if saved[1] is not None:
             self._recorder.unpacked.append(saved[1])
         return saved[0]
+
+    def paired(self) -> tuple[Activation, ...]:
+        """The activations, those of a batch normalisation marked whose input is kept and its result behind a ReLU too."""
+        found, makers = (
+            list(self.activations),
+            {x.grad_fn: number for number, x in enumerate(self._held) if x.grad_fn is not None},
+        )
+        for relu, result in makers.items():
+            norm = relu.next_functions[0][0] if "Relu" in relu.name() else None
+            source = norm.next_functions[0][0] if norm is not None and "BatchNorm" in norm.name() else None
+            if source in makers and found[makers[source]].kind == "dense":
+                found[makers[source]] = replace(found[makers[source]], pair=NORM_INPUT)
+                found[result] = replace(found[result], pair=NORM_RESULT)
+        return tuple(found)
 
     def _kind(self, x: Tensor, consumer: str) -> str | None:
         """One of KINDS; None for parameters, statistics, masks, losses, and for inputs of pools (only their shape is used)."""
@@ -144,7 +161,7 @@ def trace(
         )
         for index, work in enumerate(forward)
     ]
-    return Network(name, title, shape[0], family, tuple(saves.activations), tuple(placed), (*recorder.works, update))
+    return Network(name, title, shape[0], family, saves.paired(), tuple(placed), (*recorder.works, update))
 
 
 def _storage(x: Tensor) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
@@ -34,6 +35,8 @@ class CduArray:
         The same by direction and mode, where known.
     start_cycles
         Cycles of a job beyond those that its values take, by direction; 0 where not known.
+    both_ways
+        Whether it compresses and decompresses at the same time (``duplex = full``).
     """
 
     cdus: int
@@ -41,6 +44,7 @@ class CduArray:
     values_per_cycle: Mapping[str, float]
     mode_rates: Mapping[tuple[str, str], float]
     start_cycles: Mapping[str, float]
+    both_ways: bool = True
 
     def bytes_per_s(self, direction: str, mode: Mode | None) -> float:
         """Uncompressed bytes per second in a mode; without a figure for it (or for None) that of the array."""
@@ -129,3 +133,38 @@ def _json(path: Path, option: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UserError(f"{option} {path} is no report.json")
     return found
+
+
+def described(
+    config: CduConfig, figures: Mapping[str, Any] | None, verify: Path | None, synth: Path | None, name: str
+) -> tuple[CduArray, str]:
+    """The CDUs of a configuration, and a phrase on where their figures are from.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+    figures
+        Its entry of configurations.json; None when nobody measured it.
+    verify, synth
+        Reports as of :func:`with_rates` and :func:`with_clock`, which go before ``figures``.
+    name
+        What was given as the configuration.
+
+    Raises UserError for figures that are missing and for reports of other units.
+    """
+    if figures is not None:
+        array = of_figures(config.cdus, config.duplex, figures)
+    elif verify is None or synth is None:
+        raise UserError(f"nobody measured --config {name}: give --verify and --synth, or use a configuration of `cdu list`")
+    else:
+        array = unmeasured(config.cdus)
+    array = replace(array, both_ways=config.duplex == "full")
+    sources = [f"benchmarks/configurations.py ({name})"] if verify is None or synth is None else []
+    if verify is not None:
+        array = with_rates(array, verify)
+        sources.append(f"rates: {verify}")
+    if synth is not None:
+        array = with_clock(array, synth)
+        sources.append(f"clock: {synth}")
+    return array, ", ".join(sources)

@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
+from typing import Any
 
 from cdu_tools.errors import UserError
 
+from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
+from cdu_spec.reconstruction import MAX_POINT
 
 
 class BitstreamError(UserError, ValueError):
@@ -121,8 +124,27 @@ AFFINE_MODES = tuple(mode for mode in Mode if mode.is_affine)
 RANGED_MODES = tuple(mode for mode in Mode if mode.has_ranges)
 #: The codec whose stream is none of the modes: software reads and writes it, no unit does.
 JPEG_BASE = "jpeg-base"
+#: The codec whose stream is mode jpeg-act with the other coder.
+JPEG_GMC = "jpeg-gmc"
 #: Codecs that have a stream.
-STREAM_NAMES = (*(mode.label for mode in Mode), JPEG_BASE)
+STREAM_NAMES = (*(mode.label for mode in Mode), JPEG_GMC, JPEG_BASE)
+
+
+class Coder(IntEnum):
+    """What codes the quantised coefficients of mode jpeg-act; the numbers are those of the header."""
+
+    ZVC = 0
+    GMC = 1
+
+    @property
+    def label(self) -> str:
+        """The name in configurations and commands."""
+        return self.name.lower()
+
+    @property
+    def block_bounds(self) -> tuple[int, int]:
+        """Least and greatest number of bytes of a block that a decoder takes."""
+        return (gmc.MIN_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES) if self is Coder.GMC else (MASK_BYTES, MAX_BLOCK_BYTES)
 
 
 class Dtype(IntEnum):
@@ -236,10 +258,10 @@ class MatrixView:
         """Scales that the job consumes in order, groups that begin in the padding included."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
-    def payload_bounds(self, dtype: Dtype, settings: AffineSettings | None = None) -> tuple[int, int]:
+    def payload_bounds(self, dtype: Dtype, settings: AffineSettings | None = None, coder: Coder = Coder.ZVC) -> tuple[int, int]:
         """Least and greatest number of payload bytes that this view of values of a number format can have.
 
-        ``settings`` go with the affine modes.
+        ``settings`` go with the affine modes, ``coder`` with jpeg-act.
         """
         if self.mode.is_affine:
             assert settings is not None, "an affine mode needs settings"
@@ -250,7 +272,8 @@ class MatrixView:
             size = codes + heads * head_bytes(self.mode, settings)
             return size, size
         if self.mode.has_zvc:
-            return self.blocks * MASK_BYTES, self.blocks * MAX_BLOCK_BYTES
+            least, most = coder.block_bounds
+            return self.blocks * least, self.blocks * most
         bits = {Mode.BRC: 1, Mode.BYPASS: dtype.bits}.get(self.mode, VALUE_BITS)
         size = self.beats * LANES * bits // 8
         return size, size
@@ -286,7 +309,8 @@ def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
 
 
 MAGIC = b"CDU\x1a"
-VERSION = 1
+#: Of a stream of jpeg-act with another coder than ZVC or with a reconstruction point; all others are of the first version.
+VERSION, FIRST_VERSION = 2, 1
 MAX_RANK = 8
 #: Bytes of a ZVC mask.
 MASK_BYTES = BLOCK_VALUES // 8
@@ -307,7 +331,7 @@ CRC_BYTES = 4
 #: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
 #: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
 COEFFICIENT_ORDER = tuple(BLOCK_SIDE * (place % BLOCK_SIDE) + place // BLOCK_SIDE for place in range(BLOCK_VALUES))
-#: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload bytes.
+#: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits or coder, step or reconstruction point, payload bytes.
 _HEADER = struct.Struct("<4s8BQ")
 #: The step's byte: ``step_log2`` in the low bits, and whether the range is the block's.
 _STEP_LOG2, _BLOCK_RANGE = 0x0F, 0x80
@@ -328,6 +352,8 @@ class Header:
     bits: int = 0  #: bits per code, zero but in affine modes
     step_log2: int = 0  #: see :class:`~cdu_spec.affine.AffineSettings`
     block_range: bool = False
+    coder: Coder = Coder.ZVC  #: of jpeg-act
+    point: int = 0  #: reconstruction point of jpeg-act in eighths of a step, 0 to 4
 
     @classmethod
     def of_settings(
@@ -351,16 +377,32 @@ class Header:
                 raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         elif self.const_bits or self.pass1_bits:
             raise BitstreamError(f"mode {self.mode.label} has no DCT precision, but the header gives one")
+        if self.version == VERSION and not self.mode.has_dct:
+            raise BitstreamError(f"mode {self.mode.label} has neither coder nor reconstruction point, but the header gives one")
+        if not 0 <= self.point <= MAX_POINT:
+            raise BitstreamError(
+                f"reconstruction point {self.point} is not allowed: it is a number of eighths, 0 to {MAX_POINT}"
+            )
         try:
             check_settings(self.mode, self.settings)
         except UserError as error:
             raise BitstreamError(f"the header's quantiser is not allowed: {error}") from None
-        least, most = self.view.payload_bounds(self.dtype, self.settings)
+        least, most = self.view.payload_bounds(self.dtype, self.settings, self.coder)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
                 f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "
                 f"{least} to {most} bytes can"
             )
+
+    @property
+    def version(self) -> int:
+        """The version of the stream, the least that can say what this header says."""
+        return VERSION if self.coder or self.point else FIRST_VERSION
+
+    @property
+    def codec(self) -> str:
+        """Name of the codec that writes such streams."""
+        return JPEG_GMC if self.coder is Coder.GMC else self.mode.label
 
     @property
     def settings(self) -> AffineSettings | None:
@@ -403,8 +445,9 @@ class Header:
     def pack(self) -> bytes:
         """The header and the shape as bytes."""
         step = self.step_log2 | (_BLOCK_RANGE if self.block_range else 0)
-        precision = (self.const_bits, self.pass1_bits, self.bits, step)
-        fixed = _HEADER.pack(MAGIC, VERSION, self.mode, self.dtype, len(self.shape), *precision, self.payload_bytes)
+        quantizer = (self.coder, self.point) if self.version == VERSION else (self.bits, step)
+        numbers = (self.dtype, len(self.shape), self.const_bits, self.pass1_bits, *quantizer, self.payload_bytes)
+        fixed = _HEADER.pack(MAGIC, self.version, self.mode, *numbers)
         return fixed + b"".join(_EXTENT.pack(extent) for extent in self.shape)
 
     @classmethod
@@ -428,19 +471,35 @@ class Header:
         magic, version, mode, dtype, rank, const_bits, pass1_bits, bits, step, payload_bytes = _HEADER.unpack_from(stream)
         if magic != MAGIC:
             raise BitstreamError("not a CDU stream: it does not begin with the magic bytes")
-        if version != VERSION:
-            raise BitstreamError(f"stream version {version} is not known: this software reads version {VERSION}")
+        if version not in (FIRST_VERSION, VERSION):
+            raise BitstreamError(
+                f"stream version {version} is not known: this software reads versions {FIRST_VERSION} and {VERSION}"
+            )
         if mode not in list(Mode):
             raise BitstreamError(f"corrupted stream: mode {mode} does not exist")
-        if step & ~(_STEP_LOG2 | _BLOCK_RANGE) or (not Mode(mode).is_affine and (bits or step)):
-            raise BitstreamError("corrupted stream: reserved header bits are not zero")
+        quantizer = (_coder_bytes if version == VERSION else _step_bytes)(Mode(mode), bits, step)
         if dtype not in list(Dtype):
             raise BitstreamError(f"corrupted stream: number format {dtype} does not exist")
         if not 1 <= rank <= MAX_RANK or len(stream) < HEADER_BYTES + rank * _EXTENT.size:
             raise BitstreamError(f"corrupted or truncated stream: no room for a shape of rank {rank}")
         shape = tuple(_EXTENT.unpack_from(stream, HEADER_BYTES + i * _EXTENT.size)[0] for i in range(rank))
-        quantizer = (bits, step & _STEP_LOG2, bool(step & _BLOCK_RANGE))
-        return cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, *quantizer)
+        return cls(Mode(mode), Dtype(dtype), shape, payload_bytes, const_bits, pass1_bits, **quantizer)
+
+
+def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
+    """Fields of a header of version 1 from its bytes 10 and 11."""
+    if step & ~(_STEP_LOG2 | _BLOCK_RANGE) or (not mode.is_affine and (bits or step)):
+        raise BitstreamError("corrupted stream: reserved header bits are not zero")
+    return {"bits": bits, "step_log2": step & _STEP_LOG2, "block_range": bool(step & _BLOCK_RANGE)}
+
+
+def _coder_bytes(mode: Mode, coder: int, point: int) -> dict[str, Any]:
+    """Fields of a header of version 2 from its bytes 10 and 11."""
+    if not mode.has_dct or not (coder or point):
+        raise BitstreamError(f"stream version {VERSION} is not known for what this one says: it is version {FIRST_VERSION}")
+    if coder not in list(Coder):
+        raise BitstreamError(f"corrupted stream: coder {coder} does not exist")
+    return {"coder": Coder(coder), "point": point}
 
 
 def pack_shifts(shifts: Sequence[int]) -> bytes:

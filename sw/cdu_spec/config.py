@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import reprlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
 
+from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Dtype, Mode
+from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
 
 #: Greatest number of CDUs in an array.
 MAX_CDUS = 8
+#: Bytes of the longest block of GMC, up to a multiple of 8: each of 8 columns has a slot for what it brings.
+_GMC_SLOTS = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // BLOCK_SIDE) * BLOCK_SIDE
 #: Kinds of duplex.
 DUPLEX = ("full", "half")
 #: Rows of 8 values that a word of an uncompressed port may hold.
@@ -57,6 +60,8 @@ class CduConfig:
     modes
         Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` that has more in it
         than ``bypass``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
+    coders
+        How blocks of jpeg-act may be coded: ``zvc`` (as published), ``gmc``, or both.
     cdus
         Number of CDUs behind one pair of ports, 1..8 (the paper's N). The bytes do not depend on it.
     duplex
@@ -84,6 +89,7 @@ class CduConfig:
     sample_bits: int = 8
     rounding: str = DEFAULT_ROUNDING.value
     modes: tuple[str, ...] = tuple(mode.label for mode in JPEG_ACT_MODES)
+    coders: tuple[str, ...] = (Coder.ZVC.label,)
     cdus: int = 1
     duplex: str = "full"
     value_port_bits: int = 0
@@ -110,13 +116,12 @@ class CduConfig:
         self._one_of("pass1_bits", range(0, 5))
         self._one_of("sample_bits", (8, 9))
         self._one_of("rounding", [rounding.value for rounding in Rounding])
-        allowed = [mode.label for mode in Mode]
-        listed = isinstance(self.modes, (tuple, list)) and all(mode in allowed for mode in self.modes)
-        if not listed or not self.modes or len(set(self.modes)) < len(self.modes):
-            raise ConfigError(f"modes = {self.modes!r} is not allowed: use one or more of {', '.join(allowed)}, each once")
+        self._each_once("modes", [mode.label for mode in Mode])
         if set(self.modes) == {Mode.BYPASS.label}:
             raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
-        object.__setattr__(self, "modes", tuple(label for label in allowed if label in self.modes))
+        self._each_once("coders", [coder.label for coder in Coder])
+        if self.has_gmc and Mode.JPEG_ACT not in self.built_modes:
+            raise ConfigError("coders = gmc is not allowed without mode jpeg-act, whose coefficients it codes: add the mode")
         self._one_of("cdus", range(1, MAX_CDUS + 1))
         self._one_of("duplex", DUPLEX)
         self._one_of("value_port_bits", [0, *(rows * self.beat_bits for rows in PORT_BEATS)])
@@ -131,6 +136,14 @@ class CduConfig:
             choice = f"{allowed.start} to {allowed.stop - 1}" if span else ", ".join(map(str, allowed))
             raise ConfigError(f"{name} = {value!r} is not allowed: use {choice}")
 
+    def _each_once(self, name: str, allowed: Sequence[str]) -> None:
+        """Several of the allowed labels, in their order."""
+        value = getattr(self, name)
+        listed = isinstance(value, (tuple, list)) and all(label in allowed for label in value)
+        if not listed or not value or len(set(value)) < len(value):
+            raise ConfigError(f"{name} = {value!r} is not allowed: use one or more of {', '.join(allowed)}, each once")
+        object.__setattr__(self, name, tuple(label for label in allowed if label in value))
+
     @property
     def rounding_mode(self) -> Rounding:
         """:attr:`rounding` as the enumeration."""
@@ -140,6 +153,22 @@ class CduConfig:
     def built_modes(self) -> tuple[Mode, ...]:
         """:attr:`modes` as enumerations."""
         return tuple(Mode.from_label(label) for label in self.modes)
+
+    @property
+    def built_coders(self) -> tuple[Coder, ...]:
+        """:attr:`coders` as enumerations."""
+        return tuple(coder for coder in Coder if coder.label in self.coders)
+
+    @property
+    def has_gmc(self) -> bool:
+        """Whether blocks of jpeg-act may be coded with GMC."""
+        return Coder.GMC in self.built_coders
+
+    @property
+    def packed_modes(self) -> tuple[Mode, ...]:
+        """The modes that are built in whose blocks are coded as published: not with GMC, not bypassed."""
+        others = {Mode.BYPASS} if Coder.ZVC in self.built_coders else {Mode.BYPASS, Mode.JPEG_ACT}
+        return tuple(mode for mode in self.built_modes if mode not in others)
 
     @property
     def has_affine(self) -> bool:
@@ -213,7 +242,7 @@ class CduConfig:
     @property
     def _full_slice_bytes(self) -> int:
         """Bytes per cycle with which a block of any length passes in the cycles that its turn has."""
-        return MAX_BLOCK_BYTES // (BLOCK_SIDE // self.cdus)
+        return (_GMC_SLOTS if self.has_gmc else MAX_BLOCK_BYTES) // (BLOCK_SIDE // self.cdus)
 
     @property
     def block_bytes(self) -> int:
@@ -228,7 +257,7 @@ class CduConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters as plain values (JSON, TOML)."""
-        return asdict(self) | {"modes": list(self.modes)}
+        return asdict(self) | {"modes": list(self.modes), "coders": list(self.coders)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:
@@ -291,6 +320,5 @@ def named_config(name_or_file: str) -> CduConfig:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    if isinstance(values.get("modes"), list):
-        values["modes"] = tuple(values["modes"])
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return CduConfig(name=path.stem.replace("-", "_")).override(**values)

@@ -3,8 +3,9 @@
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
 compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``searchsH`` was
 searched by ``cdu dqt`` for shifts and ZVC: bytes near those of optsH, less error at equal bytes. ``imageQ`` (Q = 1..100) is the
-luminance table of ITU-T T.81 Annex K scaled to quality Q. A table of one's own is 64 divisors, as ``cdu dqt`` finds them;
-:mod:`cdu_spec.dqt_file` reads and writes them.
+luminance table of ITU-T T.81 Annex K scaled to quality Q. ``uniform-N`` divides all coefficients by N, DC by 8 at least: an
+entropy coder makes fewer bytes of that, at equal error, than of tables found for ZVC. A table of one's own is 64 divisors, as
+``cdu dqt`` finds them; :mod:`cdu_spec.dqt_file` reads and writes them.
 """
 
 from __future__ import annotations
@@ -51,11 +52,17 @@ PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 #: The schedule optLH: optL before this epoch, optH from it on (5 in the paper, 10 in the published commands).
 LH_SWITCH_EPOCH = 5
 
-#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
+#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation"). It is the
+#: least with which DC, up to 8 * 128 of 8-bit samples, does not saturate.
 DC_DIVISOR = 8
 MAX_DIVISOR = 255
 MAX_SHIFT = (1 << SHIFT_BITS) - 1
-DQT_HELP = "optL, optH, optsL, optsH, searchsH, imageQ with Q from 1 to 100 (image80), or a .json file that cdu dqt wrote"
+_POWERS = tuple(1 << shift for shift in range(MAX_SHIFT + 1))
+DQT_HELP = (
+    "optL, optH, optsL, optsH, searchsH, imageQ with Q from 1 to 100 (image80), uniform-N with N from 1 to 255 (uniform-16), "
+    "or a .json file that cdu dqt wrote"
+)
+_UNIFORM = re.compile(r"uniform-(\d{1,3})")
 
 
 def image_table(quality: int) -> Table:
@@ -64,6 +71,13 @@ def image_table(quality: int) -> Table:
         raise ValueError(f"image quality {quality} is not allowed: use 1 to 100")
     scale = 50 / quality if quality < 50 else 2 - quality / 50
     return tuple(min(max(int(entry * scale + 0.5), 1), MAX_DIVISOR) for entry in T81_LUMINANCE)
+
+
+def uniform_table(step: int) -> Table:
+    """The table that divides all coefficients by ``step`` (1..255), and DC by no less than :data:`DC_DIVISOR`."""
+    if not 1 <= step <= MAX_DIVISOR:
+        raise ValueError(f"uniform step {step} is not allowed: use 1 to {MAX_DIVISOR}")
+    return (max(step, DC_DIVISOR), *(step,) * (BLOCK_VALUES - 1))
 
 
 def divisors(which: str | Sequence[int]) -> Table:
@@ -77,6 +91,8 @@ def divisors(which: str | Sequence[int]) -> Table:
         return NAMED[which]
     if match := re.fullmatch(r"image(\d{1,3})", which):
         return image_table(int(match[1]))
+    if match := _UNIFORM.fullmatch(which):
+        return uniform_table(int(match[1]))
     raise ValueError(f"unknown quantisation table {which!r}: use {DQT_HELP}")
 
 
@@ -84,8 +100,11 @@ def shifts(which: str | Sequence[int]) -> Table:
     """The 64 shifts (0..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
 
     optL and optH use their published power-of-two forms; any other divisor d becomes the nearest power of two on a
-    logarithmic scale, at most 128.
+    logarithmic scale, at most 128. ValueError as for :func:`divisors`, and for a uniform table that is no power of two: it says
+    how large the step is.
     """
+    if isinstance(which, str) and (match := _UNIFORM.fullmatch(which)) and int(match[1]) not in _POWERS:
+        raise ValueError(f"{which} is not exact in shifts: use uniform-N with N of {', '.join(map(str, _POWERS))}")
     table = divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which)
     return tuple(min(round(log2(divisor)), MAX_SHIFT) for divisor in table)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
 from cdu_tools.texts import read_text
 
 from cdu_spec.dqt import Table, divisors
@@ -37,8 +36,8 @@ def read_table(path: Path) -> Table:
         raise UserError(f"{path}: {error}") from None
 
 
-def write_table(path: Path, table: Sequence[int], about: Mapping[str, Any]) -> None:
-    """Write 64 divisors, a line of the file per row of the table, and what is to be said about them.
+def table_text(table: Sequence[int], about: Mapping[str, Any]) -> str:
+    """The file of 64 divisors, a line per row of the table, and of what is to be said about them.
 
     ValueError for what is no table.
     """
@@ -46,4 +45,4 @@ def write_table(path: Path, table: Sequence[int], about: Mapping[str, Any]) -> N
     rows = (checked[begin : begin + BLOCK_SIDE] for begin in range(0, len(checked), BLOCK_SIDE))
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in about.items()]
     lines.append(f'  "{_KEY}": [\n    ' + ",\n    ".join(", ".join(map(str, row)) for row in rows) + "\n  ]")
-    write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    return "{\n" + ",\n".join(lines) + "\n}\n"

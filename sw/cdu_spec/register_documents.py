@@ -32,7 +32,7 @@ Verilog, and the driver (`cdu_driver`).
 
 Registers have 32 bits and are read and written whole, through the AXI4-Lite port `s_axil_*`. The address space has
 {4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in
-one direction only, or in units with certain modes. An access to an address without a register, a write to a read-only
+one direction only, or in units with certain modes or coders. An access to an address without a register, a write to a read-only
 register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access.
 The two lowest bits of an address are ignored: an access is one of the whole register in which its address lies.
 Bits outside the fields read 0; what is written to them is ignored.
@@ -47,8 +47,8 @@ _PROGRAMMING = """\
 
 1. Once, or when it changes: write a shift table that no job uses (STATUS.bank_busy), in the order of the payload.
 2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0); in the affine
-   modes QUANTIZER, and when compressing SEED. The numbers are those of [the bitstream](bitstream.md), section 2. Registers
-   that keep their value need not be written again.
+   modes QUANTIZER, and when compressing SEED; in jpeg-act, in units with coder gmc, CODING. The numbers are those of
+   [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written again.
 3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 30 cycles); one that cannot be done is
    refused: it sets a bit of ERRORS, and nothing is queued.
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
@@ -143,6 +143,8 @@ def _summary(table: Sequence[Register]) -> Iterator[str]:
         only = "".join(f" Only in channel {channel.value}." for channel in register.channels if len(register.channels) == 1)
         modes = ", ".join(mode.label for mode in register.modes)
         built = f" Only in units with {'one of the modes' if len(register.modes) > 1 else 'mode'} {modes}." if modes else ""
+        if register.coder is not None:
+            built += f" Only in units with coder {register.coder.label}."
         yield f"| {offset} | {name} | {register.access.value} | {reset} | {text}{only}{built} |"
 
 

@@ -12,9 +12,10 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
-from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Dtype, Mode
+from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Coder, Dtype, Mode
 from cdu_spec.config import DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
+from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.rounding import Rounding
 
 #: Bits of an address of a byte, and of a register.
@@ -32,7 +33,7 @@ SCALE_QUEUE = 16
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 2
+MAJOR, MINOR = 1, 3
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -101,8 +102,8 @@ class Register:
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
     the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). With
-    ``modes`` the register exists in units that have at least one of them. Bits outside the fields read 0, and what is written
-    to them is ignored.
+    ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it. Bits outside
+    the fields read 0, and what is written to them is ignored.
     """
 
     name: str
@@ -114,9 +115,12 @@ class Register:
     channels: tuple[Channel, ...] = tuple(Channel)
     configured: bool = False
     modes: tuple[Mode, ...] = ()
+    coder: Coder | None = None
 
     def exists_in(self, config: CduConfig) -> bool:
         """Whether a unit of this configuration has the register."""
+        if self.coder is not None and self.coder not in config.built_coders:
+            return False
         return not self.modes or not set(self.modes).isdisjoint(config.built_modes)
 
     @property
@@ -168,8 +172,8 @@ ERROR_FLAGS = (
     ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values or inside a scale"),
     (
         "bad_job",
-        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER or "
-        "MODE.scales impossible",
+        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER, "
+        "CODING or MODE.scales impossible",
     ),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
@@ -240,7 +244,10 @@ GLOBAL = (
         0x10,
         Access.RO,
         "Configuration: modes that are built in.",
-        tuple(Field(mode.name.lower(), int(mode), 1, f"mode {mode.label} is built in") for mode in Mode),
+        (
+            *(Field(mode.name.lower(), int(mode), 1, f"mode {mode.label} is built in") for mode in Mode),
+            *(Field(coder.label, 24 + int(coder), 1, f"coder {coder.label} of mode jpeg-act is built in") for coder in Coder),
+        ),
         configured=True,
     ),
     Register(
@@ -445,6 +452,17 @@ CHANNEL = (
         modes=tuple(mode for mode in AFFINE_MODES if mode.has_offsets),
     ),
     Register(
+        "CODING",
+        0x4C,
+        Access.RW,
+        "Next job: how mode jpeg-act codes its coefficients and puts them back.",
+        (
+            Field("coder", 0, max(Coder).bit_length(), "coder of the payload", values={c.label: int(c) for c in Coder}),
+            Field("point", 4, POINT_BITS, "decompressing: reconstruction point, 0 to 4 eighths of a step"),
+        ),
+        coder=Coder.GMC,
+    ),
+    Register(
         "JOBS_DONE",
         0x80,
         Access.RO,
@@ -527,6 +545,7 @@ def channel_registers(channel: Channel, config: CduConfig | None = None) -> tupl
 def read_only_values(config: CduConfig) -> dict[str, int]:
     """Values of the global registers that say what a unit of this configuration is."""
     built = {mode.name.lower(): int(mode in config.built_modes) for mode in Mode}
+    built |= {coder.label: int(config.has_dct and coder in config.built_coders) for coder in Coder}
     return {name: _BY_NAME[name].reset for name in ("ID", "VERSION", "QUEUES")} | {
         "ARRAY": _BY_NAME["ARRAY"].pack(
             cdus=config.cdus,

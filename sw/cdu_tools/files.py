@@ -64,6 +64,15 @@ def check_target(path: Path) -> None:
                 raise PermissionError(None, os.strerror(errno.EACCES))
 
 
+def make_folder(path: Path) -> Path:
+    """Make a folder and those around it, unless it is there; UserError when that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the output directory {path}: {error.strerror}") from None
+    return path
+
+
 def _there(path: Path) -> os.stat_result | None:
     """What stands at a name, or None; OSError for what is never written to."""
     try:

@@ -59,9 +59,9 @@ class Verilator:
         """The whole environment to run it in."""
         return {**os.environ, **self.variables}
 
-    def lint(self, *sources: Path, top: str | None = None, waivers: Path | None = WAIVERS) -> str:
-        """All warnings and errors of ``--lint-only -Wall`` over Verilog files; empty when there are none."""
-        command = [str(self.program), "--lint-only", "-Wall", "-Wno-fatal", "--default-language", "1364-2005"]
+    def lint(self, *sources: Path, top: str | None = None, waivers: Path | None = WAIVERS, language: str = "1364-2005") -> str:
+        """All warnings and errors of ``--lint-only -Wall`` over files of a Verilog standard; empty when there are none."""
+        command = [str(self.program), "--lint-only", "-Wall", "-Wno-fatal", "--default-language", language]
         command += ["--top-module", top] if top else []
         command += [str(path) for path in (waivers, *sources) if path]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)

@@ -58,6 +58,16 @@ class Engine:
     command: tuple[str, ...]
     shows_abc: bool
 
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}"
+
+    @property
+    def tools(self) -> dict[str, str]:
+        """What a report of synthesis says of it among the versions of tools."""
+        return {"synthesis": self.title}
+
 
 @cache
 def engines() -> tuple[Engine, ...]:
@@ -153,7 +163,7 @@ def run(
     if status:
         reason = f"took longer than {timeout:.0f} s" if expired else f"failed with status {status}"
         explained = [line for line in log if _ERROR.match(line)] or log[-12:]
-        raise YosysError(f"{build.name} {build.version} {reason}: {''.join(explained).strip()}")
+        raise YosysError(f"{build.title} {reason}: {''.join(explained).strip()}")
     return "".join(log)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cdu_spec.huffman import HuffmanTables
 from torch import Tensor
 
 from actcodec.golden import entropy_decoder, entropy_encoder
-from actcodec.golden.huffman import HuffmanTables
 
 
 class EntropyCoder:

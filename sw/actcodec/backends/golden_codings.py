@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 from cdu_spec.affine import GROUP_VALUES, AffineSettings
-from cdu_spec.bitstream import MatrixView, Mode
-from cdu_spec.geometry import BLOCK_VALUES, LANES
+from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.geometry import BLOCK_VALUES, LANES, VALUE_BITS
 from torch import Tensor
 
 from actcodec.backends.job import Job
-from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, jpeg_act, zvc
+from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, gmc, jpeg_act, zvc
+from actcodec.golden.block_starts import Chain, mask_chain
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Coding:
 
     ``encode(integers, piece, job)`` makes the payload (n,), uint8, of the integers of a piece, (rows, columns), padded: int8,
     or int16 in affine modes. ``decode(payload, starts, piece, job)`` is the inverse without offsets; ``starts`` (blocks,) says
-    where blocks with masks begin. ValueError where a job lacks what its mode needs.
+    where blocks with masks or of GMC begin. ValueError where a job lacks what its mode needs.
     """
 
     encode: Callable[[Tensor, Piece, Job], Tensor]
@@ -59,6 +60,11 @@ class DirectCoding:
 
     encode: Callable[[Tensor], Tensor]
     decode: Callable[[Tensor, int, torch.dtype], Tensor]
+
+
+def block_chain(job: Job) -> Chain:
+    """How the blocks of a job tell their length, in modes with masks."""
+    return gmc.CHAIN if job.coder is Coder.GMC else mask_chain(job.settings.bits if job.settings else VALUE_BITS)
 
 
 def _settings(job: Job) -> AffineSettings:
@@ -86,12 +92,13 @@ def _from_masked(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Ten
 def _transformed(integers: Tensor, piece: Piece, job: Job) -> Tensor:
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
-    return zvc.encode(jpeg_act.forward(integers, job.shifts, job.const_bits, job.pass1_bits, job.rounding))
+    coefficients = jpeg_act.forward(integers, job.shifts, job.const_bits, job.pass1_bits, job.rounding)
+    return gmc.encode(coefficients)[0] if job.coder is Coder.GMC else zvc.encode(coefficients)
 
 
 def _from_transformed(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
-    coefficients = zvc.decode_at(payload, starts)
-    return jpeg_act.inverse(coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits)
+    coefficients = (gmc if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
+    return jpeg_act.inverse(coefficients, piece.row_beats, job.shifts, job.const_bits, job.pass1_bits, job.point)
 
 
 def _blocks(integers: Tensor, piece: Piece, job: Job) -> Tensor:

@@ -14,7 +14,7 @@ from math import prod
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Dtype, Header, MatrixView, Mode, check_settings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, Dtype, Header, MatrixView, Mode, check_settings
 from cdu_spec.geometry import LANES
 from cdu_spec.rounding import Rounding
 from torch import Tensor
@@ -47,6 +47,8 @@ class Job:
     rounding: Rounding | None = None
     settings: AffineSettings | None = None  #: of affine modes; seed and rounding mean nothing to decompression
     offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
+    coder: Coder = Coder.ZVC  #: of jpeg-act
+    point: int = 0  #: reconstruction point in eighths of a step, which means nothing to compression
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
@@ -86,11 +88,12 @@ def compression_job(
     rounding: Rounding | None = None,
     settings: AffineSettings | None = None,
     offsets: Tensor = _NO_OFFSETS,
+    coder: Coder = Coder.ZVC,
 ) -> Job:
     """The job of compressing a tensor with this view.
 
     ``multipliers`` is float32 (channels,), ignored by brc and bypass; ``settings`` go with affine modes, ``offsets``, int16
-    (channels,), with blpa. Raises UserError for settings that the mode does not take.
+    (channels,), with blpa, ``coder`` with jpeg-act. Raises UserError for settings that the mode does not take.
     """
     check_settings(view.mode, settings)
     return Job(
@@ -106,6 +109,7 @@ def compression_job(
         rounding,
         settings,
         group_offsets(offsets, view),
+        coder,
     )
 
 
@@ -124,6 +128,8 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
         header.pass1_bits,
         settings=header.settings,
         offsets=group_offsets(offsets, view),
+        coder=header.coder,
+        point=header.point,
     )
 
 

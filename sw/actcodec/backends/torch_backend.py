@@ -7,11 +7,11 @@ from math import prod
 
 import torch
 from cdu_spec.bitstream import BitstreamError, MatrixView
-from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, LANES
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece
+from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece, block_chain
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import DTYPES, Job, beats_in, padded_view, tensor_from_beats
 from actcodec.golden import blocks
@@ -94,7 +94,7 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
     """The matrix (view.rows, view.columns) of a payload, of the dtype that ``job.dtype`` names."""
-    least, most = view.payload_bounds(job.dtype, job.settings)
+    least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
             f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"
@@ -113,14 +113,14 @@ def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _starts(payload: Tensor, view: MatrixView, job: Job) -> Tensor | None:
-    """Where the blocks of a payload with masks begin."""
+    """Where the blocks of a payload begin that are not all of one length."""
     if not job.mode.has_zvc:
         return None
-    return block_starts(payload, view.blocks, job.settings.bits if job.settings else VALUE_BITS)
+    return block_starts(payload, view.blocks, block_chain(job))
 
 
 def _cut(payload: Tensor, starts: Tensor | None, piece: Piece, job: Job) -> tuple[Tensor, Tensor]:
-    """The payload of a piece, and where in it blocks with masks begin."""
+    """The payload of a piece, and where in it blocks begin that are not all of one length."""
     end = piece.first + piece.beats
     if starts is None:
         size = payload.numel()

@@ -21,11 +21,11 @@ from actcodec.codecs.baselines.gist_codec import GistCodec, GistCsrCodec
 from actcodec.codecs.baselines.vdnn_codec import VdnnCodec
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
-from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, NoCodec, SfprCodec, SfprZvcCodec
+from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, JpegGmcCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.division.division_float import DivisionFloatCodec
 from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
 
-_JPEG_ACT = (JpegActCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
+_JPEG_ACT = (JpegActCodec, JpegGmcCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
 _SOFTWARE = (
     JpegBaseCodec,
@@ -62,15 +62,13 @@ def _default(option: Field[Any]) -> Any:
 def codec(name: str, **options: Any) -> Codec:
     """A codec by name, with options.
 
-    ``jpeg-act`` (dqt, S, scale_bits, const_bits, pass1_bits, rounding, nonfinite, backend), ``sfpr`` and ``sfpr+zvc``
-    (S, scale_bits, nonfinite, backend), ``brc`` (nonfinite, backend), ``bypass`` (backend), ``none``; ``division``, ``actnn``,
-    ``blpa``, ``autoquant`` and ``autoquantz`` (bits, scale_bits, nonfinite, backend, and what their classes say);
-    ``jpeg-base`` (as ``jpeg-act``, and huffman), of which hardware computes no more than SFPR; ``acgc-jpeg`` (coder, huffman,
-    deviations, verify, levels, backend) and ``acgc-sfpr+zvc`` (backend), which choose tables and scales of ``jpeg-base``,
-    ``jpeg-act`` and ``sfpr+zvc``. No hardware of this project computes ``division-float``, ``actnn-float``,
-    ``actnn-sample`` and ``sparse-sample`` (bits, rounding, seed ...), ``blpa-float`` and ``blpa-coded`` (bits), ``acgc-quant``
-    and ``acgc-quantz`` (bits, seed), ``cusz`` (bound, mode, dimensions), and the baselines ``gist`` and ``gist-csr`` (dpr,
-    nonfinite), ``cdma``, ``vdnn``. UserError for unknown names, options and values; the message lists the allowed ones.
+    >>> codec("sfpr", S=1.0).name
+    'sfpr'
+
+    :data:`CODEC_NAMES` are the names; :func:`codec_options` says which options each has, with their defaults, and the pages
+    in docs/methods what they mean.
+
+    UserError for unknown names, options and values; the message lists the allowed ones.
     """
     allowed = codec_options(name)
     for option in options:

@@ -53,7 +53,7 @@ class Compressed:
     @property
     def codec(self) -> str:
         """Name of the codec that made it."""
-        return self.header.mode.label
+        return self.header.codec
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from actcodec.golden.affine import Ranges, dequantize, quantize
 from actcodec.golden.bits import pack_bits, unpack_bits
-from actcodec.golden.block_starts import block_starts
+from actcodec.golden.block_starts import block_starts, mask_chain
 from actcodec.golden.checks import require
 from actcodec.golden.codes import pack_codes, unpack_codes
 from actcodec.golden.movement import select, spread
@@ -58,7 +58,7 @@ def decode_masked(payload: Tensor, blocks: int, settings: AffineSettings) -> Ten
     Raises BitstreamError when the chain of blocks does not end, after ``blocks`` blocks, exactly at the end of the payload.
     """
     require("payload", payload, (torch.uint8,))
-    return decode_masked_at(payload, block_starts(payload, blocks, settings.bits), settings)
+    return decode_masked_at(payload, block_starts(payload, blocks, mask_chain(settings.bits)), settings)
 
 
 def decode_masked_at(payload: Tensor, starts: Tensor, settings: AffineSettings) -> Tensor:

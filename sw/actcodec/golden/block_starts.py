@@ -1,12 +1,12 @@
-"""Where each block of a payload with masks begins.
+"""Where each block of a payload begins whose blocks tell their length by their first bytes.
 
-A block's length stands in its mask, so the starts form a chain: block at p, next block at ``p + 8 + popcount(p .. p+7)``, or
-earlier where several codes share a byte. Following it one block at a time would be a loop over blocks. Here the payload is cut
-into segments of equal length, and every byte position is treated as if a block began there:
+ZVC's mask tells it, GMC's head does, so the starts form a chain: with masks, block at p, next block at
+``p + 8 + popcount(p .. p+7)``, or earlier where several codes share a byte. Following it one block at a time would be a loop
+over blocks. Here the payload is cut into segments of equal length, and every byte is treated as if a block began there:
 
-1. from the right to the left of all segments at once, eight positions per step (a block has at least eight bytes): where
-   the chain from this position enters the next segment;
-2. the same over groups of segments, for the 72 places where a chain can enter;
+1. from the right to the left of all segments at once, as many positions per step as the shortest block has bytes: where the
+   chain from this position enters the next segment;
+2. the same over groups of segments, for all places where a chain can enter, as many as the longest block has bytes;
 3. along the groups, then along the segments of all groups at once: where the real chain enters each;
 4. along the chain inside all segments at once: the starts.
 
@@ -16,6 +16,9 @@ beyond the result does not grow with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from math import isqrt
 
 import torch
@@ -25,28 +28,66 @@ from torch import Tensor
 
 from actcodec.golden.bits import popcount_
 
-#: Longest block, and number of places where a chain can enter a segment.
-_ENTRIES = MASK_BYTES + BLOCK_VALUES
-#: Longest segment in bytes; a multiple of the shortest block.
+#: Longest segment in bytes; a multiple of the shortest block of any chain.
 _SEGMENT_BYTES = 512
-#: Bytes of the payload that are looked at together; a multiple of a segment.
-_WINDOW_BYTES = 1 << 22
+#: Segments are whole words, in which masks are counted.
+_WORD_BYTES = 8
+#: Bytes of the payload that are looked at together, of each byte that the shortest block has; a multiple of a segment.
+_WINDOW_BYTES = 1 << 19
 
 
-def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:
+@dataclass(frozen=True)
+class Chain:
+    """How blocks tell where the next one begins.
+
+    Parameters
+    ----------
+    shortest, longest
+        Bytes of a block, at most 255.
+    head
+        Bytes at the start of a block that its length follows from.
+    lengths
+        From bytes, uint8 (8 * n + head,), the length of a block that begins at each but the last ``head`` of them, uint8
+        (8 * n,). It may overwrite what it is given.
+    """
+
+    shortest: int
+    longest: int
+    head: int
+    lengths: Callable[[Tensor], Tensor]
+
+
+def mask_chain(bits: int = VALUE_BITS) -> Chain:
+    """Blocks with masks: of values of ``bits`` bits, the n of a mask byte take ``ceil(n * bits / 8)`` bytes."""
+    return Chain(MASK_BYTES, MASK_BYTES + BLOCK_VALUES, MASK_BYTES, partial(_masked_lengths, bits=bits))
+
+
+def _masked_lengths(masks: Tensor, bits: int) -> Tensor:
+    counts = popcount_(masks)
+    if bits < VALUE_BITS:
+        counts.mul_(bits).add_(VALUE_BITS - 1).floor_divide_(VALUE_BITS)
+    pairs = counts[:-2] + counts[1:-1]
+    fours = pairs[:-2] + pairs[2:]
+    return (fours[:-4] + fours[4:]).add_(MASK_BYTES)
+
+
+_ZVC = mask_chain()
+
+
+def block_starts(payload: Tensor, count: int, chain: Chain = _ZVC) -> Tensor:
     """Offsets of the ``count`` blocks of ``payload`` (uint8, one axis), int64 (count,).
-
-    ``bits`` per value that is not zero: the n of a mask byte take ``ceil(n * bits / 8)`` bytes.
 
     Raises BitstreamError when the chain does not end, after ``count`` blocks, exactly at the end of the payload.
     """
     size = payload.numel()
-    if not MASK_BYTES * count <= size <= _ENTRIES * count:
-        raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} blocks with masks")
+    if not chain.shortest * count <= size <= chain.longest * count:
+        raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} blocks")
     starts = torch.empty(count, dtype=torch.int64, device=payload.device)
     found = begin = 0
+    window_bytes = _WINDOW_BYTES * chain.shortest
     while begin < size and found < count:
-        here, end = _in_window(payload[begin : begin + _WINDOW_BYTES + MASK_BYTES], min(size - begin, _WINDOW_BYTES), bits)
+        window = payload[begin : begin + window_bytes + chain.head]
+        here, end = _in_window(window, min(size - begin, window_bytes), chain)
         place = starts[found : found + here.numel()]
         torch.add(here[: place.numel()], begin, out=place)
         found += here.numel()
@@ -56,54 +97,49 @@ def block_starts(payload: Tensor, count: int, bits: int = VALUE_BITS) -> Tensor:
     return starts
 
 
-def _in_window(window: Tensor, size: int, bits: int) -> tuple[Tensor, int]:
-    """Starts of the chain that begins with byte 0 and where it leaves the first ``size`` bytes; a mask may follow them."""
-    length = min(max(-(-size // MASK_BYTES) * MASK_BYTES, _ENTRIES), _SEGMENT_BYTES)
-    lengths = _lengths(window, size, length, bits)
-    return _walk(lengths, _entries(_exits(lengths)), size)
+def _in_window(window: Tensor, size: int, chain: Chain) -> tuple[Tensor, int]:
+    """Starts of the chain that begins with byte 0 and where it leaves the first ``size`` bytes; a head may follow them."""
+    length = min(max(size, chain.longest), _SEGMENT_BYTES)
+    length = -(-length // _WORD_BYTES) * _WORD_BYTES
+    lengths = _lengths(window, size, length, chain)
+    return _walk(lengths, _entries(_exits(lengths, chain)), size, chain)
 
 
-def _lengths(window: Tensor, size: int, length: int, bits: int) -> Tensor:
-    """Length that a block at each of ``size`` positions would have, uint8 (length + 72, segments); 0 from row ``length`` on."""
+def _lengths(window: Tensor, size: int, length: int, chain: Chain) -> Tensor:
+    """Length of a block at each of ``size`` positions, uint8 (length + longest, segments); 0 from row ``length`` on."""
     segments = -(-size // length)
-    counts = torch.zeros(segments * length + MASK_BYTES, dtype=torch.uint8, device=window.device)
-    counts[: window.numel()] = window
-    popcount_(counts)
-    if bits < VALUE_BITS:
-        counts.mul_(bits).add_(VALUE_BITS - 1).floor_divide_(VALUE_BITS)
-    pairs = counts[:-2] + counts[1:-1]
-    fours = pairs[:-2] + pairs[2:]
-    eights = fours[:-4] + fours[4:]
-    table = torch.zeros(length + _ENTRIES, segments, dtype=torch.uint8, device=window.device)
-    table[:length] = eights.view(segments, length).T.add(MASK_BYTES)
+    heads = torch.zeros(segments * length + chain.head, dtype=torch.uint8, device=window.device)
+    heads[: window.numel()] = window
+    table = torch.zeros(length + chain.longest, segments, dtype=torch.uint8, device=window.device)
+    table[:length] = chain.lengths(heads).view(segments, length).T
     return table
 
 
-def _exits(lengths: Tensor) -> Tensor:
-    """Step 1: entry into the next segment for each entry into a segment, uint8 (72, segments)."""
+def _exits(lengths: Tensor, chain: Chain) -> Tensor:
+    """Step 1: entry into the next segment for each entry into a segment, uint8 (longest, segments)."""
     rows, segments = lengths.shape
-    length = rows - _ENTRIES
+    length, step = rows - chain.longest, chain.shortest
     exits = torch.empty_like(lengths)
-    exits[length:] = torch.arange(_ENTRIES, dtype=torch.uint8, device=lengths.device)[:, None]
+    exits[length:] = torch.arange(chain.longest, dtype=torch.uint8, device=lengths.device)[:, None]
     flat = exits.view(-1)
     index = torch.int32 if flat.numel() < 1 << 31 else torch.int64
-    # Relative to the first row that is already known, eight rows further down.
-    places = torch.arange(-MASK_BYTES * segments, 0, dtype=index, device=lengths.device)
-    for row in range(length - MASK_BYTES, -1, -MASK_BYTES):
-        here = slice(row * segments, (row + MASK_BYTES) * segments)
+    # Relative to the first row that is already known, a step further down.
+    places = torch.arange(-step * segments, 0, dtype=index, device=lengths.device)
+    for row in range(length - step, -1, -step):
+        here = slice(row * segments, (row + step) * segments)
         ahead = lengths.view(-1)[here].to(index).mul_(segments).add_(places)
         torch.index_select(flat[here.stop :], 0, ahead, out=flat[here])
-    return exits[:_ENTRIES]
+    return exits[: chain.longest]
 
 
 def _entries(exits: Tensor) -> Tensor:
     """Steps 2 and 3: where the chain from byte 0 enters each segment, int64 (segments,)."""
-    segments = exits.shape[1]
+    places, segments = exits.shape
     per_group = isqrt(segments - 1) + 1
     groups = -(-segments // per_group)
-    table = torch.zeros(_ENTRIES, groups * per_group, dtype=torch.int64, device=exits.device)
+    table = torch.zeros(places, groups * per_group, dtype=torch.int64, device=exits.device)
     table[:, :segments] = exits
-    table = table.view(_ENTRIES, groups, per_group)
+    table = table.view(places, groups, per_group)
 
     through = table[:, :, -1]
     for place in range(per_group - 2, -1, -1):
@@ -117,11 +153,11 @@ def _entries(exits: Tensor) -> Tensor:
     return entries.view(-1)[:segments]
 
 
-def _walk(lengths: Tensor, entries: Tensor, size: int) -> tuple[Tensor, int]:
+def _walk(lengths: Tensor, entries: Tensor, size: int, chain: Chain) -> tuple[Tensor, int]:
     """Step 4: starts of all blocks below ``size`` in order, and where the last of them ends."""
     rows, segments = lengths.shape
-    length = rows - _ENTRIES
-    steps = length // MASK_BYTES
+    length = rows - chain.longest
+    steps = length // chain.shortest
     flat = lengths.view(-1)
     columns = torch.arange(segments, device=lengths.device)
     visited = torch.empty(steps, segments, dtype=torch.int64, device=lengths.device)

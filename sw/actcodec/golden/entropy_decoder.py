@@ -14,12 +14,12 @@ import numpy.typing as npt
 import torch
 from cdu_spec.bitstream import BitstreamError
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.huffman import MAX_CODE_BITS, HuffmanTables
+from cdu_spec.jpeg import DC_MAX, DC_MIN, EOB, MARKER, ZRL
 from torch import Tensor
 
 from actcodec.golden.checks import require
-from actcodec.golden.entropy_encoder import MARKER
-from actcodec.golden.huffman import EOB, MAX_CODE_BITS, ZRL, HuffmanTables
-from actcodec.golden.run_length import DC_MAX, DC_MIN
+from actcodec.golden.huffman import lookup
 
 _Bytes = npt.NDArray[np.uint8]
 _Integers = npt.NDArray[np.int64]
@@ -62,8 +62,8 @@ def decode(segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
 def _fill(coefficients: _Coefficients, data: _Bytes, piece: _Piece, tables: HuffmanTables, previous_dc: int) -> None:
     """Read the coefficients of some blocks, zeros until now."""
     positions, firsts, end = piece
-    dc_symbols, dc_lengths = tables.dc.lookup()
-    ac_symbols, ac_lengths = tables.ac.lookup()
+    dc_symbols, dc_lengths = lookup(tables.dc)
+    ac_symbols, ac_lengths = lookup(tables.ac)
     at = np.frombuffer(positions, dtype=np.int64)
     first = np.frombuffer(firsts, dtype=np.int64)
     is_dc = np.zeros(len(at), dtype=bool)
@@ -138,7 +138,7 @@ def _chain(data: _Bytes, count: int, tables: HuffmanTables) -> Iterator[_Piece]:
 
 def _steps(data: _Bytes, tables: HuffmanTables) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """Of each chunk: its bits; for each of them, had a symbol begun there, bits of a DC one, bits and advance of an AC one."""
-    (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = tables.dc.lookup(), tables.ac.lookup()
+    (dc_symbols, dc_lengths), (ac_symbols, ac_lengths) = lookup(tables.dc), lookup(tables.ac)
     dc_table = np.where(dc_lengths > 0, dc_lengths + dc_symbols, 1).astype(np.uint8)
     ac_table = np.where(ac_lengths > 0, ac_lengths + (ac_symbols & 15), 1).astype(np.uint8)
     ends = np.where(ac_lengths == 0, _NO_CODE, _ENDS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from cdu_spec.huffman import STANDARD, HuffmanTable, HuffmanTables
+from cdu_spec.jpeg import MARKER
 from torch import Tensor
 
-from actcodec.golden.huffman import STANDARD, HuffmanTable, HuffmanTables, optimal_table
+from actcodec.golden.huffman import optimal_table
 from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
 
 #: Kinds of tables.
@@ -17,8 +19,6 @@ HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
 _CHUNK = 1 << 12
 _WORD_BITS = 32
 _WORD_BYTES = _WORD_BITS // 8
-#: Byte that begins a marker; among coded bits a zero byte follows it.
-MARKER = 0xFF
 
 
 def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[HuffmanTables, Tensor]:

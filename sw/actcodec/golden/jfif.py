@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from cdu_spec.huffman import HuffmanTables
 from cdu_tools.errors import UserError
-
-from actcodec.golden.huffman import HuffmanTables
 
 #: Largest height and width: T.81 allows 65535, but libjpeg, and with it most viewers, no more than this.
 MAX_SIDE = 65500

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import torch
 from cdu_spec.dct import POINTS, pass_shifts
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 from torch import Tensor
@@ -80,11 +81,13 @@ def forward(matrix: Tensor, shifts: Sequence[int], const_bits: int, pass1_bits: 
     return out.view(-1, BLOCK_VALUES)
 
 
-def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_bits: int, pass1_bits: int) -> Tensor:
+def inverse(
+    coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_bits: int, pass1_bits: int, point: int = 0
+) -> Tensor:
     """The padded matrix of quantised coefficients; the inverse of :func:`forward`.
 
-    Takes int8 (blocks, 64) as :func:`forward` gives them and the number of blocks per strip; returns int8
-    (8 * strips, 8 * row_beats).
+    Takes int8 (blocks, 64) as :func:`forward` gives them, the number of blocks per strip, and the reconstruction point in
+    eighths of a step, 0 to 4; returns int8 (8 * strips, 8 * row_beats).
     """
     require("coefficients", coefficients, (torch.int8,), (BLOCK_VALUES,))
     first, second = pass_shifts(const_bits, pass1_bits)
@@ -97,6 +100,7 @@ def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_b
     step = _strips_per_piece(out.shape[0], width)
     factors = torch.tensor([2.0**shift for shift in shifts], dtype=torch.float64, device=coefficients.device)
     table = factors.repeat(step, row_beats, 1)
+    added = torch.tensor(offsets(shifts, point), dtype=torch.float64, device=coefficients.device)
     for begin in range(0, blocks.shape[0], step):
         piece = blocks[begin : begin + step]
         if begin == 0 or piece.shape[0] < step:
@@ -106,7 +110,10 @@ def inverse(coefficients: Tensor, row_beats: int, shifts: Sequence[int], const_b
             # Axes of the result: column in the block, row in the strip, strip, block.
             result = torch.empty(POINTS, POINTS, *piece.shape[:2], dtype=torch.int8, device=coefficients.device)
             scaled, factor = wide.view(piece.shape), table[: piece.shape[0]]
-        scaled.copy_(piece).mul_(factor).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
+        scaled.copy_(piece).mul_(factor)
+        if point:
+            scaled.add_(piece.sign() * added)
+        scaled.clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX)
         torch.mm(column_matrix, by_column, out=columns)
         columns.add_(0.5).floor_()
         torch.mm(row_matrix, by_row, out=samples)

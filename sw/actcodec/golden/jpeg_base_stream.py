@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import torch
 from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.huffman import MAX_CODE_BITS, STANDARD, HuffmanTable, HuffmanTables
+from cdu_spec.jpeg import MAX_AC_SIZE, MAX_DC_SIZE
 from torch import Tensor
 
 from actcodec.golden.bitstream import check_reciprocals, numbers, with_checksum
 from actcodec.golden.checks import require
-from actcodec.golden.huffman import MAX_AC_SIZE, MAX_CODE_BITS, MAX_DC_SIZE, STANDARD, HuffmanTable, HuffmanTables
 
 MAGIC = b"CDJ\x1a"
 VERSION = 1

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.jpeg import AC_LIMIT, DC_MAX, DC_MIN, EOB, ZRL, ZRL_RUN
 from torch import Tensor
 
 from actcodec.golden.checks import require
-from actcodec.golden.huffman import EOB, MAX_AC_SIZE, ZRL
 
 #: Number of the DC category 0, and size of the alphabet.
 DC_BASE, ALPHABET = 256, 512
-#: What a coefficient may be: a DC coefficient of 8-bit samples, so that differences have 11 bits; ten bits of an AC one.
-DC_MIN, DC_MAX = -1024, 1023
-AC_LIMIT = (1 << MAX_AC_SIZE) - 1
-#: Zeros that one ZRL stands for.
-ZRL_RUN = 16
 
 
 def symbols(coefficients: Tensor, previous_dc: int = 0) -> tuple[Tensor, Tensor]:

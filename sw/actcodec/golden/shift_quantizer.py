@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.geometry import COEFFICIENT_BITS
+from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 from torch import Tensor
@@ -35,11 +36,13 @@ def quantize(coefficients: Tensor, shifts: Tensor, rounding: Rounding = DEFAULT_
     return (c.sign() * (c.abs() + half >> sh)).clamp_(VALUE_MIN, VALUE_MAX).to(torch.int8)
 
 
-def inverse(q: Tensor, shifts: Tensor) -> Tensor:
-    """int16 ``q * 2**shift``, saturated to 12 bits signed.
+def inverse(q: Tensor, shifts: Tensor, point: int = 0) -> Tensor:
+    """int16 ``q * 2**shift``, away from 0 by a reconstruction point where q is not 0, saturated to 12 bits signed.
 
-    Takes int8 ``q`` of any shape and integer ``shifts`` 0..7 broadcastable to it.
+    Takes int8 ``q`` of any shape, integer ``shifts`` 0..7 broadcastable to it, and ``point``, 0..4 eighths of a step, of which
+    the integer part is taken (:func:`cdu_spec.reconstruction.offsets`).
     """
     require("q", q, (torch.int8,))
     require("shifts", shifts, _SHIFTS)
-    return (q.to(torch.int32) << shifts.to(torch.int32)).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX).to(torch.int16)
+    q, sh = q.to(torch.int32), shifts.to(torch.int32)
+    return ((q << sh) + q.sign() * ((point << sh) >> POINT_BITS)).clamp_(COEFFICIENT_MIN, COEFFICIENT_MAX).to(torch.int16)

@@ -13,8 +13,9 @@ from actcodec.codecs import Codec, codec_options
 from actcodec.policies.acgc import ACGC, acgc_policy
 from actcodec.policies.auto import AUTO_OPTIONS, auto_policy
 from actcodec.policies.baselines import cdma_policy, gist_policy, vdnn_policy
-from actcodec.policies.blpa_groups import blpa_coded_policy, blpa_policy
+from actcodec.policies.blpa import blpa_coded_policy, blpa_policy
 from actcodec.policies.division import division_float_policy
+from actcodec.policies.jpeg_gmc import jpeg_gmc_policy
 from actcodec.policies.levels import LEVELS, level_policy
 from actcodec.policies.policy import (
     CodecFactory,
@@ -35,6 +36,7 @@ from actcodec.policies.policy_data import is_policy_file, options_of, read_data,
 
 _POLICIES: dict[str, Callable[..., Policy]] = {
     "jpeg-act": jpeg_act_policy,
+    "jpeg-gmc": jpeg_gmc_policy,
     "jpeg-base": jpeg_base_policy,
     "sfpr": sfpr_policy,
     "sfpr+zvc": sfpr_zvc_policy,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -25,8 +25,8 @@ from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, default_error
 from actcodec.codecs.codec import check_finite
 from actcodec.policies.bound_listener import BoundOptions, bounded_kind, listen
 from actcodec.policies.bounds import Demand, largest_error, mean_demand, together
-from actcodec.policies.policy import EXACT, CodecFactory, Policy, Rule, SavedTensor
-from actcodec.policies.recurring import Key, RecurringTensors, StepNumbers, differentiable_result
+from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
+from actcodec.policies.recurring import RecurringPolicy, Slot, SlotCodec, Slots, Step, differentiable_result
 from actcodec.saved.operations import Operation
 
 
@@ -55,13 +55,9 @@ class _Reader:
 
 
 @dataclass
-class _Slot:
-    """What is known of a tensor that every step saves again."""
+class _Slot(Slot[_Reader]):
+    """What is known of a tensor: what its layers ask, and what it took."""
 
-    tensor: SavedTensor
-    readers: list[_Reader] = field(default_factory=list)
-    step: int = 0  #: the last one that saved it
-    values: int = 0
     kept: int = 0  #: bytes
 
     @property
@@ -84,23 +80,18 @@ class _Slot:
         return least
 
 
-class _SlotCodec(Codec):
-    """The codec of one tensor in one step."""
+class _SlotCodec(SlotCodec[_Slot, ErrorBoundedCodec]):
+    """Compresses with the error that the layers allow."""
 
     def __init__(self, slot: _Slot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
-        self.name, self.centred = codec.name, codec.centred
-        self.slot = slot
-        self._codec, self._step, self._variance_growth = codec, step, variance_growth
+        super().__init__(slot, codec)
+        self._step, self._variance_growth = step, variance_growth
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
         packed = self._compressed(x)
         self.slot.step, self.slot.values, self.slot.kept = self._step, prod(x.shape), packed.nbytes
         return packed
-
-    def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
-        return self._codec.decompress(compressed)
 
     def _compressed(self, x: Tensor) -> Packed:
         error = self.slot.error(self._variance_growth)
@@ -114,19 +105,18 @@ class _SlotCodec(Codec):
         return self._codec.compress_within(x, error)
 
 
-class _Step:
-    """One context: numbers the tensors and, in one step of an interval, listens to what reads them (an Observer)."""
+class _Step(Step[_Slot]):
+    """One context; in one step of an interval it listens to what reads the tensors."""
 
-    def __init__(self, policy: ErrorBoundPolicy, number: int, *, learns: bool) -> None:
-        self._policy, self._number, self._learns = policy, number, learns
-        self._numbers = StepNumbers()
+    def __init__(self, slots: Slots[_Slot], number: int, policy: ErrorBoundPolicy, *, learns: bool) -> None:
+        super().__init__(slots, number)
+        self._policy, self._learns = policy, learns
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: codecs that know no error stay as they are."""
         if not isinstance(codec, ErrorBoundedCodec):
             return codec
-        slot = self._policy.slot(self._numbers.key(tensor), tensor)
-        return _SlotCodec(slot, codec, self._number, self._policy.options.variance_growth)
+        return _SlotCodec(self.slot(tensor), codec, self.number, self._policy.options.variance_growth)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
@@ -137,10 +127,7 @@ class _Step:
         # Of an operation that saves several activations (a product of two of them) no bound is known.
         kind = bounded_kind(operation) if output is not None and len(mine) == 1 else None
         for slot in mine:
-            place = self._numbers.reader(slot)
-            if place == len(slot.readers):
-                slot.readers.append(_Reader(None, deque(maxlen=self._policy.window)))
-            reader = slot.readers[place]
+            reader = self.reader(slot, lambda: _Reader(None, deque(maxlen=self._policy.window)))
             if reader.kind != kind:
                 reader.demands.clear()
                 reader.kind = kind
@@ -148,8 +135,8 @@ class _Step:
                 listen(operation, output, prod(slot.tensor.shape), self._policy.options, reader.learn)
 
 
-class ErrorBoundPolicy(Policy):
-    """Rules whose tensors get as large an error as the gradients allow; see the module. One object serves one model.
+class ErrorBoundPolicy(RecurringPolicy[_Slot]):
+    """Rules whose tensors get as large an error as the gradients allow; see the module.
 
     Parameters
     ----------
@@ -175,22 +162,12 @@ class ErrorBoundPolicy(Policy):
         for name, value, what in (("interval", interval, "steps"), ("window", window, "times")):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise UserError(f"{name} = {value!r} is not allowed: use 1 or more {what}")
-        super().__init__(rules, EXACT, codec_factory, keep_signs=True)
+        super().__init__(rules, _Slot, codec_factory, keep_signs=True)
         self.options, self.interval, self.window = options or BoundOptions(), interval, window
         bounded = [codec for codec in self._codecs.values() if isinstance(codec, ErrorBoundedCodec)]
         for codec in bounded:
             if self.options.independent and not codec.independent_errors:
                 raise UserError(f"the errors of codec {codec.name!r} are not independent: use independent=False")
-        self._begin()
-
-    def _begin(self) -> None:
-        self._slots: RecurringTensors[_Slot] = RecurringTensors()
-        self._step = 0
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Policy`; everything learnt is forgotten."""
-        super().restart(seed)
-        self._begin()
 
     def observer(self) -> _Step:
         """See :class:`Policy`."""
@@ -198,13 +175,7 @@ class ErrorBoundPolicy(Policy):
         if learns:
             self._slots.forget(self._step, self.interval)
         self._step += 1
-        return _Step(self, self._step, learns=learns)
-
-    def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
-        """What is known of a tensor, made when it occurs for the first time."""
-        slot = self._slots.get(key, lambda: _Slot(tensor))
-        slot.tensor = tensor
-        return slot
+        return _Step(self._slots, self._step, self, learns=learns)
 
     @property
     def layers(self) -> list[BoundedLayer]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import isfinite
 
-import numpy as np
 from cdu_tools.errors import UserError
 
 #: (weight, loss), both finite and not negative.
@@ -74,31 +73,6 @@ def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
         loss -= before - after
     _fill(items, picked, room)
     return Choice.of(items, picked, bound)
-
-
-def exact_choice(items: Sequence[Sequence[tuple[int, float]]], budget: int) -> Choice:
-    """The best choice for whole weights, by dynamic programming over the weight used: the check of :func:`greedy_choice`.
-
-    Time and memory grow with options times budget. Parameters and errors as there.
-    """
-    lightest = lightest_choice(items)
-    _check_budget(lightest, budget)
-    least = np.zeros(budget + 1)
-    chosen = np.zeros((len(items), budget + 1), dtype=np.int64)
-    for item, options in enumerate(items):
-        before, least = least, np.full(budget + 1, inf)
-        for place, (weight, loss) in enumerate(options):
-            if weight > budget:
-                continue
-            candidate = before[: budget + 1 - weight] + loss
-            better = candidate < least[weight:]
-            least[weight:][better] = candidate[better]
-            chosen[item, weight:][better] = place
-    picked, left = [0] * len(items), budget
-    for item in reversed(range(len(items))):
-        picked[item] = int(chosen[item, left])
-        left -= items[item][picked[item]][0]
-    return Choice.of(items, picked)
 
 
 def hull(options: Sequence[Option]) -> list[int]:

@@ -14,7 +14,7 @@ gradient is ever seen (a custom function saves the tensor), a tensor spends the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import floor
 from typing import Any
 
@@ -27,8 +27,16 @@ from actcodec.codecs import Codec, Packed
 from actcodec.codecs.actnn.allocation import MAX_BITS, equal_allocation, greedy_allocation
 from actcodec.codecs.actnn.host_swap import HostSwap, release_fragmented_cache
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
-from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor
-from actcodec.policies.recurring import Key, RecurringTensors, StepNumbers, differentiable_result, on_gradient
+from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
+from actcodec.policies.recurring import (
+    RecurringPolicy,
+    Slot,
+    SlotCodec,
+    Slots,
+    Step,
+    differentiable_result,
+    on_gradient,
+)
 from actcodec.policies.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
 from actcodec.saved.operations import Operation
 
@@ -54,13 +62,9 @@ class _Reader:
 
 
 @dataclass
-class _Slot:
-    """What is known of a tensor that every step saves again."""
+class _Slot(Slot[_Reader]):
+    """What is known of a tensor; ``values`` are per sample, repetitions by expansion counted once."""
 
-    tensor: SavedTensor
-    readers: list[_Reader] = field(default_factory=list)
-    values: int = 0  #: per sample, repetitions by expansion counted once
-    step: int = 0  #: the last one that saved it
     spread: Tensor | None = None  #: unit variances of its samples then, (N,)
     samples: Tensor | None = None  #: their numbers
     spent: int = 0  #: sum of their bits
@@ -84,13 +88,12 @@ class _Slot:
         return next((kind for kind in PARAMETER_KINDS if kind in kinds), None)
 
 
-class _SlotCodec(Codec):
-    """The codec of one tensor in one step."""
+class _SlotCodec(SlotCodec[_Slot, ActnnSampleCodec]):
+    """Gives every sample its own bits."""
 
-    def __init__(self, step: _Step, slot: _Slot, codec: ActnnSampleCodec) -> None:
-        self.name, self.centred = codec.name, codec.centred
-        self.slot = slot
-        self._step, self._codec = step, codec
+    def __init__(self, slot: _Slot, codec: ActnnSampleCodec, step: _Step) -> None:
+        super().__init__(slot, codec)
+        self._step = step
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
@@ -98,29 +101,25 @@ class _SlotCodec(Codec):
         form = self._codec.compress_with(x, lambda spread: self._step.bits(self.slot, spread))
         return form if self._step.swap is None else self._step.swap.out(form)
 
-    def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
-        return self._codec.decompress(compressed)
 
+class _Step(Step[_Slot]):
+    """One context: gives the tensors bits and listens to their gradients."""
 
-class _Step:
-    """One context: numbers the tensors, gives them bits and listens to their gradients (an Observer)."""
-
-    def __init__(self, policy: MixedPrecisionPolicy, number: int, samples: Tensor | None, swap: HostSwap | None) -> None:
+    def __init__(
+        self, slots: Slots[_Slot], number: int, policy: MixedPrecisionPolicy, samples: Tensor | None, swap: HostSwap | None
+    ) -> None:
+        super().__init__(slots, number)
         self.swap = swap
-        self._policy, self._number, self._samples = policy, number, samples
-        self._numbers = StepNumbers()
+        self._policy, self._samples = policy, samples
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: other codecs than the policy's own stay as they are."""
-        if codec is not self._policy.codec:
-            return codec
-        return _SlotCodec(self, self._policy.slot(self._numbers.key(tensor), tensor), self._policy.codec)
+        return _SlotCodec(self.slot(tensor), self._policy.codec, self) if codec is self._policy.codec else codec
 
     def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
         """Bits of a tensor's samples, uint8 (N,)."""
         count = spread.numel()
-        slot.step, slot.spread = self._number, spread
+        slot.step, slot.spread = self.number, spread
         slot.samples = self._samples if self._samples is not None and self._samples.numel() == count else None
         total = floor(self._policy.mean_bits * count) if slot.given is None else slot.given[0] * count // slot.given[1]
         slot.spent = min(max(total, count), MAX_BITS * count)
@@ -133,10 +132,7 @@ class _Step:
             if output is None or not isinstance(codec, _SlotCodec) or codec.slot.spread is None:
                 continue
             slot, count = codec.slot, codec.slot.spread.numel()
-            place = self._numbers.reader(slot)
-            if place == len(slot.readers):
-                slot.readers.append(_Reader(parameter_kind(operation), GradientHistory(self._policy.average)))
-            reader = slot.readers[place]
+            reader = self.reader(slot, lambda: _Reader(parameter_kind(operation), GradientHistory(self._policy.average)))
             reader.share = share(operation, slot.values, max(output.numel() // count, 1))
             _listen(output, reader.history, count, slot.samples)
 
@@ -146,8 +142,8 @@ def _listen(output: Tensor, history: GradientHistory, count: int, samples: Tenso
     on_gradient(output, lambda gradient: history.update(squared_norms(gradient, count), samples))
 
 
-class MixedPrecisionPolicy(Policy):
-    """Rules whose tensors share a budget of bits; see the module. One object serves one model.
+class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
+    """Rules whose tensors share a budget of bits; see the module.
 
     Parameters
     ----------
@@ -187,21 +183,14 @@ class MixedPrecisionPolicy(Policy):
             raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
         if isinstance(average, bool) or not isinstance(average, (int, float)) or not 0 <= average < 1:
             raise UserError(f"average = {average!r} is not allowed: use 0 to below 1")
-        super().__init__(rules, codec_factory=codec_factory, keep_signs=keep_signs)
+        super().__init__(rules, _Slot, codec_factory, keep_signs=keep_signs)
         self.codec, self.mean_bits, self.interval, self.average = codec, mean_bits, interval, average
         self._swap, self._least_used = swap, least_used
         self._samples: Tensor | None = None
-        self._begin()
 
     def _begin(self) -> None:
-        self._slots: RecurringTensors[_Slot] = RecurringTensors()
-        self._step = 0
+        super()._begin()
         self._allocated: int | None = None
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Policy`; everything learnt is forgotten."""
-        super().restart(seed)
-        self._begin()
 
     def set_samples(self, samples: Tensor | None) -> None:
         """See :class:`Policy`: gradients are then remembered by sample; UserError unless they are integers (N,) from 0 up."""
@@ -214,13 +203,7 @@ class MixedPrecisionPolicy(Policy):
         if self._least_used is not None:
             release_fragmented_cache(self._least_used)
         self._step += 1
-        return _Step(self, self._step, self._samples, self._swap)
-
-    def slot(self, key: Key, tensor: SavedTensor) -> _Slot:
-        """What is known of a tensor, made when it occurs for the first time."""
-        slot = self._slots.get(key, lambda: _Slot(tensor))
-        slot.tensor = tensor
-        return slot
+        return _Step(self._slots, self._step, self, self._samples, self._swap)
 
     @property
     def layers(self) -> list[LayerBits]:

@@ -53,6 +53,7 @@ class SavedTensor:
     dtype: torch.dtype
     module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
     smooth: bool = True  #: whether the consumer's gradient bears small errors of it (:mod:`actcodec.saved.needs`)
+    function: str = ""  #: the consumer's own name without case and underscores (``layernorm`` of the norms)
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Rule:
     codec
         A name (``jpeg-act``, or ``exact``), a CodecSpec, or a codec object.
     producer, consumer
-        Operation names; none given means any.
+        Operation names; none given means any. A consumer may be named by its function too.
     module
         Glob on the module's name (``layer1.*``).
     dtypes
@@ -92,7 +93,7 @@ class Rule:
         """Whether all conditions hold."""
         return (
             (not self.producer or tensor.producer in self.producer)
-            and (not self.consumer or tensor.consumer in self.consumer)
+            and (not self.consumer or tensor.consumer in self.consumer or tensor.function in self.consumer)
             and (not self.dtypes or tensor.dtype in self.dtypes)
             and len(tensor.shape) >= self.min_rank
             and fnmatchcase(tensor.module, self.module)
@@ -233,7 +234,7 @@ SPARSE = ("relu", "pool", "dropout")
 LOSS_RULES = (Rule(EXACT, producer=("softmax", "loss")), Rule(EXACT, consumer=("loss",)))
 
 
-def _spec(name: str, options: dict[str, Any]) -> CodecSpec:
+def spec_with(name: str, options: dict[str, Any]) -> CodecSpec:
     """A specification with those of ``options`` that the codec takes."""
     allowed = codecs.codec_options(name)
     return CodecSpec(name, {key: value for key, value in options.items() if key in allowed})
@@ -243,21 +244,26 @@ def first_rules(options: dict[str, Any]) -> tuple[Rule, ...]:
     """What the tables have in common: losses and softmax exact, signs for ReLU, with those options that ``brc`` takes."""
     return (
         *LOSS_RULES,
-        Rule(_spec("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
+        Rule(spec_with("brc", options), producer=("relu",), consumer=("relu",), dtypes=CODED_DTYPES),
     )
 
 
-def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
-    allowed = codecs.codec_options(dense)
+def check_options(codec: str, options: dict[str, Any]) -> None:
+    """UserError for an option that a codec has not got."""
+    allowed = codecs.codec_options(codec)
     for option in options:
         if option not in allowed:
             choice = f"use {', '.join(allowed)}" if allowed else "it has none"
-            raise UserError(f"codec {dense!r} has no option {option!r}: {choice}")
+            raise UserError(f"codec {codec!r} has no option {option!r}: {choice}")
+
+
+def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
+    check_options(dense, options)
     rules = (
         *first_rules(options),
-        Rule(_spec(sparse, options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
-        Rule(_spec(dense, options), dtypes=CODED_DTYPES),
-        Rule(_spec(unfit, options), dtypes=CODED_DTYPES),
+        Rule(spec_with(sparse, options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
+        Rule(spec_with(dense, options), dtypes=CODED_DTYPES),
+        Rule(spec_with(unfit, options), dtypes=CODED_DTYPES),
     )
     return Policy(rules, codec_factory=factory)
 

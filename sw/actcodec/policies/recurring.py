@@ -2,76 +2,168 @@
 
 A tensor is known again by module, operations, shape of a sample, number format, and how often these have occurred in the step.
 Operations that read it are known again by their order. What an error of it means is learnt from the gradients that come back.
+
+A policy that learns so says what it knows of a tensor (a :class:`Slot`) and of an operation that reads it, how the codec of a
+slot compresses (:class:`SlotCodec`), and what it makes of an operation that ends (:class:`Step`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from actcodec.policies.policy import SavedTensor
-from actcodec.saved.operations import tensors_in
+from actcodec.codecs import Codec, Packed
+from actcodec.policies.policy import CodecFactory, Policy, Rule, SavedTensor
+from actcodec.saved.operations import Operation, tensors_in
 
 #: Intervals after which a tensor that no longer occurs is forgotten.
 _FORGET_AFTER = 2
-Key = tuple[object, ...]
+_Key = tuple[object, ...]
+_Reader = TypeVar("_Reader")
+_Slot = TypeVar("_Slot", bound="Slot[Any]")
+_Coder = TypeVar("_Coder", bound=Codec)
 
 
-class Recurring(Protocol):
-    """What is known of a tensor."""
+@dataclass
+class Slot(Generic[_Reader]):
+    """What is known of a tensor that every step saves again."""
 
-    step: int  #: the last one that saved it
+    tensor: SavedTensor
+    readers: list[_Reader] = field(default_factory=list)  #: operations that read it, in their order
+    step: int = 0  #: the last one that saved it
+    values: int = 0
 
 
-_R = TypeVar("_R", bound=Recurring)
+class SlotCodec(Codec, Generic[_Slot, _Coder]):
+    """The codec of one tensor in one step: compresses by what is known of it, and says in the slot what came of it.
+
+    Parameters
+    ----------
+    slot
+        Of the tensor.
+    codec
+        Does the work.
+    """
+
+    def __init__(self, slot: _Slot, codec: _Coder) -> None:
+        self.name, self.centred = codec.name, codec.centred
+        self.slot, self._codec = slot, codec
+
+    @abstractmethod
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`."""
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return self._codec.decompress(compressed)
 
 
-class RecurringTensors(Generic[_R]):
+class Slots(Generic[_Slot]):
     """What is known of the tensors of a model, in the order in which they first occurred."""
 
-    def __init__(self) -> None:
-        self._known: dict[Key, _R] = {}
+    def __init__(self, make: Callable[[SavedTensor], _Slot]) -> None:
+        self._make = make
+        self._known: dict[_Key, _Slot] = {}
 
-    def get(self, key: Key, make: Callable[[], _R]) -> _R:
+    def get(self, key: _Key, tensor: SavedTensor) -> _Slot:
         """What is known of a tensor, made when it occurs for the first time."""
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = make()
-        return found
+        slot = self._known.get(key)
+        if slot is None:
+            slot = self._known[key] = self._make(tensor)
+        slot.tensor = tensor
+        return slot
 
-    def of_step(self, step: int) -> list[_R]:
+    def of_step(self, step: int) -> list[_Slot]:
         """Those that were last saved in ``step``."""
-        return [tensor for tensor in self._known.values() if tensor.step == step]
+        return [slot for slot in self._known.values() if slot.step == step]
 
     def forget(self, step: int, interval: int) -> None:
         """Forget those that have not occurred in the last two intervals before ``step``."""
         oldest = step - _FORGET_AFTER * interval
-        self._known = {key: tensor for key, tensor in self._known.items() if tensor.step > oldest}
+        self._known = {key: slot for key, slot in self._known.items() if slot.step > oldest}
 
 
-class StepNumbers:
-    """Numbers the tensors of one step, and the operations that read each of them."""
+class Step(ABC, Generic[_Slot]):
+    """One context (an Observer): numbers the tensors of one step, and the operations that read each of them.
 
-    def __init__(self) -> None:
-        self._occurrences: Counter[Key] = Counter()
-        self._readers: Counter[int] = Counter()
+    Parameters
+    ----------
+    slots
+        Of the policy.
+    number
+        Of the step, from 1.
+    """
 
-    def key(self, tensor: SavedTensor) -> Key:
-        """The key of the next tensor."""
-        key: Key = (tensor.module, tensor.producer, tensor.consumer, tensor.shape[1:], tensor.dtype)
+    def __init__(self, slots: Slots[_Slot], number: int) -> None:
+        self.number = number
+        self._slots = slots
+        self._occurrences: Counter[_Key] = Counter()
+        self._reading: Counter[int] = Counter()
+
+    @abstractmethod
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer."""
+
+    @abstractmethod
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer."""
+
+    def slot(self, tensor: SavedTensor) -> _Slot:
+        """Of the next tensor."""
+        key: _Key = (tensor.module, tensor.producer, tensor.consumer, tensor.shape[1:], tensor.dtype)
         occurrence = self._occurrences[key]
         self._occurrences[key] += 1
-        return (*key, occurrence)
+        return self._slots.get((*key, occurrence), tensor)
 
-    def reader(self, recurring: Recurring) -> int:
-        """The number of the next operation that reads a tensor, from 0."""
-        number = self._readers[id(recurring)]
-        self._readers[id(recurring)] += 1
-        return number
+    def reader(self, slot: Slot[_Reader], make: Callable[[], _Reader]) -> _Reader:
+        """The next operation that reads a tensor, made when there has been none at this place."""
+        place = self._reading[id(slot)]
+        self._reading[id(slot)] += 1
+        if place == len(slot.readers):
+            slot.readers.append(make())
+        return slot.readers[place]
+
+
+class RecurringPolicy(Policy, Generic[_Slot]):
+    """A policy that learns from one step for the next. One object serves one model.
+
+    Parameters
+    ----------
+    rules, codec_factory
+        As for :class:`Policy`.
+    make
+        A slot for a tensor that occurs for the first time.
+    keep_signs
+        As for :class:`Policy`.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        make: Callable[[SavedTensor], _Slot],
+        codec_factory: CodecFactory | None,
+        *,
+        keep_signs: bool,
+    ) -> None:
+        super().__init__(rules, codec_factory=codec_factory, keep_signs=keep_signs)
+        self._make = make
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing."""
+        self._slots = Slots(self._make)
+        self._step = 0
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Policy`; everything learnt is forgotten."""
+        super().restart(seed)
+        self._begin()
 
 
 def differentiable_result(result: Any) -> Tensor | None:

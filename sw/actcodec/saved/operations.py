@@ -2,10 +2,10 @@
 
 Autograd tells a pack hook neither. The *consumer* (the operation that saves) is known because :class:`OperationTracker`, a
 ``TorchFunctionMode``, sees every call of a torch function before autograd does; a call inside another torch function counts
-as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``). The *producer* is the ``grad_fn`` that a saved tensor
-bears. Both are folded into the same short vocabulary: ``conv``, ``linear``, ``norm``, ``relu``, ``pool``, ``dropout``,
-``sum``, ``mul``, ``div``, ``softmax``, ``attention``, ``recurrent``, ``loss``, ``input`` (a leaf), else the lower-case name of
-the function.
+as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``, a product inside ``svd_lowrank`` is ``svdlowrank``). The
+*producer* is the ``grad_fn`` that a saved tensor bears. Both are folded into the same short vocabulary: ``conv``, ``linear``,
+``norm``, ``relu``, ``pool``, ``dropout``, ``sum``, ``mul``, ``div``, ``softmax``, ``attention``, ``recurrent``, ``loss``,
+``input`` (a leaf), else the lower-case name of the function.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
+from actcodec.saved.call_stack import torch_function
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 #: Producer of a tensor without history.
@@ -200,7 +201,7 @@ class OperationTracker(TorchFunctionMode):
         return self._track(func, args, kwargs or {})
 
     def _tracked(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        function = getattr(func, "__name__", UNKNOWN)
+        function = torch_function(__name__) or str(getattr(func, "__name__", UNKNOWN))
         outer, name = self.current, canonical(function)
         self.current = operation = Operation(name, args, kwargs, function)
         try:

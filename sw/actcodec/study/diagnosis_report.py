@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+from cdu_tools.report import Page, Table
+
 from actcodec.study.diagnosis import Diagnosis
 
 # Distinct to colour-blind readers too (Okabe and Ito).
@@ -12,41 +14,36 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 
 def markdown(command: str, title: str, setting: str, found: Diagnosis) -> str:
     """The report: what was done, what hurts most, a row per tensor."""
-    lines = [
-        f"# {title}",
-        "",
-        f"Written by `{command}`.",
-        "",
-        setting,
-        "",
+    together = (
         f"Everything compressed: {found.ratio:.2f} times fewer bytes, gradient error {found.gradient_error:.4f}. Were the "
-        f"errors of the tensors independent, it would be {found.independent_error:.4f}.",
-    ]
+        f"errors of the tensors independent, it would be {found.independent_error:.4f}."
+    )
     if found.worst:
         worst = found.worst[0]
-        lines[-1] += (
+        together += (
             f" The worst tensor is what {worst.operation} made and {worst.module or 'the model itself'} saved: "
             f"{worst.gradient_error:.4f} alone, with {worst.codec}."
         )
-    lines += [
-        "",
+    parts: list[str | Table] = [
+        f"Written by `{command}`.",
+        setting,
+        together,
         "![Gradient error of each tensor](gradient_errors.png)",
-        "",
-        "| module | operation | saved by | shape | codec | ratio | relative error | gradient error |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one.module or '-'} | {one.operation} | {', '.join(one.saved_by)} | {'x'.join(map(str, one.shape))} | "
-        f"{one.codec} | {one.ratio:.2f} | {one.relative_error:.4f} | {one.gradient_error:.4f} |"
-        for one in found.tensors
-    ]
-    lines += [
-        "",
+        _tensors(found),
         "`module` is where the tensor is first saved, `operation` what made it. Relative error: ||x - x'|| / ||x||; for brc of "
         "the signs. Gradient error: ||g - g'|| / ||g|| over all parameters, with this tensor compressed and all others exact. "
         "Both are root mean squares over the batches.",
     ]
-    return "\n".join(lines) + "\n"
+    return Page(title, parts).markdown()
+
+
+def _tensors(found: Diagnosis) -> Table:
+    rows = []
+    for one in found.tensors:
+        row = [one.module or "-", one.operation, ", ".join(one.saved_by), "x".join(map(str, one.shape)), one.codec]
+        rows.append([*row, f"{one.ratio:.2f}", f"{one.relative_error:.4f}", f"{one.gradient_error:.4f}"])
+    head = ["module", "operation", "saved by", "shape", "codec", "ratio", "relative error", "gradient error"]
+    return Table(head, rows)
 
 
 def bars(title: str, found: Diagnosis) -> bytes:

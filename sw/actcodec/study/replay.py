@@ -9,7 +9,7 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed, RawCopy
-from actcodec.policies.policy import Observer, Policy, SavedTensor
+from actcodec.policies.policy import GroupObserver, Observer, Policy, SavedTensor
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import Statistics, TensorRecord
 
@@ -23,6 +23,7 @@ class Recorder(Policy):
         self.facts: list[SavedTensor] = []
         self.codecs: list[Codec] = []
         self.packed: dict[int, Packed] = {}  #: by the place of the choice; those that a codec refused are not there
+        self.signs: list[bool] = []  #: answers whether a group has the signs of a tensor, in the order of the questions
         self.records: list[TensorRecord] = []
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
@@ -40,23 +41,53 @@ class Recorder(Policy):
 
 
 class _Recording:
-    """An Observer that passes everything on."""
+    """A GroupObserver that passes everything on."""
 
     def __init__(self, recorder: Recorder, own: Observer | None) -> None:
         self._recorder, self._own = recorder, own
+        self._groups = own if isinstance(own, GroupObserver) else None
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer."""
         codec = codec if self._own is None else self._own.codec_of(tensor, codec)
         self._recorder.facts.append(tensor)
         self._recorder.codecs.append(codec)
-        return _Remembering(codec, len(self._recorder.codecs) - 1, self._recorder.packed)
+        return self._remembering(codec)
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """See GroupObserver; ``codec`` is what :meth:`codec_of` has just returned."""
+        if self._groups is None:
+            return codec
+        self._recorder.codecs[-1] = found = self._groups.member_codec(x, tensor, _own(codec), operation)
+        return self._remembering(found)
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """See GroupObserver."""
+        answer = self._groups is not None and self._groups.has_signs(x, operation)
+        self._recorder.signs.append(answer)
+        return answer
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+        if self._groups is not None:
+            self._groups.counted(_own(codec), record)
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+        if self._groups is not None:
+            self._groups.replaced(_own(codec), record)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
         if self._own is not None:
-            saved = [codec.codec if isinstance(codec, _Remembering) else codec for codec in operation.saved]
-            self._own.finished(replace(operation, saved=saved), result)
+            self._own.finished(replace(operation, saved=[_own(codec) for codec in operation.saved]), result)
+
+    def _remembering(self, codec: Codec) -> Codec:
+        return _Remembering(codec, len(self._recorder.codecs) - 1, self._recorder.packed)
+
+
+def _own(codec: Codec) -> Codec:
+    return codec.codec if isinstance(codec, _Remembering) else codec
 
 
 class _Remembering(Codec):
@@ -83,6 +114,7 @@ class Replay(Policy):
         super().__init__((), keep_signs=recorder.keep_signs)
         self._recorder, self._wanted = recorder, wanted
         self._seen: list[SavedTensor] = []
+        self._signs = iter(recorder.signs)
 
     def choose(self, tensor: SavedTensor) -> Codec | None:
         """See :class:`Policy`."""
@@ -100,6 +132,23 @@ class Replay(Policy):
             raise _other_tensors()
         codec = self._recorder.codecs[number]
         return _Given(codec, self._recorder.packed[number] if number == self._wanted else None)
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """See GroupObserver: :meth:`codec_of` has found it."""
+        return codec
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """See GroupObserver."""
+        answer = next(self._signs, None)
+        if answer is None:
+            raise _other_tensors()
+        return answer
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""

@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from cdu_tools.report import Page, Table
+
 from actcodec.saved.statistics import WEIGHTS
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import BASELINE, Recipe, Run, summarise
@@ -20,59 +22,51 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]) -> str:
     """The report: what was run, a row per codec, a table of tensors per codec."""
-    unit = _UNITS[runs[0].score_name]
     seeds = sorted({run.seed for run in runs})
-    lines = [
-        f"# Training {recipe.model} on {dataset.name} with compressed activations",
-        "",
+    parts: list[str | Table] = [
         f"Written by `{command}`.",
-        "",
         f"Data: {dataset.note}. {len(dataset.train_inputs)} training and {len(dataset.test_inputs)} test images, inputs of "
-        f"{' x '.join(map(str, dataset.train_inputs.shape[1:]))}.",
+        f"{' x '.join(map(str, dataset.train_inputs.shape[1:]))}.\n"
         f"Network: {recipe.model}, width {recipe.width}, depth {recipe.depth}. {len(runs[0].losses)} steps of "
         f"{recipe.batch} images, {NETWORKS[recipe.model].optimizer_text}, learning rate {recipe.learning_rate:g} "
         f"falling to 0 by a cosine. Seeds {', '.join(map(str, seeds))}: weights and order of images are the same "
         "for every codec.",
-        "",
-        f"| codec | {runs[0].score_name} ({unit}) | difference to {BASELINE} | loss at the end | ratio | KiB saved by autograd "
-        "per step | KiB kept | ms per step |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.codec} | {row.score:.2f} ± {row.score_deviation:.2f} | "
-        + ("-" if row.codec == BASELINE else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}")
-        + f" | {row.loss:.4g} | {row.ratio:.2f} | {row.bytes_original / 1024:.0f} | {row.bytes_compressed / 1024:.0f} | "
-        f"{1000 * row.seconds_per_step:.1f} |"
-        for row in summarise(runs)
-    ]
-    lines += [
-        "",
+        _codecs(runs),
         "± is the standard deviation over the seeds; the difference is taken seed by seed. The ratio counts every distinct "
         "activation that autograd saves once, and all bytes that are kept for it, headers and scales included; parameters, "
         "statistics and indices are not counted. Times are of this machine and include the compression in software.",
-        "",
         *_not_counted(runs),
         "![Loss and score over the steps](curves.png)",
     ]
     for codec in dict.fromkeys(run.codec for run in runs if run.codec != BASELINE):
         run = next(run for run in runs if run.codec == codec)
-        lines += [
-            "",
+        parts += [
             f"## Tensors with {codec} (seed {run.seed})",
-            "",
             "`module` is where the tensor is saved, `operation` what made it. Error: ||x - x'|| / ||x||, mean over the first "
             "step of every epoch; for brc of the signs, which is all that ReLU needs.",
-            "",
-            "| module | operation | shape | codec | ratio | relative error |",
-            "|---|---|---|---|---|---|",
+            _tensors(run),
         ]
-        for row in run.tensors:
-            shape = "x".join(map(str, row["shape"]))
-            lines.append(
-                f"| {row['name'] or '-'} | {row['op']} | {shape} | {row['codec']} | {row['ratio']:.2f} | "
-                f"{row['relative_error']:.4f} |"
-            )
-    return "\n".join(lines) + "\n"
+    return Page(f"Training {recipe.model} on {dataset.name} with compressed activations", parts).markdown()
+
+
+def _codecs(runs: Sequence[Run]) -> Table:
+    """A row per codec, over all seeds."""
+    head = [f"{runs[0].score_name} ({_UNITS[runs[0].score_name]})", f"difference to {BASELINE}", "loss at the end", "ratio"]
+    rows = []
+    for row in summarise(runs):
+        difference = "-" if row.codec == BASELINE else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}"
+        cells = [row.codec, f"{row.score:.2f} ± {row.score_deviation:.2f}", difference, f"{row.loss:.4g}", f"{row.ratio:.2f}"]
+        kept = [f"{row.bytes_original / 1024:.0f}", f"{row.bytes_compressed / 1024:.0f}"]
+        rows.append([*cells, *kept, f"{1000 * row.seconds_per_step:.1f}"])
+    return Table(["codec", *head, "KiB saved by autograd per step", "KiB kept", "ms per step"], rows)
+
+
+def _tensors(run: Run) -> Table:
+    rows = []
+    for row in run.tensors:
+        shape = "x".join(map(str, row["shape"]))
+        rows.append([row["name"] or "-", row["op"], shape, row["codec"], f"{row['ratio']:.2f}", f"{row['relative_error']:.4f}"])
+    return Table(["module", "operation", "shape", "codec", "ratio", "relative error"], rows)
 
 
 def _not_counted(runs: Sequence[Run]) -> list[str]:
@@ -84,14 +78,8 @@ def _not_counted(runs: Sequence[Run]) -> list[str]:
         kinds = ", ".join(f"{what} {count / len(run.losses) / 1024:.1f}" for what, count in run.not_counted.most_common())
         if kinds:
             lines.append(f"- {codec}: {kinds}; ratio with them {run.ratio_of_everything:.2f}")
-    if not lines:
-        return []
-    return [
-        f"Not counted, KiB kept per step; the ratio with them leaves {WEIGHTS} out, which are there anyway:",
-        "",
-        *lines,
-        "",
-    ]
+    said = f"Not counted, KiB kept per step; the ratio with them leaves {WEIGHTS} out, which are there anyway:"
+    return [said, "\n".join(lines)] if lines else []
 
 
 def curves(title: str, runs: Sequence[Run]) -> bytes:

@@ -1,13 +1,14 @@
 """Training with compressed activations: saved-tensor hooks, policies, statistics, comparisons of codecs."""
 
 from actcodec.policies.auto import AutoPolicy
-from actcodec.policies.blpa_groups import BlpaPolicy, blpa_policy
+from actcodec.policies.blpa import blpa_policy
 from actcodec.policies.bound_listener import BoundOptions
 from actcodec.policies.catalog import POLICY_NAMES, load_policy, policy, policy_options
 from actcodec.policies.division import division_float_policy
 from actcodec.policies.error_bounds import BoundedLayer, ErrorBoundPolicy
 from actcodec.policies.levels import level_policy
 from actcodec.policies.mixed_precision import LayerBits, MixedPrecisionPolicy
+from actcodec.policies.norm_groups import GroupPolicy
 from actcodec.policies.policy import (
     EXACT,
     CodecSpec,
@@ -34,13 +35,13 @@ __all__ = [
     "EXACT",
     "POLICY_NAMES",
     "AutoPolicy",
-    "BlpaPolicy",
     "BoundOptions",
     "BoundedLayer",
     "CodecSpec",
     "Diagnosis",
     "ErrorBoundPolicy",
     "FrequencyAnalysis",
+    "GroupPolicy",
     "LayerBits",
     "LayerFrequencies",
     "MixedPrecisionPolicy",

@@ -65,7 +65,7 @@ class NativeBackend(TorchBackend):
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
         payload = host(payload)
-        least, most = view.payload_bounds(job.dtype, job.settings)
+        least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype])
             if DECODERS[job.mode](payload, view, job, y):

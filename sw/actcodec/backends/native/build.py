@@ -7,16 +7,21 @@ import subprocess
 from importlib.resources import files
 from pathlib import Path
 
-from cdu_spec import affine, bitstream, geometry, randomness, sfpr
+from cdu_spec import affine, bitstream, geometry, gmc, huffman, jpeg, randomness, sfpr
 from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
 
-from actcodec.golden import entropy_encoder, huffman, run_length, shift_quantizer
+from actcodec.golden import run_length, shift_quantizer
 
 _SOURCES = ("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "sample_groups.cpp", "huffman.cpp")
-_HEADERS = ("values.h", "zvc.h", "affine.h")
+_HEADERS = ("values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h")
 _LIBRARY = "kernels.so"
+_GMC_NUMBERS = (
+    *("GROUP_VALUES", "RAW_CLASS", "LAST_MASK_CLASS", "LAST_CLASS_CONTEXT", "A_BOTH_ZERO", "A_ZERO", "A_FIRST", "A_AFTER_ZERO"),
+    *("B_BESIDE_ZERO", "B_FIRST", "SHORT_BYTES", "LONG_HEAD", "CATEGORY_BITS", "MAX_CATEGORY"),
+    *("MAX_BODY_BYTES", "MAX_WRITTEN_BODY_BYTES"),
+)
 #: Floating point as the standards have it: a product and a sum are never fused, as they are two operations in torch.
 _OPTIONS = (
     *("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-Wall", "-Wextra", "-Wno-psabi"),
@@ -37,9 +42,9 @@ def constants() -> str:
             (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
-            (huffman, ("MAX_CODE_BITS", "EOB", "ZRL")),
-            (run_length, ("DC_BASE", "DC_MIN", "DC_MAX", "AC_LIMIT", "ZRL_RUN")),
-            (entropy_encoder, ("MARKER",)),
+            (huffman, ("MAX_CODE_BITS",)),
+            (jpeg, ("DC_MIN", "DC_MAX", "AC_LIMIT", "EOB", "ZRL", "ZRL_RUN", "MARKER")),
+            (run_length, ("DC_BASE",)),
             (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
             (affine, ("BASE_BITS", "GROUP_VALUES", "MANTISSA_BITS", "MAX_EXPONENT", "FRACTION_BITS", "RECIPROCAL_SHIFT")),
             (affine, ("DECODED_BITS",)),
@@ -48,11 +53,25 @@ def constants() -> str:
         for name in names
     }
     numbers |= {f"DTYPE_{dtype.name}": int(dtype) for dtype in bitstream.Dtype}
-    lines = ["#pragma once", "namespace cdu {"]
+    numbers |= {f"CODER_{coder.name}": int(coder) for coder in bitstream.Coder}
+    numbers |= {f"GMC_{name}": getattr(gmc, name) for name in _GMC_NUMBERS}
+    lines = ["#pragma once", "#include <cstdint>", "namespace cdu {"]
     lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
     for name in ("ROUND_CONSTANTS", "ROTATIONS"):
         lines.append(f"constexpr int {name}[] = {{{', '.join(map(str, getattr(randomness, name)))}}};")
+    for name in ("A", "B", "MASK"):
+        lines += _code_words(f"GMC_{name}", getattr(gmc, f"{name}_CODES"))
     return "\n".join([*lines, "}  // namespace cdu", ""])
+
+
+def _code_words(name: str, codes: gmc.Codes) -> list[str]:
+    """Value, first bit lowest, and length of each code word, and the bits of the longest."""
+    words = [[f"{{{gmc.number(word)}, {len(word)}}}" for word in row] for row in codes]
+    rows = ", ".join(f"{{{', '.join(row)}}}" for row in words)
+    return [
+        f"constexpr uint8_t {name}_CODES[{len(codes)}][{len(codes[0])}][2] = {{{rows}}};",
+        f"constexpr int {name}_BITS = {gmc.longest(codes)};",
+    ]
 
 
 def library() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.huffman import HuffmanTables
 from torch import Tensor
 
 from actcodec.backends.entropy_coder import EntropyCoder
@@ -11,7 +12,7 @@ from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.golden.checks import require
 from actcodec.golden.entropy_encoder import code_arrays, tables_for
-from actcodec.golden.huffman import HuffmanTables
+from actcodec.golden.huffman import lookup
 from actcodec.golden.run_length import ALPHABET
 
 
@@ -39,7 +40,7 @@ class NativeEntropyCoder(EntropyCoder):
         segment = host(segment)
         # Each block takes a bit at least; a shape that lies does not make room for more.
         if count <= 8 * segment.numel():
-            lookups = [torch.from_numpy(part) for table in (tables.dc, tables.ac) for part in table.lookup()]
+            lookups = [torch.from_numpy(part) for table in (tables.dc, tables.ac) for part in lookup(table)]
             coefficients = torch.zeros(count, BLOCK_VALUES, dtype=torch.int16)
             if kernels()("entropy_decode", segment, segment.numel(), count, *lookups, coefficients):
                 return coefficients

@@ -1,4 +1,5 @@
-// Mode jpeg-act (docs/reference/bitstream.md, sections 3 to 6): SFPR, 8x8 DCT, shift quantiser, ZVC, and back.
+// Mode jpeg-act (docs/reference/bitstream.md, sections 3 to 6): SFPR, 8x8 DCT, shift quantiser, ZVC or GMC, and back.
+#include "gmc.h"
 #include "zvc.h"
 
 using namespace cdu;
@@ -47,15 +48,31 @@ template <class Int> struct Transform {
     }
 };
 
-template <class Int, class T>
-bool decode(const uint8_t* payload, int64_t size, const Blocks& blocks, const float* r, const Ints* shifts,
+// The inverse quantiser of a column: shifts, and what is added to magnitudes that are not zero.
+struct Steps {
+    Ints shifts[BLOCK_SIDE], added[BLOCK_SIDE];
+
+    Ints operator()(int u, Ints q) const {
+        Ints zero = {};
+        Ints c = (q << shifts[u]) + (q > 0 ? added[u] : zero) - (q < 0 ? added[u] : zero);
+        return clamped(c, COEFFICIENT_MIN, COEFFICIENT_MAX);
+    }
+};
+
+// body(coder) with a coder of the name that Python has for it.
+template <class Body> inline auto with_coder(int coder, Body body) {
+    if (coder == CODER_GMC) return body(Gmc{});
+    return body(Zvc{});
+}
+
+template <class Coder, class Int, class T>
+bool decode(const uint8_t* payload, int64_t size, const Blocks& blocks, const float* r, const Steps& steps,
             const Transform<Int>& inverse, T* y, int threads) {
-    return unpack_blocks(payload, size, blocks.count, threads, [&](int64_t block, const int8_t* q) {
+    return unpack_blocks<Coder>(payload, size, blocks.count, threads, [&](int64_t block, const int8_t* q) {
         Int coefficients[BLOCK_SIDE][BLOCK_SIDE];
         typename Vector<Int>::type samples[BLOCK_SIDE];
         for (int u = 0; u < BLOCK_SIDE; ++u) {
-            Ints c = widened(load<Bytes>(q + LANES * u)) << shifts[u];
-            c = clamped(c, COEFFICIENT_MIN, COEFFICIENT_MAX);
+            Ints c = steps(u, widened(load<Bytes>(q + LANES * u)));
             store(coefficients[u], __builtin_convertvector(c, typename Vector<Int>::type));
         }
         inverse(coefficients, samples);
@@ -73,11 +90,11 @@ bool decode(const uint8_t* payload, int64_t size, const Blocks& blocks, const fl
 extern "C" {
 
 // (rows, columns) with a multiplier for every channel_rows rows to the payload; returns its length. `basis` is the matrix
-// [frequency][sample] of a pass, `shifts` are those of the quantiser in the order of the payload. No sum exceeds 31 bits:
+// [frequency][sample] of a pass, `shifts` are those of the quantiser in the order of the payload, `coder` is its number. No sum exceeds 31 bits:
 // a row of the matrix has at most 8 * 2**const_bits, and what the first pass leaves at most 2**(10 + pass1_bits).
 int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t channel_rows, const float* k,
                         const int32_t* basis, int first_shift, int second_shift, const uint8_t* shifts, bool half_away,
-                        uint8_t* payload, int threads) {
+                        int coder, uint8_t* payload, int threads) {
     Transform<int32_t> forward(basis, first_shift, second_shift, false);
     Ints places[BLOCK_SIDE], added[BLOCK_SIDE];
     for (int u = 0; u < BLOCK_SIDE; ++u) {
@@ -85,8 +102,8 @@ int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns
         for (int v = 0; v < BLOCK_SIDE; ++v) added[u][v] = half_away ? 1 << places[u][v] >> 1 : 0;
     }
     Blocks blocks{rows, columns, channel_rows};
-    return with_format(format, [&]<class T>(T) {
-        return pack_blocks(blocks.count, payload, threads, [&](int64_t block, int8_t* q) {
+    auto encode = [&]<class Coder, class T>(Coder, T) {
+        return pack_blocks<Coder>(blocks.count, payload, threads, [&](int64_t block, int8_t* q) {
             int32_t samples[BLOCK_SIDE][BLOCK_SIDE] = {};
             Ints coefficients[BLOCK_SIDE];
             Place place(block, blocks);
@@ -103,25 +120,31 @@ int64_t jpeg_act_encode(const void* x, int format, int64_t rows, int64_t columns
                 store(q + LANES * u, narrowed<Bytes>(clamped(quotient, VALUE_MIN, VALUE_MAX)));
             }
         });
-    });
+    };
+    return with_coder(coder, [&](auto coder) { return with_format(format, [&](auto value) { return encode(coder, value); }); });
 }
 
-// The inverse; false for a payload that is not exactly the blocks of such a matrix. `wide` computes in 64 bits, for precisions
+// The inverse; false for a payload that is not exactly the blocks of such a matrix. `added` is what the inverse quantiser adds to
+// magnitudes that are not zero, in the order of `shifts`. `wide` computes in 64 bits, for precisions
 // with which sums need more than 32.
 bool jpeg_act_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t channel_rows,
-                     const float* r, const int32_t* basis, int first_shift, int second_shift, const uint8_t* shifts, bool wide,
-                     void* y, int threads) {
-    Ints places[BLOCK_SIDE];
-    for (int u = 0; u < BLOCK_SIDE; ++u) places[u] = widened(load<Codes>(shifts + LANES * u));
+                     const float* r, const int32_t* basis, int first_shift, int second_shift, const uint8_t* shifts,
+                     const uint8_t* added, int coder, bool wide, void* y, int threads) {
+    Steps steps;
+    for (int u = 0; u < BLOCK_SIDE; ++u) {
+        steps.shifts[u] = widened(load<Codes>(shifts + LANES * u));
+        steps.added[u] = widened(load<Codes>(added + LANES * u));
+    }
     Blocks blocks{rows, columns, channel_rows};
-    return with_format(format, [&]<class T>(T) {
+    auto in_format = [&]<class Coder, class T>(Coder, T) {
         T* values = static_cast<T*>(y);
         if (wide) {
             Transform<int64_t> inverse(basis, first_shift, second_shift, true);
-            return decode(payload, size, blocks, r, places, inverse, values, threads);
+            return decode<Coder>(payload, size, blocks, r, steps, inverse, values, threads);
         }
         Transform<int32_t> inverse(basis, first_shift, second_shift, true);
-        return decode(payload, size, blocks, r, places, inverse, values, threads);
-    });
+        return decode<Coder>(payload, size, blocks, r, steps, inverse, values, threads);
+    };
+    return with_coder(coder, [&](auto coder) { return with_format(format, [&](auto value) { return in_format(coder, value); }); });
 }
 }

@@ -24,11 +24,14 @@ _SIGNATURES = {
     "brc_encode": ((_POINTER, _INT, _LONG, _POINTER), None),
     "brc_decode": ((_POINTER, _INT, _LONG, _POINTER), None),
     "jpeg_act_encode": (
-        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _POINTER),
+        (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _INT, _POINTER),
         _LONG,
     ),
     "jpeg_act_decode": (
-        (_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _BOOL, _POINTER),
+        (
+            *(_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT, _INT, _POINTER, _POINTER),
+            *(_INT, _BOOL, _POINTER),
+        ),
         _BOOL,
     ),
     "division_encode": (

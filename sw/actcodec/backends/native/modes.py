@@ -11,9 +11,10 @@ from functools import lru_cache
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import MAX_BLOCK_BYTES, MatrixView, Mode
+from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.dct import basis, pass_shifts
 from cdu_spec.geometry import LANES
+from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
@@ -53,12 +54,12 @@ def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
 def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     if job.rounding is None:
         raise ValueError("a jpeg-act job to compress needs a rounding rule")
-    scratch = _scratch(view)
+    scratch = _scratch(view, job.coder)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = torch.tensor(job.shifts, dtype=torch.uint8)
     transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
     half_away = job.rounding is Rounding.HALF_AWAY
-    size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, scratch)
+    size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, job.coder, scratch)
     return scratch[:size].clone()
 
 
@@ -66,8 +67,9 @@ def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = torch.tensor(job.shifts, dtype=torch.uint8)
     transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
+    steps = (table, torch.tensor(offsets(job.shifts, job.point), dtype=torch.uint8), job.coder)
     wide = _needs_64_bits(job.const_bits, job.pass1_bits)
-    return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, table, wide, y))
+    return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, *steps, wide, y))
 
 
 def _encode_brc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
@@ -130,9 +132,9 @@ DECODERS: Mapping[Mode, Decoder] = {
 }
 
 
-def _scratch(view: MatrixView) -> Tensor:
-    """Room for the longest payload with masks."""
-    return torch.empty(view.blocks * MAX_BLOCK_BYTES, dtype=torch.uint8)
+def _scratch(view: MatrixView, coder: Coder = Coder.ZVC) -> Tensor:
+    """Room for the longest payload that a coder writes."""
+    return torch.empty(view.blocks * coder.block_bounds[1], dtype=torch.uint8)
 
 
 def _settings(job: Job) -> AffineSettings:

@@ -110,7 +110,7 @@ void sfpr_decode(const int8_t* q, int format, int64_t rows, int64_t columns, int
 int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns, int64_t row_beats, int64_t blocks,
                         const float* k, uint8_t* payload, int threads) {
     return with_format(format, [&]<class T>(T) {
-        return pack_blocks(blocks, payload, threads, [&](int64_t block, int8_t* q) {
+        return pack_blocks<Zvc>(blocks, payload, threads, [&](int64_t block, int8_t* q) {
             int64_t row = block * BLOCK_SIDE / row_beats, beat = block * BLOCK_SIDE % row_beats;
             for (int j = 0; j < BLOCK_SIDE; ++j, q += LANES) {
                 int64_t count = row < rows ? std::min<int64_t>(columns - beat * LANES, LANES) : 0;
@@ -128,7 +128,7 @@ int64_t sfpr_zvc_encode(const void* x, int format, int64_t rows, int64_t columns
 bool sfpr_zvc_decode(const uint8_t* payload, int64_t size, int format, int64_t rows, int64_t columns, int64_t row_beats,
                      int64_t blocks, const float* r, void* y, int threads) {
     return with_format(format, [&]<class T>(T) {
-        return unpack_blocks(payload, size, blocks, threads, [&](int64_t block, const int8_t* q) {
+        return unpack_blocks<Zvc>(payload, size, blocks, threads, [&](int64_t block, const int8_t* q) {
             int64_t row = block * BLOCK_SIDE / row_beats, beat = block * BLOCK_SIDE % row_beats;
             for (int j = 0; j < BLOCK_SIDE && row < rows; ++j, q += LANES) {
                 int64_t count = std::min<int64_t>(columns - beat * LANES, LANES);

@@ -11,9 +11,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, inf, isfinite
+from math import inf, isfinite
 
-import numpy as np
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
@@ -77,35 +76,6 @@ def greedy_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget
             heapq.heappop(heap)
     found = Allocation.of(bits, sensitivity)
     return found if partly is None else Allocation.of(bits, sensitivity, found.variance - partly)
-
-
-def exact_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget: int) -> Allocation:
-    """The best allocation, by dynamic programming over the bits used: the check of :func:`greedy_allocation`.
-
-    Time and memory grow with items times budget, the latter in units of the sizes' common divisor. Parameters and errors as
-    there.
-    """
-    _check(sensitivity, sizes, budget)
-    unit = gcd(*sizes)
-    most = min(budget, MAX_BITS * sum(sizes)) // unit
-    least = np.zeros(most + 1)
-    chosen = np.zeros((len(sizes), most + 1), dtype=np.uint8)
-    for item, (w, size) in enumerate(zip(sensitivity, sizes, strict=True)):
-        before, least = least, np.full(most + 1, inf)
-        for bits in range(1, MAX_BITS + 1):
-            used = bits * size // unit
-            if used > most:
-                break
-            candidate = before[: most + 1 - used] + w * _VARIANCE[bits]
-            better = candidate < least[used:]
-            least[used:][better] = candidate[better]
-            chosen[item, used:][better] = bits
-    bits_of = [0] * len(sizes)
-    left = most
-    for item in reversed(range(len(sizes))):
-        bits_of[item] = int(chosen[item, left])
-        left -= bits_of[item] * sizes[item] // unit
-    return Allocation.of(bits_of, sensitivity)
 
 
 def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:

@@ -20,7 +20,7 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
-from actcodec.codecs.blpa.copies import CopyCodec
+from actcodec.codecs.copies import SteppedCopyCodec
 from actcodec.codecs.shapes import channels_shape, header_bytes, per_channel
 from actcodec.golden.integer_coder import CodedIntegers, decode, encode
 from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
@@ -30,7 +30,7 @@ _LEAST_BITS, _MOST_BITS = 1, 12
 
 @dataclass(frozen=True, eq=False)
 class CodedCopy:
-    """A :class:`~actcodec.codecs.blpa.copies.Copy`. Code c stands for the values above c steps up to c + 1, by their middle."""
+    """A :class:`~actcodec.codecs.copies.SteppedCopy`. Code c: the values above c steps up to c + 1, by their middle."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -48,6 +48,9 @@ class CodedCopy:
         """Raises UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
+    def keep_signs(self, x: Tensor) -> None:
+        """Nothing: no step goes across zero."""
+
     def values(self) -> Tensor:
         """The values a', float32 (N, channels, n)."""
         codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions)
@@ -60,13 +63,13 @@ class CodedCopy:
 
 
 @dataclass
-class BlpaCodedCodec(CopyCodec):
+class BlpaCodedCodec(SteppedCopyCodec):
     """``blpa-coded``: any tensor in steps of ``6 gamma / 2**bits``, predicted and coded; gamma is the deviation of its channel.
 
     Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is decoded as half
     a step below, or as zero in tensors without negative values.
 
-    Policy ``blpa-coded`` (:mod:`actcodec.policies.blpa_groups`) takes gamma from batch normalisation where there is one.
+    Policy ``blpa-coded`` (:mod:`actcodec.policies.norm_groups`) takes gamma from batch normalisation where there is one.
 
     Parameters
     ----------
@@ -84,15 +87,15 @@ class BlpaCodedCodec(CopyCodec):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {_LEAST_BITS} to {_MOST_BITS}")
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
-        """See :class:`CopyCodec`."""
+        """See :class:`SteppedCopyCodec`."""
         step = 2 * BLPA_REACH * gamma.to(torch.float64).abs() / 2**self.bits
         return step.clamp(least_step(dtype), torch.finfo(torch.float32).max).to(torch.float32)
 
-    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> CodedCopy:
-        """See :class:`CopyCodec`; steps are wider where a value would have more than 2**27 of them."""
+    def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
+        """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
         values = per_channel(x.detach().to(torch.float32))
         widest = values.abs().amax((0, 2)) / (MAX_MAGNITUDE / 2)
-        step = torch.maximum(self.steps(beta, gamma, x.dtype), widest)
+        step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
         codes = (values / step[:, None]).ceil_().sub_(1)
         # Where the quotient is too small for a float, the sign still counts.
         codes = torch.where(values > 0, codes.clamp_min(0), codes.clamp_max(-1)).to(torch.int32).view(x.shape)

@@ -24,7 +24,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
-from actcodec.codecs.blpa.copies import CopyCodec
+from actcodec.codecs.copies import SteppedCopyCodec
 from actcodec.codecs.shapes import channels_shape, per_channel
 from actcodec.golden.codes import pack_tight, unpack_tight
 
@@ -108,6 +108,9 @@ class BlpaForm:
         """Raises UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
+    def keep_signs(self, x: Tensor) -> None:
+        """Nothing: no step goes across zero."""
+
     def values(self) -> Tensor:
         """The values a', float32 (N, channels, n)."""
         codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape))
@@ -120,12 +123,12 @@ class BlpaForm:
 
 
 @dataclass
-class BlpaFloatCodec(CopyCodec):
+class BlpaFloatCodec(SteppedCopyCodec):
     """``blpa-float``: BLPA's copy of any tensor, three standard deviations around the mean of each channel. Signs are kept.
 
     Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative values.
 
-    Policy ``blpa`` (:mod:`actcodec.policies.blpa_groups`) takes the range from batch normalisation where there is one.
+    Policy ``blpa`` (:mod:`actcodec.policies.norm_groups`) takes the range from batch normalisation where there is one.
 
     Parameters
     ----------
@@ -142,12 +145,12 @@ class BlpaFloatCodec(CopyCodec):
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
-        """See :class:`CopyCodec`."""
+        """See :class:`SteppedCopyCodec`."""
         return FixedPoint.around(beta, gamma, self.bits, dtype).step
 
-    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> BlpaForm:
-        """See :class:`CopyCodec`."""
-        return BlpaForm.of(x, FixedPoint.around(beta, gamma, self.bits, x.dtype), rectified=rectified)
+    def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> BlpaForm:
+        """See :class:`SteppedCopyCodec`."""
+        return BlpaForm.of(x, FixedPoint.around(middle, deviation, self.bits, x.dtype), rectified=rectified)
 
 
 def least_step(dtype: torch.dtype) -> float:

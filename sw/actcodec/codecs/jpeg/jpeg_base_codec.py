@@ -10,6 +10,7 @@ from cdu_spec import dqt as tables
 from cdu_spec.bitstream import JPEG_BASE, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import DEFAULT_S
 from cdu_tools.errors import UserError
@@ -25,14 +26,13 @@ from actcodec.golden import blocks, jpeg_base
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, STANDARD_TABLES
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
-from actcodec.golden.zigzag import ZIGZAG
 
 
 @dataclass
 class JpegBaseCodec(BlockCodec, Codec):
     """``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
 
-    Takes (N, C, H, W); policies give it what they give jpeg-act. No hardware does it beyond SFPR.
+    Takes (N, C, H, W); policies give it what they give jpeg-act. No unit does it beyond SFPR.
 
     Parameters
     ----------

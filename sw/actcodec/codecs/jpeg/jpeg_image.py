@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from cdu_spec.bitstream import COEFFICIENT_ORDER, MatrixView, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.huffman import STANDARD, HuffmanTables
+from cdu_spec.jpeg import ZIGZAG
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.jpeg.jpeg_base_compressed import JpegBaseCompressed
-from actcodec.golden import zvc
+from actcodec.golden import gmc, zvc
 from actcodec.golden.entropy_encoder import OPTIMAL_TABLES, STANDARD_TABLES, encode
-from actcodec.golden.huffman import STANDARD, HuffmanTables
 from actcodec.golden.jfif import MAX_SIDE, jfif
-from actcodec.golden.zigzag import ZIGZAG
 
 
 def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
@@ -27,8 +27,8 @@ def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
     Parameters
     ----------
     packed
-        A result of codec ``jpeg-base``, whose entropy-coded segment becomes the file's as it is, or of ``jpeg-act``, whose
-        coefficients are coded anew with the standard tables.
+        A result of codec ``jpeg-base``, whose entropy-coded segment becomes the file's as it is, or of ``jpeg-act``
+        or ``jpeg-gmc``, whose coefficients are coded anew with the standard tables. A JPEG knows no reconstruction point.
     rows
         Rows of the matrix from the first, a multiple of 8, to before the second. Default: all.
 
@@ -40,7 +40,7 @@ def jpeg_image(packed: Packed, rows: tuple[int, int] | None = None) -> bytes:
     elif isinstance(packed, Compressed) and packed.header.mode is Mode.JPEG_ACT:
         view, divisors = packed.header.view, _in_zigzag([1 << shift for shift in packed.shifts])
     else:
-        raise UserError("only the blocks of jpeg-base and jpeg-act make a JPEG: use a result of one of them")
+        raise UserError("only the blocks of jpeg-base, jpeg-act and jpeg-gmc make a JPEG: use a result of one of them")
     begin, end = _checked_rows(rows, view)
     whole = end - begin == view.rows
     if isinstance(packed, JpegBaseCompressed) and whole:
@@ -70,7 +70,8 @@ def _coded_anew(packed: Compressed | JpegBaseCompressed, blocks: slice) -> tuple
     if isinstance(packed, JpegBaseCompressed):
         kind = STANDARD_TABLES if packed.header.tables == STANDARD else OPTIMAL_TABLES
         return encode(packed.coefficients()[blocks], kind)
-    by_column = zvc.decode(packed.payload, packed.header.view.blocks).to(torch.int16)
+    coder = gmc if packed.header.coder is Coder.GMC else zvc
+    by_column = coder.decode(packed.payload, packed.header.view.blocks).flatten(1).to(torch.int16)
     return encode(by_column[blocks, list(_in_zigzag(range(BLOCK_VALUES)))])
 
 

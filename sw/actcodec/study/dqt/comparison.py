@@ -8,9 +8,7 @@ from math import exp, log
 
 import numpy as np
 
-from actcodec.study.dqt.curves import WRITTEN
-from actcodec.study.dqt.quantizer import KINDS, Quantizer
-from actcodec.study.dqt.study import PUBLISHED, Measured, Study
+from actcodec.study.dqt.study import Measured, Study, known_tables
 
 _IMAGES = ("image30", "image50", "image80")
 
@@ -20,6 +18,7 @@ class Comparison:
     """A known table and the sweep over alpha, interpolated with both axes logarithmic; None where the sweep does not reach."""
 
     table: str
+    codec: str
     kind: str
     rounding: str
     bytes_per_value: float  #: of the known table
@@ -30,20 +29,19 @@ class Comparison:
 
 
 def comparisons(study: Study) -> list[Comparison]:
-    """Every published table and some of image quality, with each kind's usual rounding, against what its codec writes."""
+    """Known tables and some of image quality, with each codec's usual rounding, against those found for what it writes."""
     found = []
-    for kind in KINDS:
-        rounding = Quantizer.usual(kind).rounding.value
-        sweep = study.curve(WRITTEN[kind], kind, rounding, study.settings.S)
-        for name in (*PUBLISHED[kind], *_IMAGES):
-            known = study.known(name, kind, rounding)
-            found.append(_compare(known, sweep))
+    for quantizer in study.settings.compared:
+        sweep = study.written(quantizer)
+        for name in (*known_tables(quantizer), *_IMAGES):
+            known = study.known(name, quantizer.kind, quantizer.rounding.value)
+            found.append(_compare(known, sweep, quantizer.codec))
     return found
 
 
 def errors_at(size: float, sweep: Sequence[Measured]) -> float | None:
     """Relative error at so many bytes per value, of a sweep in the order of bytes; None outside it."""
-    return _interpolated(size, [one.point.bytes_per_value for one in sweep], [one.point.relative_error for one in sweep])
+    return interpolated(size, [one.point.bytes_per_value for one in sweep], [one.point.relative_error for one in sweep])
 
 
 def nearest(size: float, sweep: Sequence[Measured]) -> Measured:
@@ -51,26 +49,27 @@ def nearest(size: float, sweep: Sequence[Measured]) -> Measured:
     return min(sweep, key=lambda one: abs(log(one.point.bytes_per_value / size)))
 
 
-def _compare(known: Measured, sweep: Sequence[Measured]) -> Comparison:
+def _compare(known: Measured, sweep: Sequence[Measured], codec: str) -> Comparison:
     size, error = known.point.bytes_per_value, known.point.relative_error
     sizes = [one.point.bytes_per_value for one in sweep]
     errors = [one.point.relative_error for one in sweep]
     # Alpha by its odds, as the sweep is spaced.
     odds = [one.alpha / (1 - one.alpha) for one in sweep if one.alpha is not None]
-    at_size = _interpolated(size, sizes, odds)
+    at_size = interpolated(size, sizes, odds)
     return Comparison(
         known.name,
+        codec,
         known.kind,
         known.rounding,
         size,
         error,
         None if at_size is None else at_size / (1 + at_size),
         errors_at(size, sweep),
-        _interpolated(error, errors, sizes),
+        interpolated(error, errors, sizes),
     )
 
 
-def _interpolated(at: float, xs: Sequence[float], ys: Sequence[float]) -> float | None:
+def interpolated(at: float, xs: Sequence[float], ys: Sequence[float]) -> float | None:
     """Linear in the logarithms, between points in any order; None outside of them."""
     if not min(xs) <= at <= max(xs):
         return None

@@ -15,12 +15,10 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.study.dqt.coefficients import COEFFICIENT_VALUES
-from actcodec.study.dqt.quantizer import DIV, SHIFT, Quantizer
+from actcodec.study.dqt.quantizer import ENTROPY, SHIFT, ZVC, Quantizer
 
-ENTROPY, ZVC = "entropy", "zvc"
+#: Rates that are a sum over coefficients.
 RATES = (ENTROPY, ZVC)
-#: What the codec of each kind writes, or comes near to.
-WRITTEN = {DIV: ENTROPY, SHIFT: ZVC}
 
 
 @dataclass(frozen=True)

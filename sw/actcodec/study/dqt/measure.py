@@ -1,7 +1,7 @@
 """What tables cost and what they do to activations, measured on the whole way of a codec.
 
-The same bytes and the same reconstruction as codecs jpeg-act and jpeg-base, to the last bit; SFPR and the transform, which no
-table changes, are computed once for many tables, and nothing is decoded that was just coded.
+The same bytes and the same reconstruction as codecs jpeg-act, jpeg-gmc and jpeg-base, to the last bit; SFPR and the
+transform, which no table changes, are computed once for many tables, and nothing is decoded that was just coded.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import MASK_BYTES, Dtype, Header, MatrixView, Mode
+from cdu_spec.bitstream import MASK_BYTES, Coder, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.jpeg import ZIGZAG
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES
@@ -21,8 +22,8 @@ from actcodec.golden.dct import idct
 from actcodec.golden.entropy_encoder import encode
 from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 from actcodec.golden.sfpr import inverse_sfpr, reciprocals
-from actcodec.golden.zigzag import ZIGZAG
 from actcodec.study.dqt.coefficients import coefficients, quantized_matrix
+from actcodec.study.dqt.gmc_search import gmc_lengths
 from actcodec.study.dqt.quantizer import SHIFT, Quantizer
 
 _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
@@ -96,8 +97,12 @@ def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[in
     precision = (config.const_bits, config.pass1_bits)
     shape = tuple(tensor.x.shape)
     if quantizer.kind == SHIFT:
-        payload = MASK_BYTES * len(codes) + int(codes.count_nonzero())
-        return Header(Mode.JPEG_ACT, tensor.form, shape, payload, *precision).stream_bytes
+        if quantizer.coder is Coder.GMC:
+            payload = int(gmc_lengths(codes).sum())
+        else:
+            payload = MASK_BYTES * len(codes) + int(codes.count_nonzero())
+        coded = Header(Mode.JPEG_ACT, tensor.form, shape, payload, *precision, coder=quantizer.coder, point=quantizer.point)
+        return coded.stream_bytes
     tables, segment = encode(codes[:, list(ZIGZAG)])
     in_order = tuple(steps[place] for place in ZIGZAG)
     return JpegBaseHeader(tensor.form, shape, segment.numel(), *precision, in_order, tables).stream_bytes

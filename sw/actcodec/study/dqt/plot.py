@@ -5,50 +5,54 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from cdu_spec.rounding import Rounding
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from actcodec.study.dqt.comparison import errors_at
-from actcodec.study.dqt.curves import ENTROPY, WRITTEN, ZVC
-from actcodec.study.dqt.quantizer import KINDS, Quantizer
-from actcodec.study.dqt.study import PUBLISHED, Measured, Study
+from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC, Quantizer
+from actcodec.study.dqt.study import Measured, Study, known_tables
 
 # Distinct to colour-blind readers too (Okabe and Ito).
-_SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00"}
+_SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00", GMC: "#D55E00"}
 _IMAGE = "#666666"
 _SCALES = ("#56B4E9", "#0072B2", "#009E73", "#000000", "#E69F00", "#D55E00", "#CC79A7")
 #: Of the axes: smaller streams and larger errors than these nobody trains with.
 _BYTES, _ERRORS = (0.1, 1.1), (0.02, 0.6)
+#: The same with GMC.
+_BYTES_GMC = (0.03, 0.6)
 _TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 _MARKERS = {"optL": ("o", "#009E73"), "optH": ("s", "#009E73"), "optsL": ("^", "#CC79A7"), "optsH": ("D", "#CC79A7")}
+_MARKERS |= {f"uniform-{step}": (marker, "#000000") for step, marker in ((8, "v"), (16, "o"), (32, "s"), (64, "D"))}
 
 
 def rate_distortion(title: str, study: Study) -> bytes:
-    """A PNG: tables and rounding rules above, values of S below; jpeg-base to the left, jpeg-act to the right."""
-    figure = Figure(figsize=(13, 10.5), dpi=110, layout="constrained")
+    """A PNG with a column for each codec: tables and rounding rules above, values of S, if there are several, below."""
+    compared, several = study.settings.compared, len(study.settings.scales) > 1
+    rows = 1 + several
+    figure = Figure(figsize=(6.5 * len(compared), 5.25 * rows), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(2, len(KINDS))
-    for column, kind in enumerate(KINDS):
-        _tables(grid[0][column], study, kind)
-        _scales(grid[1][column], study, kind)
+    grid = figure.subplots(rows, len(compared), squeeze=False)
+    for column, usual in enumerate(compared):
+        _tables(grid[0][column], study, usual)
+        if several:
+            _scales(grid[1][column], study, usual)
     figure.suptitle(title)
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
 
 
-def _tables(axes: Axes, study: Study, kind: str) -> None:
-    usual = Quantizer.usual(kind)
-    for rule in sorted(Rounding, key=lambda rule: rule is not usual.rounding):
+def _tables(axes: Axes, study: Study, usual: Quantizer) -> None:
+    kind = usual.kind
+    for rule in sorted(study.settings.roundings, key=lambda rule: rule is not usual.rounding):
         style = "-" if rule is usual.rounding else "--"
         _line(axes, study.curve(None, kind, rule.value, study.settings.S), f"image1 to image100, {rule.value}", _IMAGE, style)
-        for rate in dict.fromkeys((WRITTEN[kind], ENTROPY)):
+        for rate in dict.fromkeys((usual.written, ENTROPY)):
             curve = study.curve(rate, kind, rule.value, study.settings.S)
             _line(axes, curve, f"searched for {rate}, {rule.value}", _SEARCHED[rate], style)
-        for name in PUBLISHED[kind]:
+        for name in known_tables(usual):
             marker, colour = _MARKERS[name]
             point = study.known(name, kind, rule.value).point
             face = colour if rule is usual.rounding else "none"
@@ -68,16 +72,16 @@ def _tables(axes: Axes, study: Study, kind: str) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=_TICKS))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
-    _finish(axes, f"{usual.codec}: tables and rounding, S = {study.settings.S:g}", "relative error ||x - x'|| / ||x||")
+    title = f"{usual.codec}: tables and rounding, S = {study.settings.S:g}"
+    _finish(axes, title, "relative error ||x - x'|| / ||x||", _BYTES_GMC if usual.written == GMC else _BYTES)
 
 
-def _scales(axes: Axes, study: Study, kind: str) -> None:
+def _scales(axes: Axes, study: Study, usual: Quantizer) -> None:
     """Errors as a part of those with the S of the settings, at equal bytes: the curves themselves lie on one another."""
-    usual = Quantizer.usual(kind)
-    reference = study.curve(WRITTEN[kind], kind, usual.rounding.value, study.settings.S)
-    values = sorted({one.S for one in study.measured})
+    reference = study.written(usual)
+    values = sorted(study.settings.scales)
     for S, colour in zip(values, _SCALES * len(values), strict=False):  # noqa: N806
-        points = [one.point for one in study.curve(WRITTEN[kind], kind, usual.rounding.value, S)]
+        points = [one.point for one in study.written(usual, S)]
         ratios = [
             (point.bytes_per_value, point.relative_error / error)
             for point in points
@@ -87,8 +91,8 @@ def _scales(axes: Axes, study: Study, kind: str) -> None:
         style = "--" if study.settings.S == S else "o-"
         axes.plot(sizes, parts, style, markersize=3, linewidth=1.4, color=colour, label=f"S = {S:g}")
     axes.set_ylim(0.85, 1.5)
-    title = f"{usual.codec}: S, tables searched for {WRITTEN[kind]}, {usual.rounding.value}"
-    _finish(axes, title, f"error at equal bytes / that with S = {study.settings.S:g}")
+    title = f"{usual.codec}: S, tables searched for {usual.written}, {usual.rounding.value}"
+    _finish(axes, title, f"error at equal bytes / that with S = {study.settings.S:g}", _BYTES)
 
 
 def _line(axes: Axes, curve: Sequence[Measured], label: str, colour: str, style: str) -> None:
@@ -105,8 +109,8 @@ def _line(axes: Axes, curve: Sequence[Measured], label: str, colour: str, style:
     )
 
 
-def _finish(axes: Axes, title: str, label: str) -> None:
-    axes.set(title=title, xlabel="bytes per value (float32: 4)", ylabel=label, xlim=_BYTES)
+def _finish(axes: Axes, title: str, label: str, span: tuple[float, float]) -> None:
+    axes.set(title=title, xlabel="bytes per value (float32: 4)", ylabel=label, xlim=span)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=_TICKS))
     axes.xaxis.set_major_formatter("{x:g}")

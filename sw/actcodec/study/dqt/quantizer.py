@@ -1,4 +1,4 @@
-"""The two quantisers of coefficients as one thing: a ladder of steps, the same for each of the 64 coefficients."""
+"""The quantisers of coefficients and their codecs as one thing: a ladder of steps, the same for each of the 64 coefficients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.bitstream import JPEG_BASE, Mode
+from cdu_spec.bitstream import JPEG_BASE, JPEG_GMC, Coder, Mode
 from cdu_spec.dqt import DC_DIVISOR, MAX_DIVISOR, MAX_SHIFT, Table, divisors
 from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
@@ -17,21 +17,29 @@ from actcodec.golden import div_quantizer, shift_quantizer
 
 DIV, SHIFT = "div", "shift"
 KINDS = (DIV, SHIFT)
+#: What a table costs: the entropy of each coefficient, or what a coder of shifts writes.
+ENTROPY, ZVC, GMC = "entropy", Coder.ZVC.label, Coder.GMC.label
 
 
 @dataclass(frozen=True)
 class Quantizer:
-    """``div``, the divisors of jpeg-base, or ``shift``, the powers of two of jpeg-act, with a rounding rule.
+    """``div``, the divisors of jpeg-base, or ``shift``, the powers of two of jpeg-act and jpeg-gmc, with a rounding rule.
 
-    A rung is an index into :attr:`steps`. UserError for an unknown kind.
+    A rung is an index into :attr:`steps`. UserError for an unknown kind, and for divisors with a reconstruction point or GMC.
     """
 
     kind: str
     rounding: Rounding
+    point: int = 0  #: reconstruction point of shifts, in eighths of a step, 0 to 4
+    coder: Coder = Coder.ZVC  #: of shifts
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UserError(f"unknown kind of table {self.kind!r}: use {' or '.join(KINDS)}")
+        if self.kind != SHIFT and self.coder is Coder.GMC:
+            raise UserError("rate 'gmc' goes with kind 'shift': jpeg-base, which divides, writes no GMC; use rate 'entropy'")
+        if self.kind != SHIFT and self.point:
+            raise UserError("a reconstruction point goes with kind 'shift': jpeg-base, which divides, has none; use rec 0")
 
     @classmethod
     def usual(cls, kind: str) -> Quantizer:
@@ -41,7 +49,14 @@ class Quantizer:
     @property
     def codec(self) -> str:
         """The codec that quantises so."""
-        return JPEG_BASE if self.kind == DIV else Mode.JPEG_ACT.label
+        if self.kind == DIV:
+            return JPEG_BASE
+        return JPEG_GMC if self.coder is Coder.GMC else Mode.JPEG_ACT.label
+
+    @property
+    def written(self) -> str:
+        """The rate that is what the codec writes, or comes near to it."""
+        return ENTROPY if self.kind == DIV else self.coder.label
 
     @property
     def steps(self) -> Table:
@@ -75,4 +90,4 @@ class Quantizer:
             codes = div_quantizer.quantize(coefficients, table, self.rounding)
             return codes, div_quantizer.inverse(codes, table)
         codes = shift_quantizer.quantize(coefficients, rungs, self.rounding)
-        return codes.to(torch.int16), shift_quantizer.inverse(codes, rungs)
+        return codes.to(torch.int16), shift_quantizer.inverse(codes, rungs, self.point)

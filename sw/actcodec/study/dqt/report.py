@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from statistics import mean
 from typing import Any
 
 from cdu_spec.geometry import BLOCK_SIDE
+from cdu_spec.reconstruction import STEP_POINTS
+from cdu_tools.report import Page, Table
 
 from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.study.dqt.curves import WRITTEN, ZVC
-from actcodec.study.dqt.quantizer import KINDS, Quantizer
-from actcodec.study.dqt.study import PUBLISHED, Study
+from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC
+from actcodec.study.dqt.study import Study, known_tables
 
 #: Diagonals (sum of both frequencies) that make a band, the DC entry left out.
+_RATES = {ENTROPY: "bits of entropy of each coefficient", ZVC: "bits of ZVC", GMC: "bits of GMC, of a sample of blocks"}
 _BANDS = {"low (1-4)": range(1, 5), "middle (5-9)": range(5, 10), "high (10-14)": range(10, 15)}
 
 
 def results(study: Study) -> dict[str, Any]:
     """Plain values: everything that was found and measured."""
     return {
-        "settings": asdict(study.settings) | {"rounding": study.settings.measure.quantizer.rounding.value},
+        "settings": asdict(study.settings) | _resolved(study),
         "table": list(study.table),
         "found": [asdict(one) for one in study.found],
         "comparisons": [asdict(one) for one in comparisons(study)],
@@ -29,67 +31,62 @@ def results(study: Study) -> dict[str, Any]:
     }
 
 
+def _resolved(study: Study) -> dict[str, Any]:
+    """Settings that were left open, as they are."""
+    quantizer = study.settings.quantizer
+    return {"rounding": quantizer.rounding.value, "rec": quantizer.point / STEP_POINTS}
+
+
 def markdown(command: str, about: Sequence[str], study: Study) -> str:
     """The report; ``about`` are sentences on the activations."""
     settings = study.settings
-    quantizer = settings.measure.quantizer
-    lines = [
-        f"# DQT optimisation: {settings.kind}, alpha = {settings.alpha:g}",
-        "",
+    quantizer = settings.quantizer
+    rates = " and ".join(f"{one.written} for {one.codec}" for one in settings.compared)
+    parts: list[str | Table] = [
         f"Written by `{command}`.",
-        "",
-        *about,
-        "",
+        "\n".join(about),
         "Objective: (1 - alpha) * rate + alpha * error, means over the 64 coefficients. Rate: "
-        f"{'bits of ZVC' if settings.rate == ZVC else 'bits of entropy of each coefficient'}; error: mean squared error "
-        f"in units of SFPR's integers. S = {settings.S:g}, rounding {quantizer.rounding.value}, DC entry fixed. table.json is "
-        f"that of `{settings.optimizer}`:",
-        "",
-        "```",
-        *_grid(study.table),
-        "```",
-        "",
+        f"{_RATES[settings.rate]}; error: mean squared error in units of SFPR's integers. S = {settings.S:g}, rounding "
+        f"{quantizer.rounding.value}, reconstruction point {quantizer.point / STEP_POINTS:g}, DC entry "
+        f"{'8 at least' if settings.rate == GMC else 'fixed'}. table.json is that of `{settings.optimizer}`:",
+        "\n".join(["```", *_grid(study.table), "```"]),
         "## The objective on the activations that the table was looked for with",
-        "",
         "Error as the objective has it (Parseval), and measured on the whole way with the rounding and saturation of the "
         "integer transform.",
-        "",
-        "| table | objective | rate, bits | error | error measured | seconds |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one.name} | {one.objective:.4f} | {one.rate:.3f} | {one.distortion:.3f} | {one.measured:.3f} | "
-        + ("-" if one.seconds is None else f"{one.seconds:.1f}")
-        + " |"
-        for one in study.found
-    ]
-    lines += [
-        "",
+        _found(study),
         "## Known tables against searched ones, on the held-out activations",
-        "",
-        "Searched tables are interpolated over alpha (logarithmic axes); their rate is entropy for jpeg-base and ZVC for "
-        "jpeg-act. Bytes are those of whole streams; error is ||x - x'|| / ||x||, mean over the tensors.",
-        "",
-        "| codec | table | bytes/value | error | alpha at equal bytes | its error | change of error | bytes/value at equal "
-        "error | change of bytes |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"Searched tables are interpolated over alpha (logarithmic axes); their rate is {rates}. Bytes are those of whole "
+        "streams; error is ||x - x'|| / ||x||, mean over the tensors.",
+        _known(study),
+        "![Rate and distortion](rate_distortion.png)",
+        "## Steps by frequency",
+        "Mean step of the entries of some diagonals, of the published tables and of the searched table of the sweep that needs "
+        "nearly as many bytes.",
+        _bands(study),
+        *_scales(study),
+        "## Searched tables over alpha, on the held-out activations",
+        _sweeps(study),
     ]
+    return Page(f"DQT optimisation: {settings.kind}, alpha = {settings.alpha:g}", parts).markdown()
+
+
+def _found(study: Study) -> Table:
+    rows = []
+    for one in study.found:
+        figures = [f"{one.objective:.4f}", f"{one.rate:.3f}", f"{one.distortion:.3f}", f"{one.measured:.3f}"]
+        rows.append([one.name, *figures, _number(one.seconds, ".1f")])
+    return Table(["table", "objective", "rate, bits", "error", "error measured", "seconds"], rows)
+
+
+def _known(study: Study) -> Table:
+    head = ["codec", "table", "bytes/value", "error", "alpha at equal bytes", "its error", "change of error"]
+    rows = []
     for one in comparisons(study):
-        cells = [Quantizer.usual(one.kind).codec, one.table, f"{one.bytes_per_value:.4f}", f"{one.relative_error:.4f}"]
+        cells = [one.codec, one.table, f"{one.bytes_per_value:.4f}", f"{one.relative_error:.4f}"]
         cells += [_number(one.alpha, ".4f"), _number(one.error_at_equal_bytes, ".4f")]
         cells += [_change(one.error_at_equal_bytes, one.relative_error), _number(one.bytes_at_equal_error, ".4f")]
-        lines.append("| " + " | ".join([*cells, _change(one.bytes_at_equal_error, one.bytes_per_value)]) + " |")
-    lines += [
-        "",
-        "![Rate and distortion](rate_distortion.png)",
-        "",
-        *_bands(study),
-        "",
-        *_scales(study),
-        "",
-        *_sweeps(study),
-    ]
-    return "\n".join(lines) + "\n"
+        rows.append([*cells, _change(one.bytes_at_equal_error, one.bytes_per_value)])
+    return Table([*head, "bytes/value at equal error", "change of bytes"], rows)
 
 
 def _grid(table: Sequence[int]) -> list[str]:
@@ -105,65 +102,43 @@ def _change(found: float | None, known: float) -> str:
     return "-" if found is None else f"{100 * (found / known - 1):+.1f} %"
 
 
-def _bands(study: Study) -> list[str]:
-    lines = [
-        "## Steps by frequency",
-        "",
-        "Mean step of the entries of some diagonals, of the published tables and of the searched table of the sweep that needs "
-        "nearly as many bytes.",
-        "",
-        "| codec | table | bytes/value | " + " | ".join(_BANDS) + " |",
-        "|---|---|---|" + "---|" * len(_BANDS),
-    ]
-    for kind in KINDS:
-        usual = Quantizer.usual(kind)
-        sweep = study.curve(WRITTEN[kind], kind, usual.rounding.value, study.settings.S)
-        for name in PUBLISHED[kind]:
-            known = study.known(name, kind, usual.rounding.value)
+def _bands(study: Study) -> Table:
+    rows = []
+    for usual in study.settings.compared:
+        sweep = study.written(usual)
+        for name in known_tables(usual):
+            known = study.known(name, usual.kind, usual.rounding.value)
             near = nearest(known.point.bytes_per_value, sweep)
             for label, one in ((name, known), (f"searched, alpha = {near.alpha:.4f}", near)):
                 steps = [
                     mean(step for place, step in enumerate(one.table) if sum(divmod(place, BLOCK_SIDE)) in band)
                     for band in _BANDS.values()
                 ]
-                cells = [usual.codec, label, f"{one.point.bytes_per_value:.4f}", *(f"{step:.1f}" for step in steps)]
-                lines.append("| " + " | ".join(cells) + " |")
-    return lines
+                rows.append([usual.codec, label, f"{one.point.bytes_per_value:.4f}", *(f"{step:.1f}" for step in steps)])
+    return Table(["codec", "table", "bytes/value", *_BANDS], rows)
 
 
-def _scales(study: Study) -> list[str]:
-    lines = [
-        "## S",
-        "",
-        "Error of searched tables at the bytes of the published tables with the S of the settings.",
-        "",
-    ]
-    for kind in KINDS:
-        usual = Quantizer.usual(kind)
-        known = [study.known(name, kind, usual.rounding.value) for name in PUBLISHED[kind]]
-        lines += [
-            f"| {usual.codec}, S | " + " | ".join(f"at {one.name} ({one.point.bytes_per_value:.3f})" for one in known) + " |",
-            "|---|" + "---|" * len(known),
-        ]
-        for S in sorted({one.S for one in study.measured}):  # noqa: N806
-            sweep = study.curve(WRITTEN[kind], kind, usual.rounding.value, S)
-            cells = [_number(errors_at(one.point.bytes_per_value, sweep), ".4f") for one in known]
-            lines.append(f"| {S:g} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return lines[:-1]
+def _scales(study: Study) -> Iterator[str | Table]:
+    """A table per codec, a row per S; nothing where S is always that of the settings."""
+    if len(study.settings.scales) == 1:
+        return
+    yield "## S"
+    yield "Error of searched tables at the bytes of the published tables with the S of the settings."
+    for usual in study.settings.compared:
+        known = [study.known(name, usual.kind, usual.rounding.value) for name in known_tables(usual)]
+        rows = []
+        for S in sorted(study.settings.scales):  # noqa: N806
+            sweep = study.written(usual, S)
+            rows.append([f"{S:g}", *(_number(errors_at(one.point.bytes_per_value, sweep), ".4f") for one in known)])
+        yield Table([f"{usual.codec}, S", *(f"at {one.name} ({one.point.bytes_per_value:.3f})" for one in known)], rows)
 
 
-def _sweeps(study: Study) -> list[str]:
-    kinds = [(kind, Quantizer.usual(kind)) for kind in KINDS]
-    lines = [
-        "## Searched tables over alpha, on the held-out activations",
-        "",
-        "| alpha | " + " | ".join(f"{usual.codec}, bytes/value | error" for _, usual in kinds) + " |",
-        "|---|" + "---|---|" * len(kinds),
-    ]
-    sweeps = [study.curve(WRITTEN[kind], kind, usual.rounding.value, study.settings.S) for kind, usual in kinds]
+def _sweeps(study: Study) -> Table:
+    sweeps = [study.written(usual) for usual in study.settings.compared]
+    rows = []
     for alpha in sorted({one.alpha for one in sweeps[0] if one.alpha is not None}):
         points = [one.point for sweep in sweeps for one in sweep if one.alpha == alpha]
-        cells = [f"{point.bytes_per_value:.4f} | {point.relative_error:.4f}" for point in points]
-        lines.append(f"| {alpha:.4f} | " + " | ".join(cells) + " |")
-    return lines
+        figures = (f"{figure:.4f}" for point in points for figure in (point.bytes_per_value, point.relative_error))
+        rows.append([f"{alpha:.4f}", *figures])
+    head = [name for usual in study.settings.compared for name in (f"{usual.codec}, bytes/value", "error")]
+    return Table(["alpha", *head], rows)

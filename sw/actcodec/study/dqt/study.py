@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from cdu_spec.bitstream import Coder
 from cdu_spec.dqt import Table
+from cdu_spec.reconstruction import point_of
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import DEFAULT_S
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.codecs.codec import check_s
+from actcodec.codecs.codec import JpegActCodec, JpegGmcCodec, check_s
 from actcodec.study.dqt.coefficients import coefficients, histogram
-from actcodec.study.dqt.curves import ENTROPY, WRITTEN, Curves, Measure, check_alpha
+from actcodec.study.dqt.curves import RATES, Curves, Measure, check_alpha
+from actcodec.study.dqt.gmc_search import GmcBlocks, descend
 from actcodec.study.dqt.measure import Bench, Point
 from actcodec.study.dqt.optimizers import OPTIMIZERS, SEARCH, SGD, Sgd, search
-from actcodec.study.dqt.quantizer import DIV, KINDS, SHIFT, Quantizer
+from actcodec.study.dqt.quantizer import DIV, ENTROPY, GMC, SHIFT, Quantizer
 
 #: Tables of the paper that are measured with each kind; as shifts optL is optsL and optH is optsH.
 PUBLISHED = {DIV: ("optL", "optH", "optsL", "optsH"), SHIFT: ("optsL", "optsH")}
+#: Uniform tables that are measured with GMC.
+UNIFORM = ("uniform-8", "uniform-16", "uniform-32", "uniform-64")
 #: Tables of image quality that are measured; the curve through them is smooth.
 IMAGES = tuple(f"image{quality}" for quality in (1, *range(5, 101, 5)))
 #: Of the sweep: ``alpha / (1 - alpha)`` from hardly any bits to hardly any error.
@@ -29,6 +34,8 @@ ALPHAS = tuple(float(odds / (1 + odds)) for odds in np.geomspace(5e-4, 2, 25))
 #: Values of S with which some of those alphas are measured too.
 SCALES = (0.5, 0.7, 1.0, DEFAULT_S, 1.4, 2.0)
 _ALPHAS_PER_SCALE = ALPHAS[::3]
+#: Those with which tables for GMC are looked for.
+_ALPHAS_OF_DESCENTS = ALPHAS[::2]
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,15 @@ class Settings:
     kind
         ``div`` or ``shift``.
     rate
-        ``entropy`` or ``zvc``.
+        ``entropy``, ``zvc`` or ``gmc``; the last two of shifts only.
     optimizer
-        ``search`` or ``sgd``.
+        ``search`` or ``sgd``, which is not for ``gmc``.
     rounding
         ``half_away`` or ``trunc``; None is what the kind's codec does by default.
     S
         Of SFPR.
+    rec
+        Reconstruction point of shifts in steps; None is that of codec jpeg-gmc with ``gmc``, else of jpeg-act.
     """
 
     alpha: float
@@ -57,6 +66,7 @@ class Settings:
     optimizer: str = SEARCH
     rounding: str | None = None
     S: float = DEFAULT_S
+    rec: float | None = None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -66,13 +76,47 @@ class Settings:
         allowed = [rule.value for rule in Rounding]
         if self.rounding not in (None, *allowed):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {' or '.join(allowed)}")
-        Measure(Quantizer.usual(self.kind), self.rate)  # refuses what does not go together
+        if self.rate not in (*RATES, GMC):
+            raise UserError(f"unknown rate {self.rate!r}: use {', '.join(RATES)} or {GMC}")
+        if self.rate == GMC and self.optimizer != SEARCH:
+            raise UserError(f"optimizer {self.optimizer!r} does not go with rate 'gmc', which has no slopes: use {SEARCH}")
+        quantizer = self.quantizer  # refuses what does not go together, as Measure does
+        if self.rate != GMC:
+            Measure(quantizer, self.rate)
 
     @property
-    def measure(self) -> Measure:
-        """Quantiser and rate."""
-        usual = Quantizer.usual(self.kind)
-        return Measure(usual if self.rounding is None else Quantizer(self.kind, Rounding(self.rounding)), self.rate)
+    def point(self) -> int:
+        """The reconstruction point in eighths of a step. UserError for what is no point."""
+        usual = JpegGmcCodec if self.rate == GMC else JpegActCodec
+        return point_of(usual.rec if self.rec is None else self.rec)
+
+    @property
+    def quantizer(self) -> Quantizer:
+        """Of the table. UserError for what does not go together."""
+        usual = self._as_set(self.kind)
+        return usual if self.rounding is None else replace(usual, rounding=Rounding(self.rounding))
+
+    @property
+    def compared(self) -> tuple[Quantizer, ...]:
+        """Those of the codecs of which known and searched tables are measured, with their usual rounding.
+
+        With ``gmc``, where every table costs a descent, that of the table alone.
+        """
+        return (self.quantizer,) if self.rate == GMC else (Quantizer.usual(DIV), self._as_set(SHIFT))
+
+    @property
+    def roundings(self) -> tuple[Rounding, ...]:
+        """Rules of which tables are measured."""
+        return (self.quantizer.rounding,) if self.rate == GMC else tuple(Rounding)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Values of S with which tables are looked for."""
+        return (self.S,) if self.rate == GMC else tuple(dict.fromkeys((self.S, *SCALES)))
+
+    def _as_set(self, kind: str) -> Quantizer:
+        coder = Coder.GMC if self.rate == GMC else Coder.ZVC
+        return replace(Quantizer.usual(kind), point=self.point, coder=coder)
 
 
 @dataclass(frozen=True)
@@ -91,7 +135,7 @@ class Found:
 class Measured:
     """A table on activations that no table was looked for with."""
 
-    name: str  #: of a known table, or what was made small (``entropy``, ``zvc``)
+    name: str  #: of a known table, or the rate that was made small
     kind: str
     rounding: str
     S: float
@@ -114,6 +158,10 @@ class Study:
         wanted = (name, kind, rounding, self.settings.S)
         return next(one for one in self.measured if (one.name, one.kind, one.rounding, one.S) == wanted)
 
+    def written(self, quantizer: Quantizer, S: float | None = None) -> list[Measured]:  # noqa: N803
+        """The sweep for what a codec writes; S is that of the settings when it is not given."""
+        return self.curve(quantizer.written, quantizer.kind, quantizer.rounding.value, self.settings.S if S is None else S)
+
     def curve(self, name: str | None, kind: str, rounding: str, S: float) -> list[Measured]:  # noqa: N803
         """The sweep over alpha that made ``name`` small, or without a name the tables of image quality; in order of bytes."""
         names = {name} if name else set(IMAGES)
@@ -135,52 +183,74 @@ def study(
     progress("table")
     table, found = _one_table(tensors, settings, seed)
     measured = []
-    for S in dict.fromkeys((settings.S, *SCALES)):  # noqa: N806
-        counts, bench = histogram(coefficients(tensors, S)), Bench(held_out, S)
-        for measure in _measures(usual_only=S != settings.S):
-            progress(f"{measure.quantizer.kind}, {measure.quantizer.rounding.value}, {measure.rate}, S = {S:g}")
-            measured += _sweep(counts, bench, measure, S, _ALPHAS_PER_SCALE if S != settings.S else ALPHAS)
+    for S in settings.scales:  # noqa: N806
+        blocks, bench = coefficients(tensors, S), Bench(held_out, S)
+        counts = histogram(blocks)
+        for quantizer, rate in _sweeps(settings, usual_only=S != settings.S):
+            progress(f"{quantizer.kind}, {quantizer.rounding.value}, {rate}, S = {S:g}")
+            if rate == GMC:
+                swept = _descents(GmcBlocks.of(blocks, quantizer), _ALPHAS_OF_DESCENTS)
+            else:
+                swept = _searches(Curves.of(counts, Measure(quantizer, rate)), _ALPHAS_PER_SCALE if S != settings.S else ALPHAS)
+            for alpha, steps in swept:
+                where = (quantizer.kind, quantizer.rounding.value, S, alpha)
+                measured.append(Measured(rate, *where, steps, bench(quantizer, steps)))
         if S == settings.S:
-            for quantizer in _quantizers():
+            for quantizer in _with_every_rounding(settings):
                 progress(f"known tables, {quantizer.kind}, {quantizer.rounding.value}")
-                measured += [_known(name, quantizer, bench, S) for name in (*PUBLISHED[quantizer.kind], *IMAGES)]
+                measured += [_known(name, quantizer, bench, S) for name in (*known_tables(quantizer), *IMAGES)]
     return Study(settings, table, found, measured)
 
 
+def known_tables(quantizer: Quantizer) -> tuple[str, ...]:
+    """Names of the tables that searched ones are compared with."""
+    return PUBLISHED[quantizer.kind] + (UNIFORM if quantizer.coder is Coder.GMC else ())
+
+
 def _one_table(tensors: Sequence[Tensor], settings: Settings, seed: int) -> tuple[Table, list[Found]]:
-    """The table of the settings, and both optimisers and the published tables on the same objective."""
-    measure, alpha = settings.measure, settings.alpha
-    quantizer = measure.quantizer
+    """The table of the settings, and both optimisers and the known tables on the same objective; of ``gmc`` one optimiser."""
+    quantizer, alpha = settings.quantizer, settings.alpha
     blocks = coefficients(tensors, settings.S)
+    objective: Curves | GmcBlocks
     start = time.perf_counter()
-    curves = Curves.of(histogram(blocks), measure)
-    best = search(curves, alpha)
-    middle = time.perf_counter()
-    descended = Sgd(seed=seed)(blocks, measure, alpha)
-    end = time.perf_counter()
-    candidates: dict[str, tuple[Table, float | None]] = {
-        SEARCH: (quantizer.table(best), middle - start),
-        SGD: (quantizer.table(descended), end - middle),
-    }
-    candidates |= {name: (quantizer.steps_of(name), None) for name in PUBLISHED[quantizer.kind]}
+    if settings.rate == GMC:
+        objective = GmcBlocks.of(blocks, quantizer)
+        best = descend(objective, alpha, _starts(objective, alpha))
+    else:
+        measure = Measure(quantizer, settings.rate)
+        objective = Curves.of(histogram(blocks), measure)
+        best = search(objective, alpha)
+    candidates: dict[str, tuple[Table, float | None]] = {SEARCH: (quantizer.table(best), time.perf_counter() - start)}
+    if settings.rate != GMC:
+        start = time.perf_counter()
+        descended = Sgd(seed=seed)(blocks, measure, alpha)
+        candidates[SGD] = quantizer.table(descended), time.perf_counter() - start
+    candidates |= {name: (quantizer.steps_of(name), None) for name in known_tables(quantizer)}
     bench = Bench(tensors, settings.S)
     found = []
     for name, (table, seconds) in candidates.items():
         rungs = quantizer.rungs(table)
         point = bench(quantizer, table)
-        found.append(Found(name, curves.objective(rungs, alpha), *curves.at(rungs), point.squared_error, seconds))
+        found.append(Found(name, objective.objective(rungs, alpha), *objective.at(rungs), point.squared_error, seconds))
     return candidates[settings.optimizer][0], found
 
 
-def _sweep(counts: Tensor, bench: Bench, measure: Measure, S: float, alphas: Sequence[float]) -> list[Measured]:  # noqa: N803
-    curves = Curves.of(counts, measure)
-    quantizer = measure.quantizer
-    found = []
+def _searches(curves: Curves, alphas: Sequence[float]) -> Iterator[tuple[float, Table]]:
+    return ((alpha, curves.quantizer.table(search(curves, alpha))) for alpha in alphas)
+
+
+def _descents(blocks: GmcBlocks, alphas: Sequence[float]) -> Iterator[tuple[float, Table]]:
+    """For each alpha a descent, also from the table of the alpha before."""
+    before: list[Tensor] = []
     for alpha in alphas:
-        table = quantizer.table(search(curves, alpha))
-        point = bench(quantizer, table)
-        found.append(Measured(measure.rate, quantizer.kind, quantizer.rounding.value, S, alpha, table, point))
-    return found
+        before = [descend(blocks, alpha, [*_starts(blocks, alpha), *before])]
+        yield alpha, blocks.quantizer.table(before[0])
+
+
+def _starts(blocks: GmcBlocks, alpha: float) -> list[Tensor]:
+    """Rungs of the known tables, and of the one that the entropy of each coefficient asks for."""
+    quantizer = blocks.quantizer
+    return [*(quantizer.rungs(quantizer.steps_of(name)) for name in known_tables(quantizer)), search(blocks.curves, alpha)]
 
 
 def _known(name: str, quantizer: Quantizer, bench: Bench, S: float) -> Measured:  # noqa: N803
@@ -188,15 +258,14 @@ def _known(name: str, quantizer: Quantizer, bench: Bench, S: float) -> Measured:
     return Measured(name, quantizer.kind, quantizer.rounding.value, S, None, table, bench(quantizer, table))
 
 
-def _quantizers() -> Iterator[Quantizer]:
-    return (Quantizer(kind, rounding) for kind in KINDS for rounding in Rounding)
+def _with_every_rounding(settings: Settings) -> Iterator[Quantizer]:
+    return (replace(quantizer, rounding=rounding) for quantizer in settings.compared for rounding in settings.roundings)
 
 
-def _measures(*, usual_only: bool) -> Iterator[Measure]:
+def _sweeps(settings: Settings, *, usual_only: bool) -> Iterator[tuple[Quantizer, str]]:
     """What each codec writes, with every rounding rule, and for shifts entropy too; or only with the codec's own rule."""
-    for quantizer in _quantizers():
-        written = WRITTEN[quantizer.kind]
-        if not usual_only:
-            yield from (Measure(quantizer, rate) for rate in dict.fromkeys((written, ENTROPY)))
-        elif quantizer == Quantizer.usual(quantizer.kind):
-            yield Measure(quantizer, written)
+    if usual_only:
+        yield from ((quantizer, quantizer.written) for quantizer in settings.compared)
+    else:
+        for quantizer in _with_every_rounding(settings):
+            yield from ((quantizer, rate) for rate in dict.fromkeys((quantizer.written, ENTROPY)))

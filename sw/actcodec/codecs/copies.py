@@ -1,9 +1,13 @@
-"""Copies of activations in steps that follow from a middle and a deviation of each channel (BLPA, section 3.2)."""
+"""Copies of activations that several operations share: the result of a batch normalisation, from which its input follows.
+
+One copy serves the normalisation, the ReLU after it and the layers that read either
+(:mod:`actcodec.policies.norm_groups`). Any codec makes copies that knows of each channel whether the input follows by them.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -14,9 +18,12 @@ from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.shapes import per_channel
 
+#: A channel's input follows by a copy of the result where its steps are at most so many times those around the middle.
+WIDEST = 2.0
+
 
 class Copy(Protocol):
-    """A copy that keeps the sign of every value: positive ones stay positive, all others do not become so."""
+    """A copy of one tensor."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -27,12 +34,11 @@ class Copy(Protocol):
         """Of the original."""
 
     @property
-    def step(self) -> Tensor:
-        """float32 (channels,), positive."""
-
-    @property
     def nbytes(self) -> int:
         """Bytes of all that decoding needs."""
+
+    def keep_signs(self, x: Tensor) -> None:
+        """From now on positive values are positive in the copy, and no others; x has the signs of the original."""
 
     def values(self) -> Tensor:
         """The values a', float32 (N, channels, n)."""
@@ -45,11 +51,31 @@ class Copy(Protocol):
 
 
 class CopyCodec(Codec):
-    """Codecs whose steps follow from beta and gamma of a batch normalisation, or from a tensor's own mean and deviation.
+    """Codecs that make copies. Channels are counted by the second axis; a tensor of rank 1 is one."""
+
+    @abstractmethod
+    def copy(self, x: Tensor, middle: Tensor, deviation: Tensor) -> Copy:
+        """The copy of finite x, of whose channels middle and deviation, float (channels,), are known."""
+
+    @abstractmethod
+    def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
+        """Channels, boolean, of which ``copy``, of x, has ``x - middle`` nearly as well as a copy of that would."""
+
+
+class SteppedCopy(Copy, Protocol):
+    """A copy in steps of one width for each channel, none of which goes across zero: it has all signs."""
+
+    @property
+    def step(self) -> Tensor:
+        """float32 (channels,), positive."""
+
+
+class SteppedCopyCodec(CopyCodec):
+    """BLPA (section 3.2): steps follow from beta and gamma of a batch normalisation, or from a tensor's mean and deviation.
 
     Without batch normalisation the range of a channel is three standard deviations around its mean; it ends where values do. A
     tensor without negative values, which ReLU may have made, is decoded without them; its range is from zero to three standard
-    deviations of the distribution around zero whose upper half it would be. Channels are counted by the second axis.
+    deviations of the distribution around zero whose upper half it would be.
     """
 
     centred = True
@@ -59,10 +85,15 @@ class CopyCodec(Codec):
         """Steps for ``beta - 3 |gamma|`` to ``beta + 3 |gamma|``, float32 (channels,); ``dtype`` is that of decoded values."""
 
     @abstractmethod
-    def copy(self, x: Tensor, beta: Tensor, gamma: Tensor, *, rectified: bool = False) -> Copy:
-        """The copy of finite x; ``rectified``: no value is negative, and what is decoded as negative becomes zero."""
+    def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> SteppedCopy:
+        """See :class:`CopyCodec`; ``rectified``: no value is negative, and what is decoded as negative becomes zero."""
 
-    def compress(self, x: Tensor) -> Copy:
+    def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
+        """See :class:`CopyCodec`: where steps are at most twice those around zero."""
+        around_zero = self.steps(torch.zeros_like(middle), deviation, torch.float32)
+        return cast(SteppedCopy, copy).step <= WIDEST * around_zero
+
+    def compress(self, x: Tensor) -> SteppedCopy:
         """See :class:`Codec`."""
         check_input(x)
         check_finite(x)

@@ -1,22 +1,22 @@
-"""BLPA in training: one K-bit copy for a batch normalisation, the ReLU after it and the layers that read its result.
+"""Groups in training: one copy for a batch normalisation, the ReLU after it and the layers that read its result (BLPA).
 
 Autograd keeps the input x of a batch normalisation and the result of the ReLU, which the next layer saves as well. Here only
 a', the copy of the result of batch normalisation before ReLU, stays, and all else follows from it:
 
-- ReLU's gradient needs the sign of a, which a' has;
+- ReLU's gradient needs the sign of a: where a' has not got it by itself, ReLU's result tells it;
 - the next layer reads relu(a'), or a' where there is no ReLU or one that saves its input (leaky, SiLU, GELU ...);
 - batch normalisation reads ``x' = mean + (a' - beta) * sigma / gamma``.
 
-The last line needs a gamma that is not small: see :mod:`actcodec.policies.blpa_copy`.
+The last line needs a gamma that is not small: see :mod:`actcodec.policies.norm_copy`. Which codec makes the copy follows from
+the one that the policy's rules choose for x.
 
 Autograd packs x before the result is there: x waits in the group until :meth:`_Groups.finished` makes the copy. A ReLU finds
 the group by the node of the graph that computed its input, so that it does not matter whether it works in place.
 
-Policy ``blpa`` has the paper's fixed point (codec ``blpa-float``), policy ``blpa-coded`` copies that are predicted and entropy
-coded (codec ``blpa-coded``). What is not part of a group (network input, sums, ReLU after a sum, features, results of pooling)
-has a copy of its own, with the range of its own mean and deviation; ReLU alone keeps one bit. So has the x of a batch
-normalisation that was saved by an operation before, that is the result of ReLU (whose signs a' would not keep), or that is
-normalised by other functions than ``torch.nn.functional.batch_norm``.
+What is not part of a group (network input, sums, ReLU after a sum, features, results of pooling) has the form that the rules
+choose; ReLU alone keeps one bit. So has the x of a batch normalisation that was saved by an operation before, that is the
+result of ReLU (whose signs a' would not keep), or that is normalised by other functions than
+``torch.nn.functional.batch_norm``.
 """
 
 from __future__ import annotations
@@ -31,38 +31,31 @@ from torch.autograd.graph import Node
 from actcodec.backends.backend import Backend
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
-from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
-from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
-from actcodec.codecs.blpa.copies import Copy, CopyCodec
+from actcodec.codecs.centring import compress_centred, decompress_centred
+from actcodec.codecs.codec import SfprCodec
+from actcodec.codecs.copies import CopyCodec
 from actcodec.codecs.shapes import per_channel
+from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import UnfitValuesError
-from actcodec.policies.blpa_copy import Group, Normalisation
-from actcodec.policies.policy import (
-    CODED_DTYPES,
-    EXACT,
-    CodecFactory,
-    CodecSpec,
-    Policy,
-    Rule,
-    SavedTensor,
-    first_rules,
-    signs_only,
-)
-from actcodec.saved.operations import Operation, metadata
+from actcodec.policies.norm_copy import Group, Normalisation
+from actcodec.policies.policy import EXACT, Policy, SavedTensor
+from actcodec.saved.needs import SIGNS
+from actcodec.saved.operations import Operation, metadata, plain
 from actcodec.saved.statistics import TensorRecord, relative_error
 
-_GROUP_MARK = "actcodec.blpa"
+_GROUP_MARK = "actcodec.group"
 _BATCH_NORM = "batch_norm"
 _RELU = "relu"
 
 
 class _Input:
-    """The input of a batch normalisation: itself until that has computed its result, then by the group or a copy of its own."""
+    """The input of a batch normalisation: itself until that has computed its result, then by the group or a form of its own."""
 
-    def __init__(self, x: Tensor) -> None:
+    def __init__(self, x: Tensor, codec: Codec) -> None:
         self.shape, self.dtype = tuple(x.shape), x.dtype
+        self.codec = codec
         self.held: Tensor | None = x
-        self.kept: Group | Copy | None = None
+        self.kept: Group | Packed | None = None
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +76,7 @@ class _Input:
         if isinstance(self.kept, Group):
             return as_dtype(self.kept.normalised(), self.dtype).view(self.shape)
         assert self.kept is not None, "what is not held is kept"
-        return self.kept.decompress()
+        return decompress_centred(self.kept, self.codec)
 
 
 class _Output:
@@ -108,17 +101,17 @@ class _Output:
 
 
 class _InputCodec(Codec):
-    """Of one input of batch normalisation."""
+    """Of one input of batch normalisation: ``copies`` are for its group, ``own`` is for an input without one."""
 
-    def __init__(self, codec: CopyCodec) -> None:
-        self.name = codec.name
-        self._codec = codec
+    def __init__(self, copies: CopyCodec, own: Codec) -> None:
+        self.name = own.name
+        self._copies, self._own = copies, own
         self.packed: _Input | None = None
         self.record: TensorRecord | None = None
 
     def compress(self, x: Tensor) -> _Input:
         """See :class:`Codec`."""
-        self.packed = _Input(x)
+        self.packed = _Input(x, self._own)
         return self.packed
 
     def decompress(self, compressed: Packed) -> Tensor:
@@ -149,25 +142,27 @@ class _InputCodec(Codec):
             if self.record.relative_error is not None:
                 self.record.relative_error = relative_error(x, packed.decompress(), self.name)
 
-    def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Copy:
+    def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Packed:
         norm = Normalisation.of(operation, per_channel(x))
         if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
-            return self._codec.compress(x)
-        group = Group(x, result, norm, self._codec)
+            return compress_centred(x.contiguous(), self._own)
+        group = Group(x, result, norm, self._copies)
         # Weakly, or the graph would keep it beyond the backward pass.
         metadata(result.grad_fn)[_GROUP_MARK] = (weakref.ref(group), result._version)
         return group
 
 
 class _OutputCodec(Codec):
-    """Of one tensor that a group has already."""
+    """Of one tensor that a group has already; ``signed``: its signs are to be exact."""
 
-    def __init__(self, group: Group, *, rectified: bool) -> None:
+    def __init__(self, group: Group, *, rectified: bool, signed: bool) -> None:
         self.name = group.codec_name
-        self.group, self._rectified = group, rectified
+        self.group, self._rectified, self._signed = group, rectified, signed
 
     def compress(self, x: Tensor) -> _Output:
         """See :class:`Codec`."""
+        if self._signed:
+            self.group.copy.keep_signs(x)
         return _Output(self.group, rectified=self._rectified)
 
     def decompress(self, compressed: Packed) -> Tensor:
@@ -184,13 +179,11 @@ class _Groups:
 
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
         """See GroupObserver."""
-        if isinstance(codec, CopyCodec) and operation.function == _BATCH_NORM and tensor.producer != _RELU:
+        copies = copy_codec(codec)
+        if copies is not None and operation.function == _BATCH_NORM and tensor.producer != _RELU:
             given = next(operation.tensors(), None)
-            return _InputCodec(codec) if given is not None and given.shape == x.shape else codec
-        if not isinstance(codec, CopyCodec) and not signs_only(codec):
-            return codec
-        found = _group_of(x, operation)
-        return codec if found is None else found
+            return _InputCodec(copies, codec) if given is not None and given.shape == x.shape else codec
+        return _group_of(x, operation) or codec
 
     def has_signs(self, x: Tensor, operation: Operation) -> bool:
         """See GroupObserver."""
@@ -218,20 +211,27 @@ class _Groups:
                     codec.settle(operation, result)
 
 
+def copy_codec(codec: Codec) -> CopyCodec | None:
+    """What makes copies of the results of normalisations whose inputs have a codec; None where nothing does."""
+    if isinstance(codec, CopyCodec):
+        return codec
+    return SignedCodec(codec) if isinstance(codec, SfprCodec) else None
+
+
 def _group_of(x: Tensor, operation: Operation) -> _OutputCodec | None:
     """Of a result of batch normalisation, or of a ReLU of one, that nothing has changed meanwhile."""
     if x.grad_fn is None:
         return None
     group = _marked(x.grad_fn, (x._version,), x)
     if group is not None:
-        return _OutputCodec(group, rectified=False)
+        return _OutputCodec(group, rectified=False, signed=plain(operation.function) in SIGNS)
     source, before = next(operation.tensors(), None), x.grad_fn.next_functions
     if operation.name != _RELU or source is None or len(before) != 1 or before[0][0] is None:
         return None
     # In place, ReLU itself has changed it once.
     in_place = source.untyped_storage()._cdata == x.untyped_storage()._cdata
     group = _marked(before[0][0], (source._version - in_place, source._version)[: 1 + in_place], x)
-    return None if group is None else _OutputCodec(group, rectified=True)
+    return None if group is None else _OutputCodec(group, rectified=True, signed=True)
 
 
 def _marked(node: Node, versions: tuple[int, ...], x: Tensor) -> Group | None:
@@ -246,24 +246,9 @@ def _marked(node: Node, versions: tuple[int, ...], x: Tensor) -> Group | None:
     return group
 
 
-class BlpaPolicy(Policy):
-    """K-bit copies for every activation; groups of batch normalisation share one. One object serves any number of models."""
+class GroupPolicy(Policy):
+    """A policy whose batch normalisations share a copy with what reads their results. An object serves any number of models."""
 
     def observer(self) -> _Groups:
         """See :class:`Policy`."""
         return _Groups()
-
-
-def blpa_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
-    """BLPA. Options as for codec ``blpa-float`` (bits); UserError for others."""
-    return _policy(BlpaFloatCodec.name, options, codec_factory)
-
-
-def blpa_coded_policy(codec_factory: CodecFactory | None = None, **options: Any) -> BlpaPolicy:
-    """BLPA's groups with copies that are predicted and entropy coded. Options as for codec ``blpa-coded`` (bits)."""
-    return _policy(BlpaCodedCodec.name, options, codec_factory)
-
-
-def _policy(codec: str, options: dict[str, Any], codec_factory: CodecFactory | None) -> BlpaPolicy:
-    rules = (*first_rules({}), Rule(CodecSpec(codec, options), dtypes=CODED_DTYPES))
-    return BlpaPolicy(rules, codec_factory=codec_factory)

@@ -1,8 +1,8 @@
-"""What BLPA keeps of a batch normalisation: a', a copy of its result, and what its input x follows by.
+"""What is kept of a batch normalisation: a', a copy of its result, and what its input x follows by.
 
-``x' = mean + (a' - beta) * sigma / gamma`` is as exact as a' where steps are few parts of gamma. Channels whose steps are more
-than twice those of the range ``beta +- 3 gamma`` (beta is beyond 9 gamma or so, or gamma is zero) have a copy of their x as
-well, three sigma around the mean, without the mean where it is far from zero.
+``x' = mean + (a' - beta) * sigma / gamma`` is as exact as a' where errors are few parts of gamma. Channels in which a' is too
+coarse for that (beta is far from zero in units of gamma, or gamma is zero) have a copy of their x as well, without the mean
+where it is far from zero.
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from actcodec.codecs.blpa.copies import Copy, CopyCodec
 from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
-from actcodec.codecs.shapes import per_channel
+from actcodec.codecs.copies import Copy, CopyCodec
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import TensorRecord
-
-#: A channel's x follows from a' where its steps are at most so many times those of ``beta +- 3 gamma``.
-_WIDEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -68,16 +64,16 @@ class Group:
         # x' = slope * a' + shift, or a copy of its own + shift.
         self.slope = (norm.sigma / norm.gamma).to(torch.float32)
         self.shift = (norm.mean - norm.beta * norm.sigma / norm.gamma).to(torch.float32)
-        published = codec.steps(torch.zeros_like(norm.beta), norm.gamma, torch.float32)
         # With a gamma of zero neither slope nor shift is a number.
-        follows = (self.copy.step <= _WIDEST * published) & self.slope.isfinite() & self.shift.isfinite()
+        follows = codec.follows(self.copy, result, norm.beta, norm.gamma) & self.slope.isfinite() & self.shift.isfinite()
         self.alone = (~follows).nonzero().flatten()  #: channels with a copy of x
         self.own: Copy | None = None
         if self.alone.numel():
             mean, sigma = norm.mean[self.alone], norm.sigma[self.alone]
             centre = torch.where(mean.abs() > FAR * sigma, mean, 0).to(torch.float32)
             self.shift[self.alone] = centre
-            self.own = codec.copy(per_channel(x)[:, self.alone] - centre[:, None], mean - centre, sigma)
+            spread = centre.view(-1, *[1] * (x.ndim - 2))
+            self.own = codec.copy(x.detach()[:, self.alone] - spread, mean - centre, sigma)
         self._records: list[TensorRecord] = []
 
     @property

@@ -1,0 +1,141 @@
+"""Copies by codecs that scale channels (SFPR, with a transform behind it or without); their signs are exact once asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from cdu_spec.sfpr import SCALE_UNIT
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.codecs.actnn.float_forms import as_dtype
+from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
+from actcodec.codecs.codec import SfprCodec
+from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.copies import WIDEST, Copy, CopyCodec
+from actcodec.codecs.shapes import per_channel
+from actcodec.codecs.sign_corrections import corrected, corrections
+
+#: A channel's input does not follow by a result of which rounding, in its dtype, may be more than this part.
+_ROUNDING = 2.0**-4
+
+
+class SignedCopy:
+    """A :class:`~actcodec.codecs.copies.Copy`: a stream, centres beside it where channels are far from zero, and corrections.
+
+    Parameters
+    ----------
+    x
+        Any strides.
+    codec
+        Makes the stream.
+    rectified
+        No value is negative: what is not positive is decoded as zero.
+    """
+
+    def __init__(self, x: Tensor, codec: SfprCodec, *, rectified: bool = False) -> None:
+        self.shape, self.dtype = tuple(x.shape), x.dtype
+        self._codec, self._rectified = codec, rectified
+        self._backend = backend_of(codec.backend)
+        self.form = compress_centred(x.detach().contiguous(), codec)
+        self.corrections: Compressed | None = None  #: see :mod:`actcodec.codecs.sign_corrections`
+
+    @property
+    def unit(self) -> Tensor:
+        """A step of SFPR, float32 (channels,), or (1,) where all have the same."""
+        stream = self.form.left if isinstance(self.form, CentredForm) else self.form
+        assert isinstance(stream, Compressed), "the codec makes streams"
+        return stream.reciprocals
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both streams and of the centres."""
+        return self.form.nbytes + (0 if self.corrections is None else self.corrections.nbytes)
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: a copy may be two streams."""
+        raise UserError("a copy whose signs are corrected is no single stream: compress the tensor with the codec itself")
+
+    def keep_signs(self, x: Tensor) -> None:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
+        if self.corrections is None:
+            steps = self._decoded().div_(self._by_channel()).round_()
+            self.corrections = corrections(steps, x.detach().contiguous() > 0, self.dtype, self._backend)
+
+    def values(self) -> Tensor:
+        """The values a', float32 (N, channels, n)."""
+        return per_channel(self._signed())
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The values a' in shape and dtype of the original, by the codec's own backend."""
+        return as_dtype(self._signed(), self.dtype)
+
+    def _decoded(self) -> Tensor:
+        """The stream's values and the centres, a new tensor."""
+        return decompress_centred(self.form, self._codec).to(torch.float32)
+
+    def _signed(self) -> Tensor:
+        values = self._decoded()
+        if self.corrections is None:
+            return values
+        positive = corrected((values / self._by_channel()).round_(), self.corrections, self._backend)
+        details = torch.finfo(self.dtype)
+        least = self._by_channel().clamp_min(details.smallest_normal * details.eps)
+        others = torch.zeros_like(values) if self._rectified else values.clamp_max(0)
+        return torch.where(positive, torch.maximum(values, least), others)
+
+    def _by_channel(self) -> Tensor:
+        """The unit in a shape that goes with that of the values."""
+        return self.unit if self.unit.numel() == 1 else self.unit.view(-1, *[1] * (len(self.shape) - 2))
+
+
+class SignedCodec(CopyCodec):
+    """Any codec that scales channels, with signs that stay exact.
+
+    Parameters
+    ----------
+    codec
+        Makes streams; its name, options and shapes are those of this one.
+    """
+
+    def __init__(self, codec: SfprCodec) -> None:
+        self.name, self.codec = codec.name, codec
+
+    def compress(self, x: Tensor) -> SignedCopy:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        copy = SignedCopy(x, self.codec, rectified=not bool((x < 0).any()))
+        copy.keep_signs(x)
+        return copy
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return compressed.decompress()
+
+    def copy(self, x: Tensor, middle: Tensor, deviation: Tensor) -> SignedCopy:
+        """See :class:`CopyCodec`; signs are not kept before they are asked for."""
+        return SignedCopy(x, self.codec)
+
+    def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
+        """See :class:`CopyCodec`: where neither the scale nor the format of x is much coarser than ``x - middle`` needs."""
+        assert isinstance(copy, SignedCopy), "it is one of this codec's"
+        values = per_channel(x.detach())
+        least, greatest = (extreme.to(torch.float64) for extreme in (values.amin((0, 2)), values.amax((0, 2))))
+        reach = torch.maximum(greatest - middle, middle - least)
+        scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * reach
+        rounding = torch.finfo(x.dtype).eps * torch.maximum(greatest.abs(), least.abs())
+        return scaled & (rounding <= _ROUNDING * reach)
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return self.codec.takes(shape)
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return self.codec.fits(shape)
+
+    def set_epoch(self, epoch: int) -> None:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        self.codec.set_epoch(epoch)

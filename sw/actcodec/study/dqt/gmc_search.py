@@ -1,0 +1,104 @@
+"""Tables of shifts for GMC: a descent, entry by entry, on the exact lengths of some blocks.
+
+The length of a block is no sum over its coefficients: four of them share a class, and classes are the contexts of those
+beside them. So no histogram tells it, and the best entry depends on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import torch
+from cdu_spec.bitstream import COEFFICIENT_ORDER
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+from actcodec.golden import gmc
+from actcodec.study.dqt.coefficients import histogram
+from actcodec.study.dqt.curves import Curves, Measure, check_alpha
+from actcodec.study.dqt.quantizer import Quantizer
+
+#: Blocks on which a table is looked for, at equal distances among all.
+SAMPLE_BLOCKS = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class GmcBlocks:
+    """Some blocks, and what any table of shifts makes of them."""
+
+    quantizer: Quantizer
+    coefficients: Tensor  #: int16 (blocks, 64), row after row
+    curves: Curves  #: of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
+
+    @classmethod
+    def of(cls, coefficients: Tensor, quantizer: Quantizer, most: int = SAMPLE_BLOCKS) -> GmcBlocks:
+        """At most so many of the blocks of coefficients, int16 (blocks, 64), with a quantiser of kind ``shift``."""
+        count = min(len(coefficients), most)
+        chosen = coefficients[torch.arange(count) * len(coefficients) // count]
+        return cls(quantizer, chosen, Curves.of(histogram(chosen), Measure(quantizer)))
+
+    def codes(self, rungs: Tensor) -> Tensor:
+        """What GMC codes with a table, int8 (blocks, 64), row after row."""
+        return self.quantizer.quantize(self.coefficients, rungs)[0].to(torch.int8)
+
+    def column(self, entry: int, rung: int) -> Tensor:
+        """Of one coefficient, int8 (blocks,)."""
+        return self.quantizer.quantize(self.coefficients[:, entry], torch.tensor(rung))[0].to(torch.int8)
+
+    def at(self, rungs: Tensor) -> tuple[float, float]:
+        """Bits per coefficient and mean squared error per value of a table, given by its rungs (64,)."""
+        return self._bits(int(gmc_lengths(self.codes(rungs)).sum())), self.curves.at(rungs)[1]
+
+    def objective(self, rungs: Tensor, alpha: float) -> float:
+        """The value that optimisation makes small, of rungs (64,)."""
+        rate, distortion = self.at(rungs)
+        return (1 - alpha) * rate + alpha * distortion
+
+    def objective_of(self, size: int, rungs: Tensor, alpha: float) -> float:
+        """The same where the bytes of all blocks, ``size``, are known."""
+        return (1 - alpha) * self._bits(size) + alpha * self.curves.at(rungs)[1]
+
+    def _bits(self, size: int) -> float:
+        return 8 * size / self.coefficients.numel()
+
+
+def gmc_lengths(codes: Tensor) -> Tensor:
+    """Bytes of GMC of each block, int64 (blocks,), of codes from -128 to 127, integers (blocks, 64), row after row."""
+    return gmc.encode(codes[:, list(COEFFICIENT_ORDER)].to(torch.int8))[1]
+
+
+def descend(blocks: GmcBlocks, alpha: float, starts: Sequence[Tensor]) -> Tensor:
+    """Rungs, int64 (64,), none of whose entries is better one rung up or down, from the best of some tables.
+
+    Entries are tried in turn, coarser before finer, for as long as one of them moves. DC is divided by 8 at least. Of equals
+    it is the table that is found first. UserError for an alpha outside 0..1.
+    """
+    check_alpha(alpha)
+    least = [0] * BLOCK_VALUES
+    least[0] = blocks.quantizer.dc_rung
+    rungs = min(starts, key=lambda one: blocks.objective(one, alpha)).clone()
+    codes = blocks.codes(rungs)
+    size = int(gmc_lengths(codes).sum())
+    best = blocks.objective_of(size, rungs, alpha)
+    last, still, entries = len(blocks.quantizer.steps) - 1, 0, cycle(range(BLOCK_VALUES))
+    while still < BLOCK_VALUES:
+        entry = next(entries)
+        still += 1
+        for direction in (1, -1):
+            while least[entry] <= rungs[entry] + direction <= last:
+                trial = rungs.clone()
+                trial[entry] += direction
+                column = blocks.column(entry, int(trial[entry]))
+                # Where the coefficient is coded as before, so is its block.
+                changed = column != codes[:, entry]
+                before, after = codes[changed], codes[changed]
+                after[:, entry] = column[changed]
+                found = size + int(gmc_lengths(after).sum() - gmc_lengths(before).sum())
+                objective = blocks.objective_of(found, trial, alpha)
+                if objective >= best:
+                    break
+                rungs, size, best, still = trial, found, objective, 0
+                codes[:, entry] = column
+    return rungs

@@ -1,0 +1,142 @@
+"""A policy at work: which codec a tensor gets, what that makes of it, and whom the policy wants to be told."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from actcodec.codecs import Codec, MismatchError
+from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
+from actcodec.policies.policy import EXACT, GroupObserver, Policy, SavedTensor
+from actcodec.saved.forms import Coded, Exact, Form
+from actcodec.saved.kept import Kept
+from actcodec.saved.layout import Layout
+from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
+from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
+
+#: What happens to a tensor whose values its codec cannot hold: NaN, infinity, or beyond the range of a 16-bit form.
+RAISE, SATURATE = NONFINITE_POLICIES
+#: Of activations.
+LEAST_RANK = 2
+
+
+class Compression:
+    """One context of a policy.
+
+    Parameters
+    ----------
+    policy
+        Chooses codecs. Its observer, if it has one, is told what is compressed.
+    measure_error
+        Whether everything that is kept is rebuilt at once for its error.
+    strict
+        Whether a tensor that its codec cannot hold raises; else it is kept exactly, and the first one is warned of.
+    """
+
+    def __init__(self, policy: Policy, *, measure_error: bool, strict: bool) -> None:
+        self._policy = policy
+        self._observer = policy.observer()
+        self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
+        self._measure_error, self._strict = measure_error, strict
+        self._warned = False
+        self._choices = 0
+
+    @property
+    def companions(self) -> bool:
+        """See :class:`Policy`."""
+        return self._policy.companions
+
+    @property
+    def keep_signs(self) -> bool:
+        """See :class:`Policy`."""
+        return self._policy.keep_signs
+
+    @property
+    def observed(self) -> bool:
+        """Whether the policy wants to know of operations that end."""
+        return self._observer is not None
+
+    def codec_for(self, x: Tensor, tensor: SavedTensor, operation: Operation | None) -> Codec | None:
+        """What the policy chooses for a tensor; None for those that stay exact, whatever it would choose."""
+        unsuitable = (
+            x.ndim < LEAST_RANK
+            or Layout.of(x).overlaps
+            or tensor.consumer == CHECKPOINT
+            or (tensor.consumer == UNKNOWN and x.grad_fn is None)
+            or (operation is not None and operation.is_side_argument(x))
+        )
+        return None if unsuitable else self._policy.choose(tensor)
+
+    def kept(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, operation: Operation | None) -> Kept:
+        """A tensor compressed by ``codec``; as it is for None, and where the codec cannot hold its values."""
+        if codec is None:
+            return self.kept_as(x, EXACT, Exact(x))
+        choice = self._choices
+        self._choices += 1
+        if self._observer is not None:
+            codec = self._observer.codec_of(tensor, codec)
+            if self._groups is not None and operation is not None:
+                codec = self._groups.member_codec(x, tensor, codec, operation)
+        try:
+            with naming(tensor.module):
+                return self.kept_as(x, codec.name, Coded(x, codec), choice)
+        except UnfitValuesError as error:
+            self._refused(error, tensor.module)
+            return self.kept(x, tensor, None, operation)
+
+    def kept_as(self, x: Tensor, codec: str, form: Form, choice: int | None = None) -> Kept:
+        """A form that stands for ``x``, with its error where errors are measured."""
+        error = None
+        if self._measure_error:
+            error = 0.0 if isinstance(form, Exact) else relative_error(x, form.tensor(), codec)
+        return Kept(form, codec, error, choice)
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """Whether the policy keeps the signs of ``x`` in any case."""
+        return self._groups is not None and self._groups.has_signs(x, operation)
+
+    def counted(self, form: Form, record: TensorRecord) -> None:
+        """``record`` is the entry of what ``form`` keeps."""
+        if self._groups is not None and isinstance(form, Coded):
+            self._groups.counted(form.codec, record)
+
+    def replaced(self, form: Form, record: TensorRecord) -> None:
+        """``record`` is no longer the entry of what ``form`` keeps."""
+        if self._groups is not None and isinstance(form, Coded):
+            self._groups.replaced(form.codec, record)
+
+    def finished(self, operation: Operation, result: Any, module: str) -> None:
+        """An operation within ``module`` has come to its end."""
+        if operation.saved and self._observer is not None:
+            try:
+                self._observer.finished(operation, result)
+            except UnfitValuesError as error:
+                self._refused(error, module)
+
+    def close(self, statistics: Statistics) -> None:
+        """Tell the policy what was kept."""
+        self._policy.context_closed(statistics)
+
+    def _refused(self, error: UnfitValuesError, module: str) -> None:
+        """A codec cannot hold the values of a tensor: warn of the first one, or raise if that is asked for."""
+        found = f"{module}: " * bool(module) + str(error).partition(":")[0]
+        if self._strict:
+            remedy = f'correct the values, or leave out nonfinite="{RAISE}", so that such tensors are kept exactly'
+            raise type(error)(f"{found}: {remedy}") from None
+        if not self._warned:
+            self._warned = True
+            consequence = "this tensor is kept exactly, and so are others like it in this context, without a further warning"
+            warnings.warn(f'{found}: {consequence}; nonfinite="{RAISE}" raises instead', stacklevel=2)
+
+
+@contextmanager
+def naming(module: str) -> Iterator[None]:
+    """Put the name of the module whose tensor it is before what a comparison of backends found."""
+    try:
+        yield
+    except MismatchError as error:
+        raise MismatchError(f"{module}: {error}" if module else str(error)) from None

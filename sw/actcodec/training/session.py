@@ -1,0 +1,271 @@
+"""Who keeps what of which tensor while one context is open.
+
+Tensors that operations save are sorted in this order; what a step does not settle goes on to the next one.
+
+1. What no codec takes: subclasses, sparse tensors, complex numbers; parameters and buffers. Kept as they are.
+2. Of what the operation reads no values: shapes, bits, positions in windows. They serve this operation alone.
+3. Memory that is kept already: it is seen in the new shape, in a stronger form where the one that is there is not enough.
+4. The rest, for the first time: masks, statistics and small tensors exactly, activations as the policy says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actcodec.codecs import Codec
+from actcodec.policies.policy import EXACT, SavedTensor, signs_only
+from actcodec.saved.attention import RowSums
+from actcodec.saved.cache import Found, Place, TensorCache
+from actcodec.saved.call_stack import checkpoint_saves, running_modules
+from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
+from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
+from actcodec.saved.layout import Layout
+from actcodec.saved.needs import SIGNS, bears_errors
+from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer
+from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
+from actcodec.saved.pool_indices import WindowPositions
+from actcodec.saved.regions import regions_of
+from actcodec.saved.shape_only import SHAPE, ShapeOnly
+from actcodec.saved.statistics import (
+    COMPLEX,
+    MASKS,
+    OTHERS,
+    POOL_INDICES,
+    SMALL,
+    STATISTICS,
+    WEIGHTS,
+    Statistics,
+    TensorRecord,
+    integers_of,
+)
+from actcodec.saved.views import codec_of
+from actcodec.training.compression import LEAST_RANK, Compression
+
+#: Operations that may draw a float mask for a dropout within them.
+_MASKING = ("dropout", "mul", "attention", "recurrent")
+#: Where ``torch.nn.utils.parametrize`` puts the modules that compute a weight from parameters.
+_PARAMETRIZATION = "parametrizations"
+#: From which part of a kept tensor on a part of it is rebuilt from the whole, which has to be decompressed for it.
+_LEAST_PART = 1 / 4
+
+
+class Session:
+    """State of one context: what the graph holds, and the account of it.
+
+    Parameters
+    ----------
+    model
+        See :func:`~actcodec.training.hooks.compress_activations`.
+    compression
+        The policy at work.
+    """
+
+    def __init__(self, model: nn.Module, compression: Compression) -> None:
+        self.tracker = OperationTracker(self._finished if compression.observed else None)
+        self.statistics = Statistics()
+        self._compression = compression
+        self._cache: TensorCache[Saved] = TensorCache()
+        self._module_names = {id(module): name for name, module in model.named_modules()}
+        self._model = ModelTensors(model)
+
+    def close(self) -> None:
+        """Tell the policy what was kept."""
+        self._compression.close(self.statistics)
+
+    def pack(self, x: Tensor) -> Saved:
+        """What the graph holds in place of a tensor that the running operation saves."""
+        operation = self.tracker.current
+        saved = self._pack(x, operation)
+        if operation is not None:
+            codec = codec_of(saved.form)
+            if codec is not None:
+                operation.saved.append(codec)
+            if operation.name == "attention":
+                operation.packed.append((x.shape, saved))
+        return saved
+
+    def _finished(self, operation: Operation, result: Any) -> None:
+        self._compression.finished(operation, result, self._module_name())
+
+    def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
+        if storage_of(x) is None or x.numel() == 0:
+            return self._uncounted(x, OTHERS, Exact(x))
+        if x.is_conj():  # its memory holds other values than it has
+            return self._uncounted(x, COMPLEX, Exact(x))
+        x = x.resolve_neg()
+        found = self._cache.get(x)
+        if self._model.own(x, operation):
+            if found is not None and isinstance(found.entry.form, Exact):
+                return seen_as(x, found)
+            return self._remembered(x, self._uncounted(x, WEIGHTS, Exact(x)))
+        reduced = self._without_values(x, operation, found)
+        if reduced is not None:
+            return reduced
+        found = found or self._whole(x, operation)
+        if found is None:
+            return self._remembered(x, self._first(x, operation))
+        return self._again(x, operation, found)
+
+    def _remembered(self, x: Tensor, saved: Saved) -> Saved:
+        self._cache.put(x, saved)
+        return saved
+
+    # 2.: what only one operation uses
+
+    def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
+        """The form of a tensor of which the operation needs no values; None where it does."""
+        if operation is None or not self._compression.companions:
+            return None
+        if x.dtype == torch.int64:
+            positions = WindowPositions.of(x, operation)
+            return None if positions is None else self._uncounted(x, POOL_INDICES, positions)
+        shape = ShapeOnly.of(x, operation)
+        bits = None if shape is not None or self._has_regions(x, operation, found) else regions_of(x, operation)
+        form, kind = (bits, BITS) if shape is None else (shape, SHAPE)
+        if form is None:
+            return None
+        beside = 0 if bits is None else bits.nbytes
+        if found is None:
+            kept = self._compression.kept_as(x, kind, form)
+            return self._remembered(x, self._counted(x, self._facts(x, operation), kept, beside))
+        if found.entry.record is not None:
+            found.entry.beside += beside
+            found.entry.record.bytes_compressed += beside
+            found.entry.record.add_user(operation.name)
+        return Saved(form)
+
+    def _has_regions(self, x: Tensor, operation: Operation, found: Found[Saved] | None) -> bool:
+        """Whether what is kept of a tensor anyway tells in which regions of the operation its values lie."""
+        if found is not None and isinstance(found.entry.form, Exact):
+            return True
+        return plain(operation.function) in SIGNS and self._compression.has_signs(x, operation)
+
+    # 3.: memory that is kept already
+
+    def _whole(self, x: Tensor, operation: Operation | None) -> Found[Saved] | None:
+        """What is kept of a larger tensor, where that is enough for a part of it, as it is and without much work."""
+        whole = self._cache.whole(x)
+        if whole is None or isinstance(whole.entry.form, Exact):
+            return whole
+        if whole.entry.record is None or prod(Layout.of(x).distinct_size) < _LEAST_PART * whole.place.layout.span:
+            return None
+        codec = self._compression.codec_for(x, self._facts(x, operation), operation)
+        return None if _is_too_weak(whole.entry, codec) else whole
+
+    def _again(self, x: Tensor, operation: Operation | None, found: Found[Saved]) -> Saved:
+        """Another operation saves memory that is already kept: the stronger form serves both."""
+        saved = found.entry
+        if saved.record is None:
+            self._count(x, operation, saved)
+            return seen_as(x, found)
+        tensor = self._facts(x, operation)
+        saved.record.add_user(tensor.consumer)
+        if not isinstance(saved.form, Exact):
+            codec = self._compression.codec_for(x, tensor, operation)
+            if _is_too_weak(saved, codec):
+                kept = self._compression.kept(x, tensor, codec, operation)
+                return self._remembered(x, self._strengthened(x, kept, found, saved.record))
+        return seen_as(x, found)
+
+    def _strengthened(self, x: Tensor, kept: Kept, found: Found[Saved], record: TensorRecord) -> Saved:
+        """``kept`` in place of what is kept already, or beside it; the record stays the one of both."""
+        weak = found.entry
+        # Signs that rounding does not lose stay with the operations that have them.
+        signs_stay = not weak.without_values and not kept.keeps_zeros and self._compression.keep_signs
+        both = Saved(kept.form, record, beside=weak.beside + signs_stay * weak.form.nbytes)
+        kept.enter(record)
+        self._compression.replaced(weak.form, record)
+        self._compression.counted(kept.form, record)
+        record.bytes_compressed += both.beside
+        if not weak.without_values and not signs_stay:
+            weak.form = seen_from(found.place, both, Place.of(x))
+        return both
+
+    def _count(self, x: Tensor, operation: Operation | None, saved: Saved) -> None:
+        """Count what an operation kept for its own use, or as a vector, when another one saves it as an activation."""
+        kept_exactly = saved.uncounted in (STATISTICS, SMALL)
+        if not kept_exactly or not x.is_floating_point() or x.ndim < LEAST_RANK or made_for_itself(x, operation):
+            return
+        kept = self._compression.kept_as(x, EXACT, saved.form)
+        saved.record = self._record(x, self._facts(x, operation), kept)
+        self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
+
+    # 4.: what is saved for the first time
+
+    def _first(self, x: Tensor, operation: Operation | None) -> Saved:
+        if x.dtype == torch.bool:
+            return self._uncounted(x, MASKS, Bits.of(x) or Exact(x))
+        tensor = self._facts(x, operation)
+        if not x.is_floating_point():
+            return self._uncounted(x, COMPLEX if x.is_complex() else integers_of(tensor.consumer), Exact(x))
+        if x.ndim < LEAST_RANK:
+            return self._uncounted(x, SMALL, Exact(x))
+        if _PARAMETRIZATION in tensor.module.split("."):
+            return self._uncounted(x, WEIGHTS, Exact(x))
+        auxiliary = made_for_itself(x, operation)
+        may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
+        mask = Bits.of(x) if may_be_mask else None
+        if mask is not None:
+            form, kind = (mask, BITS) if self._compression.companions else (Exact(x), EXACT)
+            return self._counted(x, replace(tensor, producer="mask"), self._compression.kept_as(x, kind, form))
+        if auxiliary:
+            # Made inside the operation and not differentiable: a statistic.
+            sums = RowSums.of(x, operation) if operation is not None and operation.name == "attention" else None
+            return self._uncounted(x, STATISTICS, sums or Exact(x))
+        codec = self._compression.codec_for(x, tensor, operation)
+        saved = self._counted(x, tensor, self._compression.kept(x, tensor, codec, operation))
+        if saved.record is not None:
+            self._compression.counted(saved.form, saved.record)
+        return saved
+
+    # The account
+
+    def _uncounted(self, x: Tensor, what: str, form: Form) -> Saved:
+        """What is no activation."""
+        self.statistics.add_uncounted(what, distinct_bytes(x), form.nbytes)
+        return Saved(form, uncounted=what)
+
+    def _counted(self, x: Tensor, tensor: SavedTensor, kept: Kept, beside: int = 0) -> Saved:
+        """An activation."""
+        return Saved(kept.form, self._record(x, tensor, kept), beside=beside)
+
+    def _record(self, x: Tensor, tensor: SavedTensor, kept: Kept) -> TensorRecord:
+        """The entry of an activation, one more."""
+        record = TensorRecord(
+            name=tensor.module,
+            op=tensor.producer,
+            shape=tensor.shape,
+            dtype=str(x.dtype).removeprefix("torch."),
+            codec=kept.codec,
+            bytes_original=distinct_bytes(x),
+            bytes_compressed=kept.form.nbytes,
+            relative_error=kept.relative_error,
+            saved_by=(tensor.consumer,),
+            choice=kept.choice,
+        )
+        self.statistics.records.append(record)
+        return record
+
+    def _facts(self, x: Tensor, operation: Operation | None) -> SavedTensor:
+        consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
+        smooth = operation is not None and bears_errors(operation, x)
+        function = "" if operation is None else plain(operation.function)
+        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function)
+
+    def _module_name(self) -> str:
+        """Name of the innermost of the model's modules that is running; empty outside all of them."""
+        names = (self._module_names.get(id(module)) for module in running_modules())
+        return next((name for name in names if name is not None), "")
+
+
+def _is_too_weak(saved: Saved, codec: Codec | None) -> bool:
+    """Whether what is kept is not enough for an operation for which ``codec`` would be chosen, or None: exact."""
+    if saved.without_values or codec is None:
+        return not saved.exact
+    there = codec_of(saved.form)
+    return there is not None and signs_only(there) and not signs_only(codec)
