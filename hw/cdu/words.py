@@ -14,9 +14,10 @@ from typing import Any
 from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import data, stream
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
-from cdu_spec.bitstream import Dtype, Mode
+from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.registers import BANKS
 
 from cdu.parts.streams import BEATS_BITS, float_beat, lanes
@@ -36,8 +37,8 @@ class Job(data.StructLayout):
 
     ``mode``; ``bank``, the shift table that a jpeg-act job uses; ``beats``, rows of 8 values of the whole job, padding
     included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale; ``quantizer`` and
-    ``seed`` of the affine modes. Counts are at least 1; ``beats`` is a whole number of blocks in modes with ZVC, and of strips
-    in modes with tiles.
+    ``seed`` of the affine modes, in units with GMC :func:`coding` of jpeg-act. Counts are at least 1; ``beats`` is a whole
+    number of blocks in modes with ZVC, and of strips in modes with tiles.
     """
 
     def __init__(self) -> None:
@@ -94,6 +95,27 @@ class Quantizer(data.StructLayout):
         super().__init__({"bits_log2": 2, "step_log2": range(BASE_BITS), **flags})
 
 
+class Coding(data.StructLayout):
+    """How mode jpeg-act codes its coefficients and puts them back: ``coder``, and ``point`` in eighths of a step."""
+
+    def __init__(self) -> None:
+        super().__init__({"coder": Coder, "point": POINT_BITS})
+
+
+def coding(quantizer: Any) -> Any:
+    """The :class:`Coding` of a job of mode jpeg-act: it stands in the lowest bits of its :class:`Quantizer`."""
+    layout = Coding()
+    return data.View(layout, Value.cast(quantizer)[: layout.size])
+
+
+def is_gmc(config: CduConfig, tag: Any) -> Value:
+    """Whether the coefficients of a block of this :class:`BlockTag`, or of this :class:`Job`, are coded with GMC."""
+    if not config.has_gmc:
+        return Const(0, 1)
+    gmc: Value = (tag["mode"] == Mode.JPEG_ACT) & (coding(tag["quantizer"])["coder"] == Coder.GMC)
+    return gmc
+
+
 class Range(data.StructLayout):
     """Range of a block of an affine mode as its header in the payload has it (docs/reference/bitstream.md).
 
@@ -109,7 +131,7 @@ class BlockTag(data.StructLayout):
     """What goes with a block from one end of the array to the other.
 
     ``mode``, shift ``bank``, ``last`` block of its job; of affine modes ``quantizer`` and ``heads``, in the payload the block
-    begins with its range.
+    begins with its range. In units with GMC :func:`coding` of jpeg-act.
     """
 
     def __init__(self) -> None:
@@ -241,6 +263,8 @@ def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stre
     m.d.comb += seen.mode.eq(job.mode[: max(config.built_modes).bit_length()])
     if not config.has_affine:
         m.d.comb += [seen.quantizer.eq(0), seen.seed.eq(0)]
+        if config.has_gmc:
+            m.d.comb += coding(seen.quantizer).eq(coding(job.quantizer))
 
 
 def is_one_of(mode: Value, modes: Iterable[Mode]) -> Value:

@@ -48,7 +48,7 @@ class BlockDecoder(wiring.Component):
     o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
-        self.modes = config.built_modes
+        self.modes = config.packed_modes
         self.slice_bytes = config.slice_bytes
         self.block_bytes = config.block_bytes
         self.slices = -(-self.block_bytes // self.slice_bytes)

@@ -49,7 +49,7 @@ class BlockEncoder(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
-        self.modes = config.built_modes
+        self.modes = config.packed_modes
         self.slice_bytes = config.slice_bytes
         self.block_bytes = config.block_bytes
         self.ranged = config.has_ranges

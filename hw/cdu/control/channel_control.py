@@ -18,7 +18,7 @@ from cdu.control.payload_length import ExpectedLength
 from cdu.control.register_file import BlockPort, RegisterFile, layout
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.values.scale_join import ScaleOrder
-from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, is_one_of
+from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, coding, is_one_of
 
 _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
@@ -177,6 +177,12 @@ class ChannelControl(wiring.Component):
             ]
             if self.channel is Channel.COMPRESS:
                 m.d.comb += job.seed.eq(registers.seed.value)
+        if self.config.has_gmc:
+            with m.If(job.mode == Mode.JPEG_ACT):
+                coded = coding(job.quantizer)
+                m.d.comb += [job.quantizer.eq(0), Value.cast(coded.coder).eq(registers.coding.coder)]
+                if self.channel is Channel.DECOMPRESS:
+                    m.d.comb += coded.point.eq(registers.coding.point)
         m.submodules.check = check = JobCheck(self.config, self.channel)
         m.d.comb += [
             check.begin.eq(command.start & ~command.abort),

@@ -7,14 +7,16 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS
-from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import Channel, ScaleSource
 
 from cdu.parts.streams import BEATS_BITS
-from cdu.words import Quantizer, is_one_of
+from cdu.words import Quantizer, coding, is_gmc, is_one_of
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64
@@ -32,7 +34,7 @@ class JobCheck(wiring.Component):
     Parameters
     ----------
     config
-        ``modes`` and ``value_format`` are used.
+        ``modes``, ``coders`` and ``value_format`` are used.
     channel
         Only decompression checks the length of the payload.
 
@@ -53,7 +55,8 @@ class JobCheck(wiring.Component):
     bad_job
         The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8
         matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
-        or step_log2 is 0 in division with the channel's range. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
+        or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the point is beyond half a
+        step. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
@@ -115,7 +118,9 @@ class JobCheck(wiring.Component):
             partial.eq(_bit(zvc, mode) & block_bits.any()),
         ]
         remainder = self._remainder(m, blocks)
-        unfit = self._unfit(m) if self.config.has_affine else Const(0)
+        unfit: Value = self._unfit(m) if self.config.has_affine else Const(0)
+        if self.config.has_gmc:
+            unfit |= self._uncodable(m)
         no_source = self.scales > max(ScaleSource)
         m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit | no_source)
 
@@ -125,8 +130,16 @@ class JobCheck(wiring.Component):
 
     def _check_length(self, m: Module) -> None:
         """``bad_length``, two cycles after the inputs."""
-        most = Signal(range(MAX_BLOCK_BYTES * (1 << _BLOCK_COUNT_BITS)))
+        longest = max(MAX_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES if self.config.has_gmc else 0)
+        least: Value = self.beats
+        most = Signal(range(longest * (1 << _BLOCK_COUNT_BITS)))
         m.d.sync += most.eq(self._rows() + self._besides())
+        if self.config.has_gmc:
+            blocks = self.beats[_BLOCK_SHIFT:]
+            headed = is_gmc(self.config, {"mode": self.mode, "quantizer": self.quantizer})
+            least = Mux(headed, gmc.MIN_BLOCK_BYTES * blocks, self.beats)
+            with m.If(headed):
+                m.d.sync += most.eq(gmc.MAX_BLOCK_BYTES * blocks)
         possible, known = Signal(), Signal()
         row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
         exactly = [mode for mode in _affine(self.config) if not mode.has_zvc]
@@ -138,7 +151,7 @@ class JobCheck(wiring.Component):
                 with m.Case(*exactly):
                     m.d.sync += possible.eq(self.payload_bytes == most)
             with m.Default():
-                m.d.sync += possible.eq((self.payload_bytes >= self.beats) & (self.payload_bytes <= most))
+                m.d.sync += possible.eq((self.payload_bytes >= least) & (self.payload_bytes <= most))
         m.d.sync += known.eq(self.payload_bytes.any())
         m.d.comb += self.bad_length.eq(known & ~possible)
 
@@ -183,6 +196,13 @@ class JobCheck(wiring.Component):
             | ((self.mode == Mode.ACTNN) & (self.row_beats != TILE_BLOCKS))
         )
         return unfit
+
+    def _uncodable(self, m: Module) -> Signal:
+        """Whether jpeg-act cannot be done with the coding that it is given, a cycle after the inputs."""
+        coded, uncodable = coding(self.quantizer), Signal()
+        unbuilt = Const(0) if Coder.ZVC in self.config.built_coders else coded["coder"] == Coder.ZVC
+        m.d.sync += uncodable.eq((self.mode == Mode.JPEG_ACT) & (unbuilt | (coded["point"] > MAX_POINT)))
+        return uncodable
 
     def _remainder(self, m: Module, dividend: Value) -> Signal:
         """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""

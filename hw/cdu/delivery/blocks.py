@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from amaranth.lib.wiring import Component
-from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Mode
-from cdu_spec.config import CduConfig
+from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Coder, Mode
+from cdu_spec.config import CduConfig, ConfigError
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_store import RangeStore
+from cdu.coding import coders
 from cdu.coding.block_decoder import BlockDecoder
 from cdu.coding.block_encoder import BlockEncoder
+from cdu.coding.entropy_decoder import EntropyDecoder
+from cdu.coding.entropy_encoder import EntropyEncoder
+from cdu.coding.gmc_decoder import GmcDecoder
+from cdu.coding.gmc_encoder import GmcEncoder
 from cdu.control.control import Control
 from cdu.lanes.collector import Collector
 from cdu.lanes.distributor import Distributor
 from cdu.lanes.gatherer import Gatherer
 from cdu.lanes.splitter import Splitter
 from cdu.quantizers.affine_quantizer import AffineQuantizer
+from cdu.quantizers.div_quantizer import DivQuantizer, InverseDivQuantizer
 from cdu.quantizers.shift_quantizer import InverseShiftQuantizer, ShiftQuantizer
 from cdu.transform.dct import Dct
 from cdu.transform.idct import Idct
@@ -55,6 +61,14 @@ def ranged(config: CduConfig) -> CduConfig:
     return config.override(modes=(*config.modes, *(mode.label for mode in RANGED_MODES)))
 
 
+def with_gmc(config: CduConfig) -> CduConfig:
+    """The configuration with the coder GMC, and its mode, if it has none."""
+    if config.has_gmc:
+        return config
+    modes = config.modes if config.has_dct else (*config.modes, Mode.JPEG_ACT.label)
+    return config.override(modes=modes, coders=(*config.coders, Coder.GMC.label))
+
+
 #: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
@@ -78,6 +92,14 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
     "affine_encoder": lambda config: BlockEncoder(affine(config)),
     "affine_decoder": lambda config: BlockDecoder(affine(config)),
+    "gmc_encoder": lambda config: GmcEncoder(with_gmc(config)),
+    "gmc_decoder": lambda config: GmcDecoder(with_gmc(config)),
+    "lane_encoder": lambda config: coders.encoder(with_gmc(config)),
+    "lane_decoder": lambda config: coders.decoder(with_gmc(config)),
+    "div_quantizer": DivQuantizer,
+    "inverse_div_quantizer": InverseDivQuantizer,
+    "entropy_encoder": EntropyEncoder,
+    "entropy_decoder": EntropyDecoder,
     "distributor": lambda config: Distributor(several(config)),
     "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,
@@ -87,6 +109,13 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "control": Control,
     "array": CduArray,
 }
+
+
+def check_block(name: str, others: Sequence[str] = ()) -> None:
+    """Raise ConfigError when there is no block of that name, and it is none of the ``others``."""
+    known = (*BLOCKS, *others)
+    if name not in known:
+        raise ConfigError(f"unknown block {name!r}: use {', '.join(known)}")
 
 
 def top(config: CduConfig) -> Component:

@@ -62,19 +62,13 @@ class Generated:
 _UNITS = (None, "array", "compressor", "decompressor")
 
 
-def check_block(name: str) -> None:
-    """Raise ConfigError when there is no block of that name."""
-    if name not in blocks.BLOCKS:
-        raise ConfigError(f"unknown block {name!r}: use {', '.join(blocks.BLOCKS)}")
-
-
 def generate(config: CduConfig, block: str | None = None) -> Generated:
     """Generate the unit of a configuration, or one of its blocks.
 
     Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
     """
     if block is not None:
-        check_block(block)
+        blocks.check_block(block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
     name = config.name if block is None else block

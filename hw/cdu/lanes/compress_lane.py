@@ -11,7 +11,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
 
-from cdu.coding.block_encoder import BlockEncoder
+from cdu.coding import coders
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.quantizers.affine_quantizer import AffineQuantizer
@@ -28,7 +28,7 @@ class CompressLane(wiring.Component):
     Parameters
     ----------
     config
-        ``modes``, ``rounding``, ``slice_bytes``.
+        ``modes``, ``coders``, ``rounding``, ``slice_bytes``.
 
     Ports
     -----
@@ -65,7 +65,7 @@ class CompressLane(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.encoder = encoder = BlockEncoder(self.config)
+        m.submodules.encoder = encoder = coders.encoder(self.config)
         connect(m, encoder.o, flipped(self.o))
         if self.config.has_affine:
             m.submodules.affine = affine = AffineQuantizer(self.config)

@@ -11,12 +11,12 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
-from cdu.coding.block_decoder import BlockDecoder
+from cdu.coding import coders
 from cdu.lanes.compress_lane import BLOCKS_IN_TRANSFORM
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.quantizers.shift_quantizer import InverseShiftQuantizer
-from cdu.words import BlockRow, BlockTag, ShiftBanks, Slice
+from cdu.words import BlockRow, BlockTag, ShiftBanks, Slice, coding
 
 
 class DecompressLane(wiring.Component):
@@ -25,7 +25,7 @@ class DecompressLane(wiring.Component):
     Parameters
     ----------
     config
-        ``modes``, ``slice_bytes``.
+        ``modes``, ``coders``, ``slice_bytes``.
 
     Ports
     -----
@@ -64,7 +64,7 @@ class DecompressLane(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.decoder = decoder = BlockDecoder(self.config)
+        m.submodules.decoder = decoder = coders.decoder(self.config)
         connect(m, flipped(self.i), decoder.i)
         if not self.config.has_dct:
             connect(m, decoder.o, flipped(self.o))
@@ -76,6 +76,8 @@ class DecompressLane(wiring.Component):
         row = decoder.o.payload
         transformed = row["tag"]["mode"] == Mode.JPEG_ACT
         enters = decoder.o.valid & transformed & tags.i.ready
+        if self.config.has_gmc:
+            m.d.comb += quantizer.point.eq(coding(row["tag"]["quantizer"])["point"])
         connect(m, quantizer.o, flipped(self.to_transform))
         m.d.comb += [
             quantizer.i.valid.eq(enters),

@@ -43,14 +43,17 @@ class BytePacker(wiring.Component):
         over = Signal()  # they are the end of a job
         total, fills, ends = Signal(range(2 * size)), Signal(), Signal()
         turned = rotate_left(m, part["data"], level, "turned")
-        fresh = ~wrapped(level, size)  # places of this word that were free; what stands in the others begins the next one
+        fresh = Signal(size)  # places of this word that were free; what stands in the others begins the next one
+        filled = Signal(size)  # places that what comes fills
         m.d.comb += [
+            fresh.eq(~wrapped(level, size)),
+            filled.eq(fresh & ~over.replicate(size)),
             total.eq(level + part["count"]),
             fills.eq(total >= size),
             ends.eq(part["last"] & (total <= size)),
             self.o.valid.eq(over | (self.i.valid & (fills | part["last"]))),
             self.i.ready.eq(~over & (self.o.ready | ~(fills | part["last"]))),
-            word["data"].eq(held | (turned & expand(fresh & ~over.replicate(size)))),
+            word["data"].eq(held | (turned & expand(filled))),
             word["count"].eq(Mux(over, level, Mux(fills, size, total))),
             word["last"].eq(over | ends),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -37,10 +37,10 @@ def assigned(sink: Any, source: Any) -> Iterator[Any]:
             yield from assigned(sink[name], source[name])
 
 
-def join_ports(m: Module, port: Any, inner: Any, without: str = "") -> None:
-    """Connect the members of the interface ``port`` to those of the same names of ``inner``, all but one."""
+def join_ports(m: Module, port: Any, inner: Any, without: Collection[str] = ()) -> None:
+    """Connect the members of the interface ``port`` to those of the same names of ``inner``, all but some."""
     for name, member in port.signature.members.items():
-        if name == without:
+        if name in without:
             continue
         ours, theirs = getattr(port, name), getattr(inner, name)
         if member.is_signature:

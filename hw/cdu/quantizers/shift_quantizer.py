@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
+from cdu_spec.reconstruction import MAX_POINT, POINT_BITS
 from cdu_spec.registers import BANKS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
@@ -97,7 +98,9 @@ class ShiftQuantizer(wiring.Component):
 class InverseShiftQuantizer(wiring.Component):
     """``c = sat12(q << shift)`` on a column of 8 values per cycle.
 
-    Legitimate streams never saturate; a corrupted one gives coefficients that the inverse DCT accepts.
+    In units with GMC ``|c| = sat12((|q| << shift) + (point << shift >> 3))`` where q is not 0 (docs/reference/bitstream.md,
+    section 5). Legitimate streams never saturate without a point; a corrupted one gives coefficients that the inverse DCT
+    accepts.
 
     Ports
     -----
@@ -109,6 +112,8 @@ class InverseShiftQuantizer(wiring.Component):
         The tables, each constant while a block passes that uses it.
     bank
         The table of the column in ``i``.
+    point
+        Its reconstruction point, 0 to 4 eighths of a step (only in units with GMC).
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -117,17 +122,20 @@ class InverseShiftQuantizer(wiring.Component):
     o: stream.Interface
     shifts: Any
     bank: Signal
+    point: Signal
 
     latency = 1
 
     def __init__(self, config: CduConfig) -> None:
         self.coefficient_bits = config.coefficient_bits
+        self.has_point = config.has_gmc
         super().__init__(
             {
                 "i": In(stream.Signature(Beat)),
                 "o": Out(stream.Signature(lanes(self.coefficient_bits))),
                 "shifts": In(ShiftBanks),
                 "bank": In(range(BANKS)),
+                **({"point": In(POINT_BITS)} if self.has_point else {}),
             }
         )
 
@@ -137,8 +145,16 @@ class InverseShiftQuantizer(wiring.Component):
         shifts = _shifts_of_column(m, self.shifts, self.bank, self.i.valid & self.i.ready)
         widest = (1 << SHIFT_BITS) - 1
         for lane in range(LANES):
+            value, shift = self.i.payload[lane], shifts[lane]
             shifted = Signal(range(VALUE_MIN << widest, (VALUE_MAX << widest) + 1), name=f"shifted{lane}")
-            m.d.comb += shifted.eq(self.i.payload[lane] << shifts[lane])
-            limited = Ranged.of(shifted).saturated(self.coefficient_bits)
+            m.d.comb += shifted.eq(value << shift)
+            whole: Value = shifted
+            if self.has_point:
+                offset = Signal(range((MAX_POINT << widest >> POINT_BITS) + 1), name=f"offset{lane}")
+                m.d.comb += offset.eq(Mux(value.any(), (self.point << shift) >> POINT_BITS, 0))
+                # Away from 0: plus the offset, or plus its complement and one
+                sign = value[-1]
+                whole = shifted + Cat(offset ^ sign.replicate(len(offset)), sign).as_signed() + sign
+            limited = Ranged.of(whole).saturated(self.coefficient_bits)
             m.d.comb += self.o.payload[lane].eq(registered(m, advance, limited, f"c{lane}"))
         return m

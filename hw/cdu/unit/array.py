@@ -18,7 +18,7 @@ from cdu.bus.axi_stream import AxiReceiver, AxiSender
 from cdu.control.control import Control
 from cdu.control.payload_length import PayloadLength
 from cdu.parts.stream_fifo import StreamFifo
-from cdu.unit.duplex import FullDuplex, HalfDuplex
+from cdu.unit.duplex import both_directions
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale
 
@@ -70,7 +70,7 @@ class CduArray(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.control = control = self.control
-        m.submodules.core = core = (HalfDuplex if self.config.duplex == "half" else FullDuplex)(self.config)
+        m.submodules.core = core = both_directions(self.config)
         axi_lite.join(m, self, REGISTER_PORT, control)
         m.d.comb += self.irq.eq(control.irq)
         for direction, (i_bytes, o_bytes) in self._bytes.items():
@@ -144,8 +144,8 @@ class CduArray(wiring.Component):
                 channel.output_valid.eq(sender.tvalid),
                 channel.output_ready.eq(sender.tready),
                 channel.flushing.eq(receiver.flushing | scale_receiver.flushing),
-                channel.progress.eq((scales.o.valid & scales.o.ready) | getattr(core, f"held_{name}")),
-                getattr(core, f"abort_{name}").eq(channel.abort),
+                channel.progress.eq((scales.o.valid & scales.o.ready) | half.held),
+                half.abort.eq(channel.abort),
                 sender.cut.eq(channel.abort),
             ]
             for end in (receiver, scale_receiver):

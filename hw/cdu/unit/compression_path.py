@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Const, Module, Signal, Value
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.hdl import Const, Module, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import connect, flipped
 from cdu_spec.affine import SEED_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
@@ -18,7 +16,7 @@ from cdu.parts.join import hand_out, join_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassPacker
-from cdu.unit.direction_ports import DirectionPorts
+from cdu.unit.direction import DirectionPath, DirectionPorts
 from cdu.unit.job_count import JobCount
 from cdu.values.value_front import ValueFront
 from cdu.words import BlockWord, PackedWord, TileWord, ValueWord
@@ -31,7 +29,7 @@ class CompressorPorts(DirectionPorts):
         super().__init__(ValueWord(config), PackedWord(config))
 
 
-class CompressionPath(wiring.Component):
+class CompressionPath(DirectionPath):
     """What stands before and behind the alignment buffer and the N transforms when compressing.
 
     Parameters
@@ -49,32 +47,13 @@ class CompressionPath(wiring.Component):
         N streams each, to and from the forward DCTs: rows of 8 samples, columns of 8 coefficients (only with jpeg-act).
     """
 
-    job: stream.Interface
-    scales: stream.Interface
-    i: stream.Interface
-    o: stream.Interface
-    shifts: Any
-    events: Any
-    idle: Signal
-    to_alignment: stream.Interface
-    from_alignment: stream.Interface
-    to_transform: list[stream.Interface]
-    from_transform: list[stream.Interface]
-
     def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        members = dict(CompressorPorts(config).members)
-        if config.has_tiles:
-            members |= {
-                "to_alignment": Out(stream.Signature(TileWord(config, config.value_bits))),
-                "from_alignment": In(stream.Signature(BlockWord(config, config.value_bits))),
-            }
-        if config.has_dct:
-            members |= {
-                "to_transform": Out(stream.Signature(Beat)).array(config.cdus),
-                "from_transform": In(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
-            }
-        super().__init__(members)
+        super().__init__(
+            config,
+            CompressorPorts(config),
+            alignment=(TileWord(config, config.value_bits), BlockWord(config, config.value_bits)),
+            transform=(Beat, lanes(config.coefficient_bits)),
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import connect
 from cdu_spec.config import CduConfig
 
-from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
-from cdu.parts.join import join_ports
+from cdu.alignment.alignment_buffer import Direction as Order
 from cdu.transform.dct import Dct
 from cdu.unit.compression_path import CompressionPath, CompressorPorts
+from cdu.unit.direction import OneDirection
 
 
-class Compressor(wiring.Component):
+class Compressor(OneDirection):
     """SFPR, alignment buffer, N lanes of DCT, quantisers and coder, collector: values in, payload out.
 
     Parameters
@@ -46,29 +41,14 @@ class Compressor(wiring.Component):
     Rate: 8 * N values per cycle, as far as the ports are wide enough.
     """
 
-    job: stream.Interface
-    scales: stream.Interface
-    i: stream.Interface
-    o: stream.Interface
-    shifts: Any
-    events: Any
-    idle: Signal
+    order = Order.TO_BLOCKS
+    transform_name = "dct"
 
     def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        super().__init__(CompressorPorts(config))
+        super().__init__(config, CompressorPorts(config))
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.path = path = CompressionPath(self.config)
-        if self.config.has_tiles:
-            m.submodules.alignment = alignment = AlignmentBuffer(self.config, Direction.TO_BLOCKS)
-            connect(m, path.to_alignment, alignment.i)
-            connect(m, alignment.o, path.from_alignment)
-        if self.config.has_dct:
-            for lane in range(self.config.cdus):
-                m.submodules[f"dct{lane}"] = dct = Dct(self.config)
-                connect(m, path.to_transform[lane], dct.i)
-                connect(m, dct.o, path.from_transform[lane])
-        join_ports(m, self, path)
-        return m
+    def path(self) -> CompressionPath:
+        return CompressionPath(self.config)
+
+    def transform(self) -> Dct:
+        return Dct(self.config)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Const, Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.hdl import Const, Module
+from amaranth.lib.wiring import connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
@@ -15,7 +12,7 @@ from cdu.parts.join import hand_out, join_in_order, split_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassUnpacker
-from cdu.unit.direction_ports import DirectionPorts
+from cdu.unit.direction import DirectionPath, DirectionPorts
 from cdu.unit.job_count import JobCount
 from cdu.values.value_back import ValueBack
 from cdu.words import Job, PackedWord, TileWord, ValueWord, join_jobs
@@ -31,7 +28,7 @@ class DecompressorPorts(DirectionPorts):
         super().__init__(PackedWord(config), ValueWord(config))
 
 
-class DecompressionPath(wiring.Component):
+class DecompressionPath(DirectionPath):
     """What stands before and behind the N inverse transforms and the alignment buffer when decompressing.
 
     Parameters
@@ -49,30 +46,13 @@ class DecompressionPath(wiring.Component):
         Streams to and from the alignment buffer (only with modes in tiles).
     """
 
-    job: stream.Interface
-    scales: stream.Interface
-    i: stream.Interface
-    o: stream.Interface
-    shifts: Any
-    events: Any
-    idle: Signal
-    to_alignment: stream.Interface
-    from_alignment: stream.Interface
-    to_transform: list[stream.Interface]
-    from_transform: list[stream.Interface]
-
     def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        members = dict(DecompressorPorts(config).members)
-        if config.has_tiles:
-            tiles = stream.Signature(TileWord(config))
-            members |= {"to_alignment": Out(tiles), "from_alignment": In(tiles)}
-        if config.has_dct:
-            members |= {
-                "to_transform": Out(stream.Signature(lanes(config.coefficient_bits))).array(config.cdus),
-                "from_transform": In(stream.Signature(Beat)).array(config.cdus),
-            }
-        super().__init__(members)
+        super().__init__(
+            config,
+            DecompressorPorts(config),
+            alignment=(TileWord(config), TileWord(config)),
+            transform=(lanes(config.coefficient_bits), Beat),
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import connect
 from cdu_spec.config import CduConfig
 
-from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
-from cdu.parts.join import join_ports
+from cdu.alignment.alignment_buffer import Direction as Order
 from cdu.transform.idct import Idct
 from cdu.unit.decompression_path import DecompressionPath, DecompressorPorts
+from cdu.unit.direction import OneDirection
 
 
-class Decompressor(wiring.Component):
+class Decompressor(OneDirection):
     """Splitter, N lanes of decoder, inverse shift quantiser and inverse DCT, alignment buffer, affine dequantiser, inverse
     SFPR: payload in, values out.
 
@@ -45,29 +40,14 @@ class Decompressor(wiring.Component):
     Rate: 8 * N values per cycle, as far as the ports are wide enough.
     """
 
-    job: stream.Interface
-    scales: stream.Interface
-    i: stream.Interface
-    o: stream.Interface
-    shifts: Any
-    events: Any
-    idle: Signal
+    order = Order.TO_ROWS
+    transform_name = "idct"
 
     def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        super().__init__(DecompressorPorts(config))
+        super().__init__(config, DecompressorPorts(config))
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.path = path = DecompressionPath(self.config)
-        if self.config.has_tiles:
-            m.submodules.alignment = alignment = AlignmentBuffer(self.config, Direction.TO_ROWS)
-            connect(m, path.to_alignment, alignment.i)
-            connect(m, alignment.o, path.from_alignment)
-        if self.config.has_dct:
-            for lane in range(self.config.cdus):
-                m.submodules[f"idct{lane}"] = idct = Idct(self.config)
-                connect(m, path.to_transform[lane], idct.i)
-                connect(m, idct.o, path.from_transform[lane])
-        join_ports(m, self, path)
-        return m
+    def path(self) -> DecompressionPath:
+        return DecompressionPath(self.config)
+
+    def transform(self) -> Idct:
+        return Idct(self.config)

@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, connect
 from cdu_spec.config import CduConfig
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
@@ -17,6 +17,17 @@ from cdu.unit.compression_path import CompressionPath, CompressorPorts
 from cdu.unit.compressor import Compressor
 from cdu.unit.decompression_path import DecompressionPath, DecompressorPorts
 from cdu.unit.decompressor import Decompressor
+from cdu.unit.direction import DirectionPorts
+
+#: What a direction has here beside its own ports.
+_OF_HALF = {"abort": In, "held": Out}
+
+
+class _HalfPorts(wiring.Signature):
+    """Ports of a direction, ``abort``: forget all its jobs, and ``held``: it is not its turn."""
+
+    def __init__(self, ports: DirectionPorts) -> None:
+        super().__init__({**ports.members, **{name: flow(1) for name, flow in _OF_HALF.items()}})
 
 
 class _Duplex(wiring.Component):
@@ -25,31 +36,17 @@ class _Duplex(wiring.Component):
     Ports
     -----
     compress, decompress
-        The ports of :class:`~cdu.unit.compressor.Compressor` and :class:`~cdu.unit.decompressor.Decompressor`.
-    abort_compress, abort_decompress
-        Forget all jobs of a direction.
-    held_compress, held_decompress
-        It is not the turn of this direction.
+        The ports of :class:`~cdu.unit.compressor.Compressor` and :class:`~cdu.unit.decompressor.Decompressor`, each with
+        ``abort`` (forget all jobs of this direction) and ``held`` (it is not the turn of this direction).
     """
 
     compress: Any
     decompress: Any
-    abort_compress: Signal
-    abort_decompress: Signal
-    held_compress: Signal
-    held_decompress: Signal
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         super().__init__(
-            {
-                "compress": Out(CompressorPorts(config)),
-                "decompress": Out(DecompressorPorts(config)),
-                "abort_compress": In(1),
-                "abort_decompress": In(1),
-                "held_compress": Out(1),
-                "held_decompress": Out(1),
-            }
+            {"compress": Out(_HalfPorts(CompressorPorts(config))), "decompress": Out(_HalfPorts(DecompressorPorts(config)))}
         )
 
 
@@ -59,10 +56,10 @@ class FullDuplex(_Duplex):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         compressor, decompressor = Compressor(self.config), Decompressor(self.config)
-        m.submodules.compressor = ResetInserter(self.abort_compress)(compressor)
-        m.submodules.decompressor = ResetInserter(self.abort_decompress)(decompressor)
-        connect(m, compressor, flipped(self.compress))
-        connect(m, decompressor, flipped(self.decompress))
+        m.submodules.compressor = ResetInserter(self.compress.abort)(compressor)
+        m.submodules.decompressor = ResetInserter(self.decompress.abort)(decompressor)
+        join_ports(m, self.compress, compressor, without=_OF_HALF)
+        join_ports(m, self.decompress, decompressor, without=_OF_HALF)
         return m
 
 
@@ -76,12 +73,12 @@ class HalfDuplex(_Duplex):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         compression, decompression = CompressionPath(self.config), DecompressionPath(self.config)
-        m.submodules.compression = ResetInserter(self.abort_compress)(compression)
-        m.submodules.decompression = ResetInserter(self.abort_decompress)(decompression)
+        m.submodules.compression = ResetInserter(self.compress.abort)(compression)
+        m.submodules.decompression = ResetInserter(self.decompress.abort)(decompression)
 
         # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
         decompressing, fresh = Signal(), Signal(init=1)
-        m.d.comb += [self.held_compress.eq(decompressing), self.held_decompress.eq(~decompressing)]
+        m.d.comb += [self.compress.held.eq(decompressing), self.decompress.held.eq(~decompressing)]
         turns = (
             (compression, self.compress, self.decompress, ~decompressing),
             (decompression, self.decompress, self.compress, decompressing),
@@ -97,9 +94,9 @@ class HalfDuplex(_Duplex):
                 m.d.sync += fresh.eq(0)
             with m.If(own_turn & path.idle & other.job.valid & ~(fresh & port.job.valid)):
                 m.d.sync += [decompressing.eq(~decompressing), fresh.eq(1)]
-            join_ports(m, port, path, without="job")
+            join_ports(m, port, path, without=("job", *_OF_HALF))
 
-        restart = ResetInserter(Mux(decompressing, self.abort_decompress, self.abort_compress))
+        restart = ResetInserter(Mux(decompressing, self.decompress.abort, self.compress.abort))
         if self.config.has_tiles:
             alignment = AlignmentBuffer(self.config, Direction.BOTH)
             m.submodules.alignment = restart(alignment)
@@ -118,6 +115,11 @@ class HalfDuplex(_Duplex):
                 connect(m, dct.o, queue.i)
                 spread(m, decompressing, queue.o, (compression.from_transform[lane], decompression.from_transform[lane]))
         return m
+
+
+def both_directions(config: CduConfig) -> FullDuplex | HalfDuplex:
+    """What ``config.duplex`` asks for."""
+    return HalfDuplex(config) if config.duplex == "half" else FullDuplex(config)
 
 
 def share(m: Module, second: Signal, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface) -> None:

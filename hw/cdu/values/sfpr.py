@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -109,114 +110,163 @@ class Sfpr(wiring.Component):
     o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
-        self.dtype = config.dtype
-        self.scale_bits = config.scale_bits
-        self.bits = config.value_bits
-        self.wide = config.has_affine
-        self.has_offsets = config.has_offsets
-        self.stages = config.multiplier_stages
+        self.config = config
         self.latency = latency(config)
         fields = {
-            "values": float_beat(self.dtype),
+            "values": float_beat(config.dtype),
             "scale": FP32_BITS,
             "binary": 1,
-            **({"narrow": 1} if self.wide else {}),
-            **({"lower": 1, "offset": signed(BASE_BITS)} if self.has_offsets else {}),
+            **({"narrow": 1} if config.has_affine else {}),
+            **({"lower": 1, "offset": signed(BASE_BITS)} if config.has_offsets else {}),
         }
         super().__init__(
             {
                 "i": In(stream.Signature(data.StructLayout(fields))),
-                "o": Out(stream.Signature(data.StructLayout({"values": lanes(self.bits), "nonfinite": 1}))),
+                "o": Out(stream.Signature(data.StructLayout({"values": lanes(config.value_bits), "nonfinite": 1}))),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        config, values = self.config, self.i.payload
         advance = pipeline(m, self.i, self.o, self.latency)
-        #: Exponent sum (both biased) at which the top bit of a product weighs 2**bits: anything above saturates.
-        most = 2 * FP32_BIAS + self.bits - 1
-        #: Distance to the exponent sum below which a product is less than a half.
-        reach = self.bits + 1
-        least = most - reach
-        #: Leading bits of a product that can be part of the result or its guard bit; the others only make it inexact.
-        window_bits = self.bits + 2
 
-        scale = self.i.payload.scale
-        scale_significand = Cat(scale[FP32_FRACTION_BITS - (self.scale_bits - 1) : FP32_FRACTION_BITS], Const(1, 1))
-        scale_exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
-
-        def delayed(name: str, cycles: int) -> Value:
-            """A field of the input some cycles later."""
-            value: Value = self.i.payload[name]
+        def delayed(value: Value, name: str, cycles: int) -> Value:
             for cycle in range(cycles):
                 value = registered(m, advance, value, f"{name}{cycle + 1}")
             return value
 
-        binary = delayed("binary", self.latency)
-        narrow = delayed("narrow", self.latency - 1) if self.wide else Const(1, 1)
-        lower = delayed("lower", self.latency - 2) if self.has_offsets else Const(0, 1)
-        offset = delayed("offset", self.latency - 1) if self.has_offsets else Const(0, 1)
-        flags = Signal(LANES)
-        for lane in range(LANES):
-
-            def stage(value: Value, name: str, lane: int = lane) -> Value:
-                return registered(m, advance, value, f"lane{lane}_{name}")
-
-            beside = partial(beside_product, stage, stages=self.stages)
-
-            # 1: multiply; |x * k| = product * 2**(exponent_sum - 2 * bias - fraction bits of both)
-            x = unpack(m, self.i.payload.values[lane], self.dtype, f"x{lane}")
-            product = multiplied(m, stage, x.significand, scale_significand, self.stages)
-            exponent_sum = beside(x.exponent + scale_exponent, "exponent_sum")
-            normal, infinite, nan = beside(x.significand[-1], "normal"), beside(x.infinite, "infinite"), beside(x.nan, "nan")
-            sign1 = beside(x.sign, "sign1")
-            positive = beside(~x.sign & x.significand.any() & ~x.nan, "positive1")
-            m.d.comb += flags[lane].eq(x.nan | x.infinite)
-
-            # 2: align; only exponents from LEAST to MOST give something between a half and the saturated value
-            right = Signal(range(reach + 1), name=f"right{lane}")
-            m.d.comb += right.eq((most - exponent_sum)[: len(right)])
-            leading = Cat(Const(0, max(0, window_bits - len(product))), product)  # narrow formats have shorter products
-            window: Value = Cat(leading[:-window_bits].any(), leading[-window_bits:])
-            lost: Value = Const(0, 1)
-            for place in range(len(right)):
-                distance = 1 << place
-                lost = lost | (right[place] & window[:distance].any())
-                window = Mux(right[place], window >> distance, window)
-            aligned = Cat(window[0] | lost, window[1:])
-            huge = infinite | (normal & ~nan & (exponent_sum > most))
-            tiny = nan | (exponent_sum < least)
-            # What is tiny rounds to zero, but down if it is negative.
-            trace = product.any() & ~nan if self.has_offsets else Const(0, 1)
-            fixed = stage(Mux(huge, (1 << (window_bits + 1)) - 1, Mux(tiny, trace, aligned))[: window_bits + 1], "fixed")
-            sign2, positive = stage(sign1, "sign2"), stage(positive, "positive2")
-
-            # 3: round half to even or down, restore the sign, saturate
-            sticky, guard, whole = fixed[0], fixed[1], fixed[2:]
-            number = Signal(signed(len(whole) + 2), name=f"number{lane}")
-            up = guard & (sticky | whole[0])
-            if self.has_offsets:
-                up = Mux(lower, sign2 & (guard | sticky), up)
-            if self.wide:
-                # Minus (whole + up) is the complement of whole plus the complement of up.
-                m.d.comb += number.eq((whole ^ sign2.replicate(len(whole) + 2)).as_signed() + (up ^ sign2))
-            else:
-                magnitude = Signal(len(whole) + 1, name=f"magnitude{lane}")
-                m.d.comb += [magnitude.eq(whole + up), number.eq(Mux(sign2, -magnitude, magnitude))]
-            positive = stage(positive, "positive3")
-
-            # 4, with offsets: subtract them
-            total = Ranged.of(number)
-            if self.has_offsets:
-                total = Ranged.of(stage(number, "floor")) - Ranged.of(offset)
-                positive = stage(positive, "positive4")
-            limited = total.saturated(self.bits)
-            if self.wide:
-                limited = Mux(narrow, total.saturated(VALUE_BITS), limited)
-            value = stage(limited, "value")
-            m.d.comb += self.o.payload["values"][lane].eq(Mux(binary, positive, value))
-        seen = flags.any()
-        for number_of_stage in range(self.latency):
-            seen = registered(m, advance, seen, f"nonfinite{number_of_stage + 1}")
-        m.d.comb += self.o.payload.nonfinite.eq(seen)
+        binary = delayed(values.binary, "binary", self.latency)
+        narrow = delayed(values.narrow, "narrow", self.latency - 1) if config.has_affine else Const(1, 1)
+        lower = delayed(values.lower, "lower", self.latency - 2) if config.has_offsets else Const(0, 1)
+        offset = delayed(values.offset, "offset", self.latency - 1) if config.has_offsets else Const(0, 1)
+        nonfinite = Signal(LANES)
+        for number in range(LANES):
+            lane = _Lane(m, advance, config, number)
+            x = lane.unpack(values.values[number])
+            product = lane.multiply(x, values.scale)
+            rounded = lane.round(lane.align(product), lower)
+            m.d.comb += [
+                self.o.payload["values"][number].eq(lane.saturate(rounded, offset, narrow, binary)),
+                nonfinite[number].eq(x.nan | x.infinite),
+            ]
+        m.d.comb += self.o.payload.nonfinite.eq(delayed(nonfinite.any(), "nonfinite", self.latency))
         return m
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Behind stage 1: ``|x * k| = significand * 2**(exponent_sum - 2 * bias - fraction bits of both)``."""
+
+    significand: Value
+    exponent_sum: Value
+    normal: Value  #: x has its leading one
+    infinite: Value
+    nan: Value
+    negative: Value
+    positive: Value  #: x > 0
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """Behind stage 2: ``|x * k|`` as an integer with a guard bit and a sticky bit below it, large enough to saturate."""
+
+    magnitude: Value
+    negative: Value
+    positive: Value
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """Behind stage 3 (the number in it): ``x * k`` as an integer."""
+
+    number: Signal
+    positive: Value
+
+
+class _Lane:
+    """The arithmetic of one value; a method for each stage, which ends with the registers behind it."""
+
+    def __init__(self, m: Module, advance: Signal, config: CduConfig, number: int) -> None:
+        self._m, self._advance, self._number = m, advance, number
+        self._config, self._bits = config, config.value_bits
+        #: Exponent sum (both biased) at which the top bit of a product weighs 2**bits: anything above saturates.
+        self._most = 2 * FP32_BIAS + self._bits - 1
+        #: Distance to the exponent sum below which a product is less than a half.
+        self._reach = self._bits + 1
+        #: Leading bits of a product that can be part of the result or its guard bit; the others only make it inexact.
+        self._window_bits = self._bits + 2
+
+    def _stage(self, value: Value, name: str) -> Value:
+        return registered(self._m, self._advance, value, f"lane{self._number}_{name}")
+
+    def unpack(self, bits: Value) -> Any:
+        """The fields of the value (:class:`Unpacked`)."""
+        return unpack(self._m, bits, self._config.dtype, f"x{self._number}")
+
+    def multiply(self, x: Any, scale: Value) -> _Product:
+        """Stage 1, with ``multiplier_stages`` one more: the significands' product, the exponents' sum."""
+        stages, scale_bits = self._config.multiplier_stages, self._config.scale_bits
+        significand = Cat(scale[FP32_FRACTION_BITS - (scale_bits - 1) : FP32_FRACTION_BITS], Const(1, 1))
+        exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
+        beside = partial(beside_product, self._stage, stages=stages)
+        return _Product(
+            significand=multiplied(self._m, self._stage, x.significand, significand, stages),
+            exponent_sum=beside(x.exponent + exponent, "exponent_sum"),
+            normal=beside(x.significand[-1], "normal"),
+            infinite=beside(x.infinite, "infinite"),
+            nan=beside(x.nan, "nan"),
+            negative=beside(x.sign, "sign1"),
+            positive=beside(~x.sign & x.significand.any() & ~x.nan, "positive1"),
+        )
+
+    def align(self, product: _Product) -> _Aligned:
+        """Stage 2: shift right by what the exponents say; only from least to most it lies between a half and saturation."""
+        least = self._most - self._reach
+        right = Signal(range(self._reach + 1), name=f"right{self._number}")
+        self._m.d.comb += right.eq((self._most - product.exponent_sum)[: len(right)])
+        missing = max(0, self._window_bits - len(product.significand))  # narrow formats have shorter products
+        leading = Cat(Const(0, missing), product.significand)
+        window: Value = Cat(leading[: -self._window_bits].any(), leading[-self._window_bits :])
+        lost: Value = Const(0, 1)
+        for place in range(len(right)):
+            distance = 1 << place
+            lost = lost | (right[place] & window[:distance].any())
+            window = Mux(right[place], window >> distance, window)
+        shifted = Cat(window[0] | lost, window[1:])
+        huge = product.infinite | (product.normal & ~product.nan & (product.exponent_sum > self._most))
+        tiny = product.nan | (product.exponent_sum < least)
+        # What is tiny rounds to zero, but down if it is negative.
+        trace = product.significand.any() & ~product.nan if self._config.has_offsets else Const(0, 1)
+        bits = self._window_bits + 1
+        return _Aligned(
+            magnitude=self._stage(Mux(huge, (1 << bits) - 1, Mux(tiny, trace, shifted))[:bits], "fixed"),
+            negative=self._stage(product.negative, "sign2"),
+            positive=self._stage(product.positive, "positive2"),
+        )
+
+    def round(self, fixed: _Aligned, lower: Value) -> _Rounded:
+        """Stage 3: round half to even (down if ``lower``) and restore the sign."""
+        sticky, guard, whole = fixed.magnitude[0], fixed.magnitude[1], fixed.magnitude[2:]
+        number = Signal(signed(len(whole) + 2), name=f"number{self._number}")
+        up = guard & (sticky | whole[0])
+        if self._config.has_offsets:
+            up = Mux(lower, fixed.negative & (guard | sticky), up)
+        if self._config.has_affine:
+            # Minus (whole + up) is the complement of whole plus the complement of up.
+            self._m.d.comb += number.eq((whole ^ fixed.negative.replicate(len(whole) + 2)).as_signed() + (up ^ fixed.negative))
+        else:
+            magnitude = Signal(len(whole) + 1, name=f"magnitude{self._number}")
+            self._m.d.comb += [magnitude.eq(whole + up), number.eq(Mux(fixed.negative, -magnitude, magnitude))]
+        return _Rounded(number, self._stage(fixed.positive, "positive3"))
+
+    def saturate(self, rounded: _Rounded, offset: Value, narrow: Value, binary: Value) -> Value:
+        """Stage 3's end, with offsets stage 4: subtract the offset, saturate; or whether x > 0."""
+        total, positive = Ranged.of(rounded.number), rounded.positive
+        if self._config.has_offsets:
+            total = Ranged.of(self._stage(rounded.number, "floor")) - Ranged.of(offset)
+            positive = self._stage(positive, "positive4")
+        limited = total.saturated(self._bits)
+        if self._config.has_affine:
+            limited = Mux(narrow, total.saturated(VALUE_BITS), limited)
+        return Mux(binary, positive, self._stage(limited, "value"))

@@ -81,7 +81,8 @@ class ValueIntake(wiring.Component):
             self.late_last.eq(taken & ~ended & ((word["count"] > plan["count"]) | (plan["last"] & ~word["last"]))),
         ]
         for lane, beat in enumerate(self.o.payload["values"]):
-            there = ~ended & (word["count"] > lane) & (plan["count"] > lane)
+            there = Signal(name=f"there{lane}")
+            m.d.comb += there.eq(~ended & (word["count"] > lane) & (plan["count"] > lane))
             m.d.comb += [
                 ours.eq(theirs & there.replicate(len(theirs))) for ours, theirs in zip(beat, word["values"][lane], strict=True)
             ]

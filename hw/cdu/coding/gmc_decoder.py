@@ -1,0 +1,354 @@
+"""Blocks of GMC to columns of quantised coefficients: the inverse of :class:`~cdu.coding.gmc_encoder.GmcEncoder`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec import gmc
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
+from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
+
+from cdu.coding.gmc_words import (
+    A_BITS,
+    B_BITS,
+    BODY_AT,
+    CATEGORY_AT,
+    CLASSES,
+    COLUMN_BITS,
+    FIELDS_BITS,
+    MASK_BITS,
+    Mark,
+    context,
+    field_bits,
+    tag_of,
+)
+from cdu.coding.slice_cutter import SliceCutter
+from cdu.coding.zvc import popcount
+from cdu.parts.bit_shift import dropped, raised
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.parts.streams import registered
+from cdu.words import BlockRow, Slice
+
+#: Bits before the fields of a column.
+PREFIX_BITS = 2 * MASK_BITS + A_BITS + B_BITS
+
+
+class _Classes(data.StructLayout):
+    """Classes of both groups of a column, and how many bits told them."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": range(CLASSES), "b": range(CLASSES), "length": range(A_BITS + B_BITS + 1)})
+
+
+class _Prefix(data.StructLayout):
+    """What stands before the fields of a column: both masks, and the classes of the next column; bits, of the fields too."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "mask_a": gmc.GROUP_VALUES,
+                "mask_b": gmc.GROUP_VALUES,
+                "next": _Classes(),
+                "length": range(PREFIX_BITS + 1),
+                "fields_a": range(FIELDS_BITS + 1),
+                "fields_b": range(FIELDS_BITS + 1),
+            }
+        )
+
+
+class GmcDecoder(wiring.Component):
+    """Decodes one block after the other, a column per cycle.
+
+    The first slice of a block is taken apart while the block before is decoded: head, DC and the classes of the first column
+    take a cycle each. From then on a window holds the bits that come next, so many that any column is whole.
+
+    Parameters
+    ----------
+    config
+        ``slice_bytes``: the width of a slice. ``cdus``: with several, slices of a whole block wait in a queue.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.words.Slice`.
+    o
+        Stream of :class:`~cdu.words.BlockRow`, the 8 columns of a block.
+
+    Latency 7 cycles from the first slice of a block to its first column, with a queue 8; a column per cycle as long as slices
+    come in time: the longest blocks, one after the other, take 12 cycles each in place of 8. Any bytes are decoded, within the
+    block: bits behind its end are zeros.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        #: Slices that wait, so that with the one in the cutter the longest block does not keep the splitter from other lanes.
+        self.ahead = -(-gmc.MAX_WRITTEN_BLOCK_BYTES // config.slice_bytes) - 1 if config.cdus > 1 else 0
+        super().__init__({"i": In(stream.Signature(Slice(config))), "o": Out(stream.Signature(BlockRow()))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.cutter = cutter = SliceCutter(self.config)
+        arrives: Any = wiring.flipped(self.i)
+        if self.ahead:
+            m.submodules.queue = queue = StreamFifo(self.i.payload.shape(), self.ahead)
+            wiring.connect(m, arrives, queue.i)
+            arrives = queue.o
+        wiring.connect(m, arrives, cutter.i)
+        parts = cutter.o
+        enough = COLUMN_BITS + PREFIX_BITS  # bits with which a column can be decoded and the next one begun
+        part: Any = parts.payload
+        part_bits = len(part["data"])
+        more = Signal()  # slices of the block in the window are to come
+        phase = Signal(range(4))  # of the first slice of the next block
+        free, waits = phase == 0, phase == 3
+        turn = Signal()
+        fits = Signal()
+        m.d.comb += parts.ready.eq(Mux(more, fits, free))
+        takes = parts.valid & parts.ready
+
+        # 1: the first slice; its head goes as it comes
+        first_bits = Signal(part_bits, reset_less=True)
+        first_ends = Signal(reset_less=True)
+        first_tag = Signal(Mark(), reset_less=True)
+        category = Signal(gmc.CATEGORY_BITS, reset_less=True)
+        dc = Signal(VALUE_BITS, reset_less=True)
+        first_fill = Signal(range(part_bits + 1), reset_less=True)
+        first_classes: Any = Signal(_Classes(), reset_less=True)
+        classes = self._classes(m, first_bits[: A_BITS + B_BITS], Const(gmc.A_FIRST, 3), Const(gmc.B_FIRST, 3), "first")
+        drops = Signal(range(16))
+        with m.If(phase == 1):
+            m.d.comb += drops.eq(category)
+            m.d.sync += dc.eq(_dc(m, first_bits, category))
+        with m.Else():
+            m.d.comb += drops.eq(classes["length"])
+            m.d.sync += first_classes.eq(Mux(waits, first_classes.as_value(), classes.as_value()))
+        with m.If(~free & ~waits):
+            m.d.sync += [
+                first_bits.eq(dropped(m, first_bits, drops, part_bits, "first_moved")),
+                first_fill.eq(first_fill - drops),
+                phase.eq(phase + 1),
+            ]
+        with m.If(turn):
+            m.d.sync += phase.eq(0)
+        head, told = part["data"][:8], part["data"][CATEGORY_AT:BODY_AT]
+        long = head >= gmc.LONG_HEAD
+        with m.If(takes & ~more):
+            m.d.sync += [
+                first_bits.eq(Mux(long, part["data"][BODY_AT:], part["data"][CATEGORY_AT:])),
+                first_fill.eq(part_bits - Mux(long, BODY_AT, CATEGORY_AT)),
+                category.eq(Mux(long, Mux(told > gmc.MAX_CATEGORY, gmc.MAX_CATEGORY, told), head[:3])),
+                first_ends.eq(part["ends"]),
+                first_tag.eq(part["tag"]),
+                phase.eq(1),
+            ]
+
+        # 2: the window
+        window = Signal(enough + part_bits, reset_less=True)
+        fill = Signal(range(enough + part_bits + 1), reset_less=True)
+        present: Any = Signal(_Classes(), reset_less=True)
+        number = Signal(range(BLOCK_SIDE))
+        busy = Signal()
+        advance = Signal()
+        go = Signal()
+        final = number == BLOCK_SIDE - 1
+        prefix = self._prefix(m, window[:PREFIX_BITS], present, final)
+        length = Signal(range(COLUMN_BITS + 1))
+        fields_length = prefix["fields_a"] + prefix["fields_b"]
+        joins, stays, lacks = Signal(), Signal(), Signal()
+        m.d.comb += lacks.eq(fill < enough)
+        filled = Signal.like(window)
+        m.d.comb += [
+            length.eq(prefix["length"] + fields_length),
+            # What is left of a block behind its last column is thrown away.
+            fits.eq(~busy | (advance & lacks)),
+            joins.eq(busy & more & takes),
+            go.eq(busy & advance & (~more | ~lacks | parts.valid)),
+            stays.eq(more & ~(takes & part["ends"])),
+            turn.eq(waits & ~stays & (~busy | (go & final))),
+            filled.eq(window | raised(m, part["data"] & joins.replicate(part_bits), fill, len(window), "raised")),
+        ]
+        m.d.sync += more.eq(stays)
+        with m.If(go):
+            m.d.sync += [
+                window.eq(dropped(m, filled, length, len(window), "dropped")),
+                fill.eq(fill + Mux(joins, part_bits, 0) - length),
+                present.eq(prefix["next"]),
+                number.eq(number + 1),
+            ]
+            with m.If(final):
+                m.d.sync += busy.eq(0)
+        block_dc = Signal(VALUE_BITS, reset_less=True)
+        tag = Signal(Mark(), reset_less=True)
+        with m.If(turn):
+            m.d.sync += [
+                window.eq(first_bits),
+                fill.eq(first_fill),
+                present.eq(first_classes),
+                more.eq(~first_ends),
+                busy.eq(1),
+                block_dc.eq(dc),
+                tag.eq(first_tag),
+            ]
+
+        # 3: fields to the front; 4: those of B apart
+        valid = Signal(2)
+        notes: Any = Signal(data.StructLayout({"first": 1, "ends": 1, "tag": Mark()}))
+        m.d.comb += [notes["first"].eq(number == 0), notes["ends"].eq(final), notes["tag"].eq(tag)]
+        stages: list[list[Any]] = [[prefix["mask_a"], present["a"], prefix["mask_b"], present["b"], notes]]
+        bits = registered(m, advance, filled[:COLUMN_BITS], "bits3")
+        before, fields_a = (
+            registered(m, advance, prefix["length"], "before3"),
+            registered(m, advance, prefix["fields_a"], "fields_a3"),
+        )
+        for stage in (3, 4):
+            stages.append([registered(m, advance, part, f"part{index}_{stage}") for index, part in enumerate(stages[-1])])
+        fields = Signal(2 * FIELDS_BITS)
+        m.d.comb += fields.eq(dropped(m, bits, before, 2 * FIELDS_BITS, "fields"))
+        of_a = registered(m, advance, fields[:FIELDS_BITS], "of_a")
+        of_b = registered(m, advance, dropped(m, fields, fields_a, FIELDS_BITS, "behind_a"), "of_b")
+
+        # 5: to their places
+        mask_a, class_a, mask_b, class_b, notes = stages[2]
+        values = [*self._values(m, mask_a, class_a, of_a, "a"), *self._values(m, mask_b, class_b, of_b, "b")]
+        # The block's DC stays until its last column is in the window.
+        values[0] = Mux(notes["first"], block_dc, values[0])
+        out: Any = self.o.payload
+        m.d.comb += advance.eq(~self.o.valid | self.o.ready)
+        with m.If(advance):
+            m.d.sync += [
+                valid.eq(Cat(go, valid)[:2]),
+                self.o.valid.eq(valid[1]),
+                out["values"].as_value().eq(Cat(*values)),
+                out["ends"].eq(notes["ends"]),
+                *tag_of(out["tag"], notes["tag"]),
+            ]
+        return m
+
+    def _prefix(self, m: Module, bits: Value, present: Any, final: Value) -> Any:
+        """What stands before the fields: masks wherever that of A ends, classes wherever that of B does."""
+        prefix: Any = Signal(_Prefix(), name="prefix")
+        mask_a, length_a = self._mask(m, bits[:MASK_BITS], present["a"], "mask_a")
+        places = range(MASK_BITS + 1)
+        masks_b = [self._mask(m, bits[at:][:MASK_BITS], present["b"], f"mask_b{at}") for at in places]
+        masks, lengths = zip(*masks_b, strict=True)
+        mask_b, length_b = Array(masks)[length_a], Array(lengths)[length_a]
+        masks_length = Signal(range(2 * MASK_BITS + 1))
+        m.d.comb += masks_length.eq(length_a + length_b)
+        alone = (present["a"] == 0) & (present["b"] != 0)
+        context_a = Mux(alone, gmc.A_AFTER_ZERO, context(present["a"]))
+        context_b = context(present["b"])
+        found = Array(
+            self._classes(m, bits[at:][: A_BITS + B_BITS], context_a, context_b, f"classes{at}").as_value()
+            for at in range(2 * MASK_BITS + 1)
+        )[masks_length]
+        with m.If(~final):
+            m.d.comb += prefix["next"].as_value().eq(found)
+        m.d.comb += [
+            prefix["mask_a"].eq(mask_a),
+            prefix["mask_b"].eq(mask_b),
+            prefix["length"].eq(masks_length + prefix["next"]["length"]),
+            prefix["fields_a"].eq(_fields_length(m, mask_a, present["a"], "fields_a")),
+            prefix["fields_b"].eq(_fields_length(m, mask_b, present["b"], "fields_b")),
+        ]
+        return prefix
+
+    def _mask(self, m: Module, bits: Value, group_class: Value, name: str) -> tuple[Value, Value]:
+        """A mask that begins with the first of some bits, and its length."""
+        mask, length = Signal(gmc.GROUP_VALUES, name=name), Signal(range(MASK_BITS + 1), name=f"{name}_length")
+        with m.Switch(group_class):
+            for number in range(1, CLASSES):
+                with m.Case(number):
+                    if number == gmc.RAW_CLASS:
+                        m.d.comb += mask.eq(~0)
+                        continue
+                    words = gmc.MASK_CODES[min(number, gmc.LAST_MASK_CLASS) - 1]
+                    _decode(m, bits, words, lambda symbol, size: [mask.eq(symbol + 1), length.eq(size)])
+        return mask, length
+
+    def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str) -> Any:
+        """Classes of the column whose symbols begin with the first of some bits."""
+        found: Any = Signal(_Classes(), name=name)
+        symbol, length_a = Signal(range(CLASSES + 1), name=f"{name}_symbol"), Signal(range(A_BITS + 1), name=f"{name}_length_a")
+        with m.Switch(context_a):
+            for context, words in enumerate(gmc.A_CODES):
+                with m.Case(context):
+                    _decode(m, bits[:A_BITS], words, lambda number, size: [symbol.eq(number), length_a.eq(size)])
+        length_b = Signal(range(B_BITS + 1), name=f"{name}_length_b")
+        behind = Array(bits[at:][:B_BITS] for at in range(A_BITS + 1))[length_a]
+        following = Signal(B_BITS, name=f"{name}_following")
+        m.d.comb += [following.eq(behind), found["length"].eq(length_a + length_b)]
+        with m.If(symbol > gmc.A_ZERO):
+            m.d.comb += found["a"].eq(symbol - 1)
+        with m.If(symbol != gmc.A_BOTH_ZERO), m.Switch(Mux(symbol == gmc.A_ZERO, gmc.B_BESIDE_ZERO, context_b)):
+            for context, words in enumerate(gmc.B_CODES):
+                with m.Case(context):
+                    _decode(m, following, words, lambda number, size: [found["b"].eq(number), length_b.eq(size)])
+        return found
+
+    def _values(self, m: Module, mask: Value, group_class: Value, bits: Value, name: str) -> list[Value]:
+        """The coefficients of a group."""
+        packed = Signal(FIELDS_BITS, name=f"{name}_packed")  # of 8 bits each, still without their places
+        with m.Switch(group_class):
+            for number in range(1, CLASSES):
+                with m.Case(number):
+                    fields = [bits.word_select(place, field_bits(number)) for place in range(gmc.GROUP_VALUES)]
+                    m.d.comb += packed.eq(Cat(*(_value(field, number) for field in fields)))
+        values: list[Value] = []
+        for lane, place in enumerate(_places(mask)):
+            value = Signal(VALUE_BITS, name=f"{name}_value{lane}")
+            choice = packed[: (lane + 1) * VALUE_BITS].word_select(place, VALUE_BITS)
+            m.d.comb += value.eq(choice & mask[lane].replicate(VALUE_BITS))
+            values.append(value)
+        return values
+
+
+def _places(mask: Value) -> Iterable[Value]:
+    return [Const(0) if not lane else popcount(mask[:lane]) for lane in range(len(mask))]
+
+
+def _value(field: Value, group_class: int) -> Value:
+    """The byte of a field: sign and magnitude less one, or itself."""
+    if group_class == gmc.RAW_CLASS:
+        return field
+    sign, low = field[0], field[1:]
+    return Mux(sign, ~Cat(low, Const(0, VALUE_BITS - len(low))), low + 1)[:VALUE_BITS]
+
+
+def _dc(m: Module, bits: Value, category: Value) -> Value:
+    """DC from its sign and the low bits of its magnitude; beyond 8 bits it is the nearest value."""
+    found = Signal(VALUE_BITS, name="found_dc")
+    with m.Switch(category):
+        for size in range(1, gmc.MAX_CATEGORY + 1):
+            with m.Case(size):
+                if size == VALUE_BITS:
+                    m.d.comb += found.eq(Mux(bits[0], VALUE_MIN, VALUE_MAX))
+                    continue
+                magnitude = Cat(bits[1:size], Const(1, 1), Const(0, VALUE_BITS - size))
+                m.d.comb += found.eq(Mux(bits[0], -magnitude, magnitude))
+    return found
+
+
+def _fields_length(m: Module, mask: Value, group_class: Value, name: str) -> Value:
+    """Bits of the fields of a group."""
+    length = Signal(range(FIELDS_BITS + 1), name=f"{name}_length")
+    with m.Switch(group_class):
+        for number in range(1, CLASSES):
+            with m.Case(number):
+                m.d.comb += length.eq(popcount(mask) * field_bits(number))
+    return length
+
+
+def _decode(m: Module, bits: Value, words: Sequence[str], found: Any) -> None:
+    """Statements for the code word with which some bits begin."""
+    with m.Switch(bits):
+        for symbol, word in enumerate(words):
+            with m.Case(word[::-1].rjust(len(bits), "-")):
+                m.d.comb += found(symbol, len(word))

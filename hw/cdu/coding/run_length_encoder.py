@@ -1,0 +1,148 @@
+"""Columns of quantised coefficients to run-length symbols (ITU-T T.81, F.1.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
+from cdu_spec.jpeg import ZIGZAG, ZRL_RUN
+
+from cdu.coding.jpeg_words import COEFFICIENT, CoefficientColumn, RunLengthSymbol
+
+
+class _Phase(enum.Enum, shape=2):
+    """What comes next: a symbol for a coefficient, the end of a block, the end of the scan."""
+
+    COEFFICIENT = 0
+    EOB = 1
+    END = 2
+
+
+class RunLengthEncoder(wiring.Component):
+    """The symbols of one block after the other, a symbol per cycle.
+
+    Two stores of 64 coefficients: columns come into the one while the other is coded. A mask of what is not zero, in zig-zag
+    order, gives the next coefficient at once, however many zeros stand before it.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.coding.jpeg_words.CoefficientColumn`, counted from reset: 8 are a block.
+    o
+        Stream of :class:`~cdu.coding.jpeg_words.RunLengthSymbol`; ``ends`` behind the last block of a scan.
+
+    Latency 3 cycles from the last column of a block to its first symbol. A column per cycle as long as blocks have up to 8
+    symbols; of longer ones a block takes as many cycles as symbols.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(CoefficientColumn())), "o": Out(stream.Signature(RunLengthSymbol()))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        turn = Signal()
+        store, mask, last, full = self._incoming(m, turn)
+
+        # The block that is coded: what is left of its mask, DC always being there.
+        busy, moves = Signal(), Signal()
+        left, scan_ends = Signal(BLOCK_VALUES), Signal(reset_less=True)
+        block = [Signal(COEFFICIENT, name=f"coded{place}", reset_less=True) for place in range(BLOCK_VALUES)]
+        rest = Signal(BLOCK_VALUES)
+        final = rest == 0
+        m.d.comb += [rest.eq(left & (left - 1)), turn.eq(~busy | (moves & final))]
+        with m.If(busy & moves):
+            m.d.sync += left.eq(rest)
+        with m.If(turn):
+            m.d.sync += [busy.eq(full), left.eq(mask | 1), scan_ends.eq(last)]
+            m.d.sync += [coded.eq(coming) for coded, coming in zip(block, store, strict=True)]
+
+        # 1: the first coefficient of the rest
+        place = Signal(range(BLOCK_VALUES))
+        m.d.comb += place.eq(_first(m, left))
+        valid, found, value = Signal(), Signal.like(place, reset_less=True), Signal(COEFFICIENT, reset_less=True)
+        is_final, is_last = Signal(reset_less=True), Signal(reset_less=True)
+        with m.If(moves):
+            m.d.sync += [
+                valid.eq(busy),
+                found.eq(place),
+                value.eq(Array(block)[place]),
+                is_final.eq(final),
+                is_last.eq(scan_ends),
+            ]
+
+        # 2: its run
+        symbol: Any = self.o.payload
+        phase = Signal(_Phase)
+        at, run = Signal.like(place), Signal.like(place)  # the place behind the coefficient before; zeros since then
+        previous_dc, last_block = Signal(COEFFICIENT), Signal(reset_less=True)
+        long, sends = Signal(), Signal()
+        m.d.comb += [
+            run.eq(found - at),
+            long.eq(run >= ZRL_RUN),
+            sends.eq(self.o.valid & self.o.ready),
+            self.o.valid.eq(valid | (phase != _Phase.COEFFICIENT)),
+            moves.eq(~valid | (sends & (phase == _Phase.COEFFICIENT) & ~long)),
+        ]
+        with m.Switch(phase):
+            with m.Case(_Phase.COEFFICIENT):
+                with m.If(long):
+                    m.d.comb += symbol["run"].eq(ZRL_RUN - 1)
+                    with m.If(sends):
+                        m.d.sync += at.eq(at + ZRL_RUN)
+                with m.Else():
+                    is_dc = found == 0
+                    m.d.comb += [
+                        symbol["dc"].eq(is_dc),
+                        symbol["run"].eq(run),
+                        symbol["value"].eq(value - Mux(is_dc, previous_dc, 0)),
+                    ]
+                    with m.If(sends):
+                        m.d.sync += [at.eq(Mux(is_final, 0, found + 1)), last_block.eq(is_last)]
+                        with m.If(is_dc):
+                            m.d.sync += previous_dc.eq(value)
+                        with m.If(is_final):
+                            ended = found == BLOCK_VALUES - 1
+                            following = Mux(is_last, _Phase.END, _Phase.COEFFICIENT)
+                            m.d.sync += phase.eq(Mux(ended, following, _Phase.EOB))
+            with m.Case(_Phase.EOB), m.If(sends):
+                m.d.sync += phase.eq(Mux(last_block, _Phase.END, _Phase.COEFFICIENT))
+            with m.Case(_Phase.END):
+                m.d.comb += symbol["ends"].eq(1)
+                with m.If(sends):
+                    m.d.sync += [phase.eq(_Phase.COEFFICIENT), previous_dc.eq(0)]
+        return m
+
+    def _incoming(self, m: Module, taken: Value) -> tuple[list[Signal], Value, Value, Value]:
+        """The block that comes, in zig-zag order: coefficients, mask of what is not zero, whether it is the last, and whole."""
+        column: Any = self.i.payload
+        number, full, last = Signal(range(BLOCK_SIDE)), Signal(), Signal(reset_less=True)
+        mask = Signal(BLOCK_VALUES, reset_less=True)
+        store = [Signal(COEFFICIENT, name=f"coming{place}", reset_less=True) for place in range(BLOCK_VALUES)]
+        m.d.comb += self.i.ready.eq(~full | taken)
+        with m.If(taken):
+            m.d.sync += full.eq(0)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [number.eq(number + 1), full.eq(number == BLOCK_SIDE - 1), last.eq(column["last"])]
+            for place, index in enumerate(ZIGZAG):
+                vertical, horizontal = divmod(index, BLOCK_SIDE)
+                coefficient = column["values"][vertical]
+                with m.If(number == horizontal):
+                    m.d.sync += [store[place].eq(coefficient), mask[place].eq(coefficient != 0)]
+        return store, mask, last, full
+
+
+def _first(m: Module, mask: Value) -> Value:
+    """The place of the lowest set bit of a mask whose length is a power of two; undefined of none."""
+    groups: list[tuple[Value, Value]] = [(bit, Cat()) for bit in mask]
+    while len(groups) > 1:
+        groups = [
+            (low | high, Cat(Mux(low, low_place, high_place), ~low))
+            for (low, low_place), (high, high_place) in zip(groups[::2], groups[1::2], strict=True)
+        ]
+    return groups[0][1]

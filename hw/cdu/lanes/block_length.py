@@ -1,0 +1,116 @@
+"""How many bytes the next block of a payload has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec import gmc
+from cdu_spec.affine import CODE_BITS
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+
+from cdu.coding.code_packing import code_bytes
+from cdu.coding.zvc import popcount
+from cdu.words import Quantizer, is_gmc, is_one_of
+
+
+class BlockLength(wiring.Component):
+    """Bytes of a block, from its job's settings and, with masks, from its first 8 bytes; with GMC from its first one.
+
+    Parameters
+    ----------
+    config
+        ``modes``, ``coders``.
+
+    Ports
+    -----
+    mode, quantizer
+        Of the job.
+    mask
+        The first 64 bits of the block: its mask in the modes that have one. With GMC the first 8 are its head.
+    rows
+        Rows of the block, 1 to 8.
+    job_begins
+        In the next cycle the first block of a job is the next one.
+    block_begins
+        In the next cycle the block behind this one is the next one.
+    length
+        Bytes of the block, in the same cycle.
+    heads
+        The block begins with its range.
+
+    Combinational, but for the number of the block in its tile.
+    """
+
+    mode: Any
+    quantizer: Any
+    mask: Signal
+    rows: Signal
+    job_begins: Signal
+    block_begins: Signal
+    length: Signal
+    heads: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "mode": In(Mode),
+                "quantizer": In(Quantizer()),
+                "mask": In(BLOCK_VALUES),
+                "rows": In(range(BLOCK_SIDE + 1)),
+                "job_begins": In(1),
+                "block_begins": In(1),
+                "length": Out(range(max(MAX_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES if config.has_gmc else 0) + 1)),
+                "heads": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, modes = self.config, self.config.packed_modes
+        affine = is_one_of(self.mode, [mode for mode in modes if mode.is_affine])
+        length: Value = self.rows * LANES
+        if Mode.BRC in modes:
+            length = Mux(self.mode == Mode.BRC, self.rows, length)
+        if config.has_affine:
+            codes = self.rows << self.quantizer["bits_log2"]
+            length = Mux(affine, codes + (self._head_bytes(m) if config.has_ranges else 0), length)
+        zvc_modes = [mode for mode in modes if mode.has_zvc]
+        if zvc_modes:
+            length = Mux(is_one_of(self.mode, zvc_modes), MASK_BYTES + self._unmasked_bytes(m, affine), length)
+        if config.has_gmc:
+            length = Mux(is_gmc(config, {"mode": self.mode, "quantizer": self.quantizer}), _headed_bytes(self.mask[:8]), length)
+        m.d.comb += self.length.eq(length)
+        return m
+
+    def _head_bytes(self, m: Module) -> Value:
+        """Bytes of the range with which the block begins: in actnn the first one of a tile has it, in division every one."""
+        number = Signal(range(TILE_BLOCKS), name="number_in_tile")
+        with m.If(self.job_begins):
+            m.d.sync += number.eq(0)
+        with m.Elif(self.block_begins):
+            m.d.sync += number.eq(number + 1)
+        division = self.mode == Mode.DIVISION
+        m.d.comb += self.heads.eq(division | ((self.mode == Mode.ACTNN) & (number == 0)))
+        size = Mux(division & ~self.quantizer["block_range"], LOW_BYTES, RANGE_BYTES)
+        return Mux(self.heads, size, 0)
+
+    def _unmasked_bytes(self, m: Module, affine: Value) -> Value:
+        """Bytes of the values that the mask announces, row by row: in autoquantz a row's codes end with a byte."""
+        rows: list[Value] = [popcount(self.mask.word_select(row, LANES)) for row in range(MASK_BYTES)]
+        if Mode.AUTOQUANTZ in self.config.built_modes:
+            bits_log2 = Mux(affine, self.quantizer["bits_log2"], CODE_BITS.index(VALUE_BITS))
+            rows = [code_bytes(m, count, bits_log2, f"row_bytes{row}") for row, count in enumerate(rows)]
+        while len(rows) > 1:
+            rows = [one + other for one, other in zip(rows[::2], rows[1::2], strict=True)]
+        return rows[0]
+
+
+def _headed_bytes(head: Value) -> Value:
+    """Bytes of a block of GMC, its head included."""
+    return Mux(head < gmc.LONG_HEAD, (head >> 3) + 1, head - (gmc.LONG_HEAD - gmc.SHORT_BYTES - 2))

@@ -1,0 +1,136 @@
+"""What both directions of a unit have: ports, and what stands beside the alignment buffer and the transforms."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect
+from cdu_spec.config import CduConfig
+
+from cdu.alignment.alignment_buffer import AlignmentBuffer
+from cdu.alignment.alignment_buffer import Direction as Order
+from cdu.parts.join import join_ports
+from cdu.words import Job, JobEvents, Scale, ShiftBanks
+
+
+class DirectionPorts(wiring.Signature):
+    """Ports of a direction that takes words of the layout ``i`` and gives words of the layout ``o``."""
+
+    def __init__(self, i: data.Layout, o: data.Layout) -> None:
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job())),
+                "scales": In(stream.Signature(Scale())),
+                "i": In(stream.Signature(i)),
+                "o": Out(stream.Signature(o)),
+                "shifts": In(ShiftBanks),
+                "events": Out(JobEvents()),
+                "idle": Out(1),
+            }
+        )
+
+
+class DirectionPath(wiring.Component):
+    """A direction without its alignment buffer and its N transforms, which the other direction may share.
+
+    Parameters
+    ----------
+    config
+        ``cdus``, ``modes``.
+    ports
+        Of the direction.
+    alignment, transform
+        Words to and from the alignment buffer, and to and from each transform.
+
+    Ports
+    -----
+    job, scales, i, o, shifts, events, idle
+        Those of ``ports``.
+    to_alignment, from_alignment
+        Streams to and from the alignment buffer (only with modes in tiles).
+    to_transform, from_transform
+        N streams each, to and from the transforms (only with jpeg-act).
+    """
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
+    events: Any
+    idle: Signal
+    to_alignment: stream.Interface
+    from_alignment: stream.Interface
+    to_transform: list[stream.Interface]
+    from_transform: list[stream.Interface]
+
+    def __init__(
+        self,
+        config: CduConfig,
+        ports: DirectionPorts,
+        *,
+        alignment: tuple[data.Layout, data.Layout],
+        transform: tuple[data.Layout, data.Layout],
+    ) -> None:
+        self.config = config
+        members = dict(ports.members)
+        if config.has_tiles:
+            to_buffer, from_buffer = map(stream.Signature, alignment)
+            members |= {"to_alignment": Out(to_buffer), "from_alignment": In(from_buffer)}
+        if config.has_dct:
+            to_lanes, from_lanes = map(stream.Signature, transform)
+            members |= {
+                "to_transform": Out(to_lanes).array(config.cdus),
+                "from_transform": In(from_lanes).array(config.cdus),
+            }
+        super().__init__(members)
+
+
+class OneDirection(wiring.Component):
+    """A :class:`DirectionPath` with an alignment buffer and transforms of its own.
+
+    Ports: :class:`DirectionPorts`.
+    """
+
+    #: Which way the alignment buffer puts values in order.
+    order: ClassVar[Order]
+    #: Name of a transform as a submodule.
+    transform_name: ClassVar[str]
+
+    job: stream.Interface
+    scales: stream.Interface
+    i: stream.Interface
+    o: stream.Interface
+    shifts: Any
+    events: Any
+    idle: Signal
+
+    def __init__(self, config: CduConfig, ports: DirectionPorts) -> None:
+        self.config = config
+        super().__init__(ports)
+
+    @abstractmethod
+    def path(self) -> DirectionPath:
+        """What stands beside them."""
+
+    @abstractmethod
+    def transform(self) -> Any:
+        """One transform."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.path = path = self.path()
+        if self.config.has_tiles:
+            m.submodules.alignment = alignment = AlignmentBuffer(self.config, self.order)
+            connect(m, path.to_alignment, alignment.i)
+            connect(m, alignment.o, path.from_alignment)
+        if self.config.has_dct:
+            for lane in range(self.config.cdus):
+                m.submodules[f"{self.transform_name}{lane}"] = transform = self.transform()
+                connect(m, path.to_transform[lane], transform.i)
+                connect(m, transform.o, path.from_transform[lane])
+        join_ports(m, self, path)
+        return m
