@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.bitstream import Mode
@@ -15,12 +13,15 @@ from cdu_verif.simulation import cover_points
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 
-async def armed(dut: Any, test: str) -> ArrayBench:
+class ArmedBench(ArrayBench):
     """A bench whose errors, and nothing else, drive the interrupt line."""
-    bench = await ArrayBench(dut, test).start()
-    for channel in Channel:
-        await bench.write("INTERRUPT_ENABLE", channel, error=1)
-    return bench
+
+    async def start(self) -> ArmedBench:
+        """Start the clock, reset the unit and enable the interrupts of errors."""
+        await super().start()
+        for channel in Channel:
+            await self.write("INTERRUPT_ENABLE", channel, error=1)
+        return self
 
 
 def small_item(bench: ArrayBench, mode: Mode | None = None, width: int = 24) -> Exchange:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise, product
 from typing import Any
 
-import cocotb
 from cdu_spec import registers
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
@@ -14,6 +13,7 @@ from cdu_spec.registers import Channel
 from cdu_verif.benches.array_bench import ArrayBench
 from cdu_verif.simulation.axi_ports import SLVERR
 from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus.tensors import KINDS, Exchange, exchange, first_pass
 
@@ -34,10 +34,9 @@ def _random_item(bench: ArrayBench, mode: Mode) -> Exchange:
     return exchange(bench.config, rng, shape, mode, rng.choice(KINDS))
 
 
-@cocotb.test
-async def register_map(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def register_map(bench: ArrayBench) -> None:
     """Every register has its reset value, says how the unit was built, keeps what it shall keep and refuses what it shall."""
-    bench = await ArrayBench(dut, "register_map").start()
     rows = list(registers.entries(bench.config))
     for row in rows:
         for address in _addresses(row):
@@ -60,7 +59,6 @@ async def register_map(dut: Any) -> None:
                 value, expected = await bench.bus.read(address), written.get(address, 0)
                 assert value == expected, f"{row['name']} at {address:#x} is {value:#x}, not {expected:#x}"
                 bench.cases += 1
-    bench.report()
 
 
 def _addresses(row: dict[str, Any]) -> list[int]:
@@ -68,40 +66,32 @@ def _addresses(row: dict[str, Any]) -> list[int]:
     return [row["address"] + registers.REGISTER_BYTES * index for index in range(row["count"])]
 
 
-@cocotb.test
-@cocotb.parametrize(pattern=list(PATTERNS))
-async def mixed_jobs(dut: Any, pattern: str) -> None:
+@bench_test(ArrayBench, pattern=list(PATTERNS))
+async def mixed_jobs(bench: ArrayBench, pattern: str) -> None:
     """Jobs of all modes in random order, both directions at once, every port stalled at random by itself."""
-    bench = await ArrayBench(dut, f"mixed_jobs/pattern={pattern}").start()
     bench.stall(pattern)
     items = [_random_item(bench, mode) for mode in _MODES for _ in range(6 if bench.full else 2)]
     await bench.play(await bench.open(), {channel: bench.rng.sample(items, len(items)) for channel in Channel})
-    bench.report()
 
 
-@cocotb.test(skip=not any(mode.has_scales for mode in _MODES))
-@cocotb.parametrize(pattern=["full_rate", "coins"])
-async def scales_in_registers(dut: Any, pattern: str) -> None:
+@bench_test(ArrayBench, skip=not any(mode.has_scales for mode in _MODES), pattern=["full_rate", "coins"])
+async def scales_in_registers(bench: ArrayBench, pattern: str) -> None:
     """Scales that the driver writes to registers, more of them than their queue holds."""
-    bench = await ArrayBench(dut, f"scales_in_registers/pattern={pattern}").start()
     bench.stall(pattern)
     shape = (2, registers.SCALE_QUEUE, 2, 9)
     modes = [mode for mode in _MODES if mode.has_scales]
     items = [exchange(bench.config, bench.rng, shape, mode, "normal") for mode in modes * 2]
     await bench.play(await bench.open(scales_by_registers=True), dict.fromkeys(Channel, items))
-    bench.report()
 
 
-@cocotb.test(skip=len(_MODES) < 2)
-async def every_mode_after_every_mode(dut: Any) -> None:
+@bench_test(ArrayBench, skip=len(_MODES) < 2)
+async def every_mode_after_every_mode(bench: ArrayBench) -> None:
     """A walk that has every pair of modes, in each direction."""
-    bench = await ArrayBench(dut, "every_mode_after_every_mode").start()
     walk = _walk(list(_MODES))
     items = [exchange(bench.config, bench.rng, (1, 2, 8, 24), mode, "relu") for mode in walk]
     await bench.play(await bench.open(), dict.fromkeys(Channel, items))
     for before, after in pairwise(walk):
         bench.cover("cp_mode_after_mode", f"{after.label} after {before.label}")
-    bench.report()
 
 
 def _walk(modes: list[Mode]) -> list[Mode]:
@@ -116,14 +106,12 @@ def _walk(modes: list[Mode]) -> list[Mode]:
     return walk[::-1]
 
 
-@cocotb.test
-@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
-async def odd_shapes(dut: Any, mode: str) -> None:
+@bench_test(ArrayBench, mode=[mode.name.lower() for mode in _MODES])
+async def odd_shapes(bench: ArrayBench, mode: str) -> None:
     """One value; widths 1 to 70; heights and channels that are primes.
 
     On quick the numbers of CDUs that are planned (1, 2, 3, 4, 8) share the widths.
     """
-    bench = await ArrayBench(dut, f"odd_shapes/mode={mode}").start()
     chosen = Mode[mode.upper()]
     share = bench.config.cdus % 8 % _SHARES
     widths = [width for width in range(1, _WIDTHS + 1) if bench.full or width % _SHARES == share]
@@ -136,25 +124,20 @@ async def odd_shapes(dut: Any, mode: str) -> None:
             bench.cover("cp_width", f"W mod {TILE_COLUMNS} = {shape[-1] % TILE_COLUMNS}")
             blocks = (item.compression.row_beats - 1) % TILE_BLOCKS + 1
             bench.cover("cp_tile", f"{blocks} blocks in the last tile")
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES if mode.has_scales])
-async def many_channels(dut: Any, mode: str) -> None:
+@bench_test(ArrayBench, mode=[mode.name.lower() for mode in _MODES if mode.has_scales])
+async def many_channels(bench: ArrayBench, mode: str) -> None:
     """A layer of 2048 channels, every one with its own scale."""
-    bench = await ArrayBench(dut, f"many_channels/mode={mode}").start()
     chosen = Mode[mode.upper()]
     shape = (1, _MANY_CHANNELS, 1, 8)
     items = [exchange(bench.config, bench.rng, shape, chosen, "relu")]
     await bench.play(await bench.open(), dict.fromkeys(Channel, items))
-    bench.report()
 
 
-@cocotb.test(skip=Mode.DIVISION not in _MODES)
-async def statistics(dut: Any) -> None:
+@bench_test(ArrayBench, skip=Mode.DIVISION not in _MODES)
+async def statistics(bench: ArrayBench) -> None:
     """First passes of mode division, of every width of a tile and every kind of content, with jobs of all modes in between."""
-    bench = await ArrayBench(dut, "statistics").start()
     items = []
     for width, kind in product((5, 16, 20, 32, 41), KINDS):
         shape = (bench.rng.randint(1, 2), bench.rng.randint(1, 3), bench.rng.randint(1, 9), width)
@@ -162,14 +145,10 @@ async def statistics(dut: Any) -> None:
         if bench.rng.random() < 0.5:
             items.append(_random_item(bench, bench.rng.choice(_MODES)))
     await bench.play(await bench.open(), {Channel.COMPRESS: items})
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(kind=list(KINDS))
-async def contents(dut: Any, kind: str) -> None:
+@bench_test(ArrayBench, kind=list(KINDS))
+async def contents(bench: ArrayBench, kind: str) -> None:
     """Every kind of content in every mode."""
-    bench = await ArrayBench(dut, f"contents/kind={kind}").start()
     items = [exchange(bench.config, bench.rng, (1, 3, 8, 40), mode, kind) for mode in _MODES]
     await bench.play(await bench.open(), dict.fromkeys(Channel, items))
-    bench.report()

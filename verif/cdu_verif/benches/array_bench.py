@@ -12,6 +12,7 @@ from actcodec.backends.job import Job
 from cdu_driver import Device, Driver, JobQueue
 from cdu_driver import Job as DriverJob
 from cdu_spec import registers
+from cdu_spec.bitstream import Mode
 from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register, ScaleSource
 from cocotb.clock import Clock
@@ -126,6 +127,8 @@ class ArrayBench(Bench):
             await self.bus.write(registers.address("QUANTIZER", channel), registers.pack_quantizer(job.settings))
             if channel is Channel.COMPRESS:
                 await self.write("SEED", channel, value=job.settings.seed)
+        if job.mode is Mode.JPEG_ACT and self.config.has_gmc:
+            await self.write("CODING", channel, coder=job.coder, point=job.point)
         if channel is Channel.DECOMPRESS:
             await self.write("PAYLOAD_BYTES_LOW", channel, value=payload_bytes)
             await self.write("PAYLOAD_BYTES_HIGH", channel, value=0)
@@ -201,15 +204,19 @@ class ArrayBench(Bench):
             assert not differs, f"{item.name}: {len(differs)} of {len(beats)} rows differ, first {differs[0]}"
         self.cases += 1
         self.cover("cp_mode", cover_points.setting(self.config, job.mode, channel))
+        if job.mode is Mode.JPEG_ACT and self.config.has_gmc:
+            self.cover("cp_coder", cover_points.coding(job.coder, channel))
+            if channel is Channel.DECOMPRESS:
+                self.cover("cp_point", cover_points.point(job.point))
         self.cover("cp_value_word", cover_points.last_word(self.config, job.beats))
         self.cover("cp_packed_word", cover_points.filling(self.config, len(item.payload)))
 
-    def report(self, **figures: Any) -> None:
+    def report(self) -> None:
         """See :class:`~cdu_verif.simulation.bench.Bench`; nothing may be left at the outputs."""
         for channel, end in self.o.items():
             assert not end.waiting(), f"{channel.value}: {end.waiting()} packets that nobody asked for"
         self.cycle = self.watches.cycle
-        super().report(**figures)
+        super().report()
 
 
 _NAMES = frozenset(entry.name for entry in registers.CHANNEL)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import Any
 
-import cocotb
 import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
@@ -17,11 +15,12 @@ from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS, scale_port_bytes
 from cdu_spec.registers import Channel
 
-from cdu_verif.benches.armed import armed, expect, golden, good, prepare, raised, small_item
+from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.axi_ports import SLVERR, words_of
 from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
 from cdu_verif.stimulus.payloads import float_beats, float_bytes
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
@@ -33,11 +32,9 @@ _CHANNELS = [channel.value for channel in Channel]
 _WATCHDOG_CYCLES = 300
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
-async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def wrong_lengths(bench: ArmedBench, direction: str, mode: str) -> None:
     """TLAST too early or too late; what came in time gives the right result when compressing, as many values when not."""
-    bench = await armed(dut, f"wrong_lengths/direction={direction}/mode={mode}")
     channel = Channel(direction)
     for _ in range(6 if bench.full else 2):
         item = small_item(bench, Mode[mode.upper()], bench.rng.randint(8, 50))
@@ -63,14 +60,11 @@ async def wrong_lengths(dut: Any, direction: str, mode: str) -> None:
         await bench.idle(120)
         await expect(bench, channel, "late_last", also=("nonfinite",))
         await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def bad_keep(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS)
+async def bad_keep(bench: ArmedBench, direction: str) -> None:
     """TKEEP with holes, in every mode; the job ends all the same."""
-    bench = await armed(dut, f"bad_keep/direction={direction}")
     channel = Channel(direction)
     for mode in _MODES:
         item = small_item(bench, mode)
@@ -89,14 +83,11 @@ async def bad_keep(dut: Any, direction: str) -> None:
         await bench.idle(60)
         await expect(bench, channel, "keep", also=("early_last", "late_last", "bad_head"))
         await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test(skip=not _SCALED)
-@cocotb.parametrize(direction=_CHANNELS)
-async def wrong_scales(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, skip=not _SCALED, direction=_CHANNELS)
+async def wrong_scales(bench: ArmedBench, direction: str) -> None:
     """Too few scales are filled up with 1.0, too many are thrown away."""
-    bench = await armed(dut, f"wrong_scales/direction={direction}")
     channel = Channel(direction)
     for mode in _SCALED:
         item = exchange(bench.config, bench.rng, (2, 3, 8, 24), mode, "normal", TABLES[:1])
@@ -122,7 +113,6 @@ async def wrong_scales(dut: Any, direction: str) -> None:
             await bench.idle(60)
             await expect(bench, channel, flag)
             await good(bench, channel)
-    bench.report()
 
 
 def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -> None:
@@ -135,11 +125,9 @@ def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -
         assert result == expected, f"{item.name}: not the values for the scales that came and 1.0"
 
 
-@cocotb.test
-@cocotb.parametrize(value=["inf", "minus_inf", "nan"])
-async def nonfinite(dut: Any, value: str) -> None:
+@bench_test(ArmedBench, value=["inf", "minus_inf", "nan"])
+async def nonfinite(bench: ArmedBench, value: str) -> None:
     """Infinity saturates, NaN becomes zero, in one value of a job; bypass lets it pass."""
-    bench = await armed(dut, f"nonfinite/value={value}")
     number = float(value.replace("minus_", "-"))
     for mode in _MODES:
         item = small_item(bench, mode)
@@ -155,14 +143,11 @@ async def nonfinite(dut: Any, value: str) -> None:
         else:
             await expect(bench, Channel.COMPRESS, "nonfinite")
         await good(bench, Channel.COMPRESS)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def impossible_jobs(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS)
+async def impossible_jobs(bench: ArmedBench, direction: str) -> None:
     """START refuses what cannot be a job, and nothing else happens."""
-    bench = await armed(dut, f"impossible_jobs/direction={direction}")
     channel = Channel(direction)
     possible = job_of(channel, small_item(bench, _MODES[0]))
     for mode, beats, row_beats, channel_rows in _impossible(possible.beats):
@@ -185,7 +170,6 @@ async def impossible_jobs(dut: Any, direction: str) -> None:
                 assert not (await bench.read("STATUS", channel))["jobs"], f"{mode.label} took {payload_bytes} bytes"
                 await expect(bench, channel, "bad_length")
     await good(bench, channel)
-    bench.report()
 
 
 def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
@@ -215,11 +199,9 @@ def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
     return least, least
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def full_queues(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS)
+async def full_queues(bench: ArmedBench, direction: str) -> None:
     """Jobs beyond the queue are refused, and those in it come out right; so with scales."""
-    bench = await armed(dut, f"full_queues/direction={direction}")
     channel = Channel(direction)
     item = small_item(bench, _MODES[0])
     job = job_of(channel, item)
@@ -247,14 +229,11 @@ async def full_queues(dut: Any, direction: str) -> None:
     await expect(bench, channel, "scale_overflow")
     await bench.write("CONTROL", channel, abort=1)
     await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test(skip=Mode.JPEG_ACT not in _MODES)
-@cocotb.parametrize(direction=_CHANNELS)
-async def write_to_a_used_table(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, skip=Mode.JPEG_ACT not in _MODES, direction=_CHANNELS)
+async def write_to_a_used_table(bench: ArmedBench, direction: str) -> None:
     """The shift table of a job under way cannot be written, the other one can; the job registers may change."""
-    bench = await armed(dut, f"write_to_a_used_table/direction={direction}")
     channel = Channel(direction)
     item = small_item(bench, Mode.JPEG_ACT)
     job = job_of(channel, item)
@@ -271,13 +250,11 @@ async def write_to_a_used_table(dut: Any, direction: str) -> None:
     read = [(await bench.read("SHIFTS0", channel, index)).values() for index in range(registers.SHIFT_REGISTERS)]
     assert [shift for row in read for shift in row] == list(job.shifts), "the table of a job under way was changed"
     await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test
-async def bad_accesses(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def bad_accesses(bench: ArrayBench) -> None:
     """Addresses without a register, writes to read-only ones and partial writes are answered with SLVERR."""
-    bench = await ArrayBench(dut, "bad_accesses").start()
     await bench.write("BUS_ERROR_ENABLE", bad_access=1)
     for address, data in ((0x030, 4), (0x3FC, 4), (0xFFC, 4), (registers.address("ID"), 4), (0x404, 4), (0x428, 2), (0x429, 1)):
         assert await bench.bus.write_bytes(address, bytes(data)) == SLVERR, f"a write of {data} bytes to {address:#x} was taken"
@@ -291,14 +268,11 @@ async def bad_accesses(dut: Any) -> None:
         bench.cases += 1
     for channel in Channel:
         await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def watchdog(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS)
+async def watchdog(bench: ArmedBench, direction: str) -> None:
     """A job without input, without scales, or whose output nobody takes, is aborted after WATCHDOG cycles."""
-    bench = await armed(dut, f"watchdog/direction={direction}")
     channel = Channel(direction)
     await bench.write("WATCHDOG", channel, value=_WATCHDOG_CYCLES)
     for missing in ("input", "rest", "scales", "sink"):
@@ -327,14 +301,11 @@ async def watchdog(dut: Any, direction: str) -> None:
         await _recover(bench, channel)
         await expect(bench, channel, "timeout", also=("aborted",))
         await good(bench, channel)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS, flush=[False, True])
-async def abort(dut: Any, direction: str, flush: bool) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS, flush=[False, True])
+async def abort(bench: ArmedBench, direction: str, flush: bool) -> None:
     """Jobs are forgotten at any moment; with flush also the packets that have begun to come."""
-    bench = await armed(dut, f"abort/direction={direction}/flush={flush}")
     channel = Channel(direction)
     for _ in range(24 if bench.full else 8):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
@@ -358,7 +329,6 @@ async def abort(dut: Any, direction: str, flush: bool) -> None:
             bench.cover("cp_error", cover_points.error("aborted", channel))
             bench.cover("cp_abort", cover_points.abort(channel, flush))
         await good(bench, channel)
-    bench.report()
 
 
 async def _taken(bench: ArrayBench, channel: Channel) -> None:
@@ -386,10 +356,9 @@ async def _recover(bench: ArrayBench, channel: Channel) -> None:
     bench.o[channel].forget()
 
 
-@cocotb.test
-async def garbage(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def garbage(bench: ArrayBench) -> None:
     """Random words, TKEEP and TLAST at all ports, random writes to all registers; then the driver brings the unit to rest."""
-    bench = await ArrayBench(dut, "garbage").start()
     rng = bench.rng
     for _ in range(12 if bench.full else 3):
         bench.stall(rng.choice(("full_rate", "coins", "bursts")))
@@ -403,7 +372,6 @@ async def garbage(dut: Any) -> None:
         bench.stall("full_rate")
         driver = await bench.within(20_000, bench.open(), "recovery by the driver")
         await bench.play(driver, {channel: [small_item(bench) for _ in range(3)] for channel in Channel})
-    bench.report()
 
 
 class _LosingDevice(Device):
@@ -439,11 +407,9 @@ class _LosingDevice(Device):
         await self._inner.wait_interrupt()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def driver_recovery(dut: Any, direction: str) -> None:
+@bench_test(ArrayBench, direction=_CHANNELS)
+async def driver_recovery(bench: ArrayBench, direction: str) -> None:
     """When data are lost on their way, the driver says which jobs are, and the next ones pass."""
-    bench = await ArrayBench(dut, f"driver_recovery/direction={direction}").start()
     channel = Channel(direction)
     faults = [(PORTS[channel].input, bench.config.beat_bits // 8, "early_last"), (PORTS[channel].input, None, "timeout")]
     if _SCALED:
@@ -461,7 +427,6 @@ async def driver_recovery(dut: Any, direction: str) -> None:
             flags = error.flags
         assert flag in flags, f"{lost} bytes of {port} were lost: {flags} instead of {flag}"
         await bench.play(driver, {channel: [item, small_item(bench)]})
-    bench.report()
 
 
 def _random_word(bench: ArrayBench, size: int) -> tuple[int, int]:
@@ -487,10 +452,9 @@ async def _random_program(bench: ArrayBench, channel: Channel) -> None:
         await bench.bus.read(rng.randrange(0, 1 << registers.ADDRESS_BITS, 4))
 
 
-@cocotb.test
-async def reset_in_the_middle(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def reset_in_the_middle(bench: ArrayBench) -> None:
     """After a reset at any moment the unit works as from the start."""
-    bench = await ArrayBench(dut, "reset_in_the_middle").start()
     for _ in range(12 if bench.full else 4):
         bench.stall("coins")
         for channel in Channel:
@@ -501,4 +465,3 @@ async def reset_in_the_middle(dut: Any) -> None:
         await bench.reset(bench.rng.randint(1, 3))
         for channel in Channel:
             await good(bench, channel)
-    bench.report()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import chain, product, repeat
 from random import Random
 from struct import pack, unpack
-from typing import Any
 
 import cocotb
 import torch
@@ -22,11 +21,12 @@ from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel, ScaleSource
 
-from cdu_verif.benches.armed import armed, expect, golden, good, prepare, raised, small_item
+from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.axi_ports import Word
 from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.payloads import bit_patterns, float_bytes
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
@@ -46,11 +46,9 @@ _SPECIAL += [((exponent + 127) << 23) + step for exponent, step in product((-120
 _SPECIAL += [pattern | 1 << 31 for pattern in _SPECIAL]
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS, cause=list(cover_points.CAUSES))
-async def abort_before_a_stalled_sink(dut: Any, direction: str, cause: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS, cause=list(cover_points.CAUSES))
+async def abort_before_a_stalled_sink(bench: ArmedBench, direction: str, cause: str) -> None:
     """What waits at the output when jobs are aborted ends no other job, whenever it is taken."""
-    bench = await armed(dut, f"abort_before_a_stalled_sink/direction={direction}/cause={cause}")
     channel = Channel(direction)
     for output in cover_points.OUTPUTS:
         for drains_first in (False, True):
@@ -81,7 +79,6 @@ async def abort_before_a_stalled_sink(dut: Any, direction: str, cause: str) -> N
             assert await bench.number("JOBS_DONE", channel) == done + 1, f"{output}: the end of a job was not counted"
             assert not await bench.errors(channel)
             bench.cover("cp_abort_output", cover_points.waiting(channel, output, cause))
-    bench.report()
 
 
 async def _abort_with(bench: ArrayBench, channel: Channel, output: str, cause: str) -> None:
@@ -134,11 +131,9 @@ async def _drain(bench: ArrayBench, channel: Channel, waits: bool) -> None:
     assert not (await bench.read("STATUS", channel))["draining"]
 
 
-@cocotb.test(skip=not _SCALED)
-@cocotb.parametrize(direction=_CHANNELS)
-async def scales_from_both_sources(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, skip=not _SCALED, direction=_CHANNELS)
+async def scales_from_both_sources(bench: ArmedBench, direction: str) -> None:
     """Jobs that name their sources get the right scales, whenever these come; jobs that do not, get a sign."""
-    bench = await armed(dut, f"scales_from_both_sources/direction={direction}")
     channel = Channel(direction)
     for _ in range(20 if bench.full else 6):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
@@ -183,7 +178,6 @@ async def scales_from_both_sources(dut: Any, direction: str) -> None:
         for item in items:
             bench.check(channel, item, await bench.result(channel, job_of(channel, item)))
         assert not await bench.errors(channel)
-    bench.report()
 
 
 async def _mixed(bench: ArrayBench, channel: Channel, sources: Sequence[ScaleSource]) -> None:
@@ -235,11 +229,9 @@ async def _write_scales(bench: ArrayBench, channel: Channel, patterns: Sequence[
         await bench.write("SCALE_LAST" if place + 1 == len(patterns) else "SCALE", channel, value=pattern)
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
-async def any_transfers(dut: Any, direction: str, mode: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
+async def any_transfers(bench: ArmedBench, direction: str, mode: str) -> None:
     """Transfers without bytes anywhere, also with TLAST behind the last byte; payload in transfers of any number of bytes."""
-    bench = await armed(dut, f"any_transfers/direction={direction}/mode={mode}")
     channel, chosen = Channel(direction), Mode[mode.upper()]
     for _ in range(16 if bench.full else 4):
         bench.stall(bench.rng.choice(("full_rate", "coins", "bursts")))
@@ -261,7 +253,6 @@ async def any_transfers(dut: Any, direction: str, mode: str) -> None:
             bench.check(channel, item, await bench.result(channel, job_of(channel, item)))
         await bench.idle(60)
         assert not await bench.errors(channel), f"errors with {words}"
-    bench.report()
 
 
 def _scattered(rng: Random, raw: bytes, size: int, partial: bool) -> tuple[list[Word], set[str]]:
@@ -291,11 +282,14 @@ def _scattered(rng: Random, raw: bytes, size: int, partial: bool) -> tuple[list[
     return words, kinds | {kind for kind, there in zip(cover_points.EMPTY, (before, False, behind), strict=True) if there}
 
 
-@cocotb.test(skip=not _SCALED)
-@cocotb.parametrize(direction=_CHANNELS, source=[source.name.lower() for source in (ScaleSource.PORT, ScaleSource.REGISTERS)])
-async def scales_of_any_bits(dut: Any, direction: str, source: str) -> None:
+@bench_test(
+    ArmedBench,
+    skip=not _SCALED,
+    direction=_CHANNELS,
+    source=[source.name.lower() for source in (ScaleSource.PORT, ScaleSource.REGISTERS)],
+)
+async def scales_of_any_bits(bench: ArmedBench, direction: str, source: str) -> None:
     """Every bit pattern: a positive number within the range of the mode is taken as it is, anything else as 1.0 with a sign."""
-    bench = await armed(dut, f"scales_of_any_bits/direction={direction}/source={source}")
     channel, chosen = Channel(direction), ScaleSource[source.upper()]
     special = iter(bench.rng.sample(_SPECIAL, len(_SPECIAL)))
     for number in range(3 * len(_SPECIAL) if bench.full else len(_SPECIAL) // 2):
@@ -330,7 +324,6 @@ async def scales_of_any_bits(dut: Any, direction: str, source: str) -> None:
         else:
             await expect(bench, channel, "bad_scale")
         await good(bench, channel)
-    bench.report()
 
 
 def _is_scale(pattern: int, channel: Channel, mode: Mode) -> bool:
@@ -351,10 +344,9 @@ def _check_rescaled(channel: Channel, item: Exchange, job: Job, result: bytes) -
         assert result == expected, f"{item.name}: not the values for these scales"
 
 
-@cocotb.test(skip=not _RANGED)
-async def heads_of_any_bits(dut: Any) -> None:
+@bench_test(ArmedBench, skip=not _RANGED)
+async def heads_of_any_bits(bench: ArmedBench) -> None:
     """Blocks that begin with any bits: a range is decoded, and what no encoder writes is a sign; the next job is right."""
-    bench = await armed(dut, "heads_of_any_bits")
     channel = Channel.DECOMPRESS
     for _ in range(80 if bench.full else 16):
         item = small_item(bench, bench.rng.choice(_RANGED), bench.rng.choice((8, 24, 40)))
@@ -384,7 +376,6 @@ async def heads_of_any_bits(dut: Any) -> None:
             assert len(result) == len(float_bytes(item.restored)), f"{item.name}: {len(result)} bytes of values"
             await expect(bench, channel, "bad_head")
         await good(bench, channel)
-    bench.report()
 
 
 def _head(rng: Random, levels: int) -> tuple[int, int, int]:
@@ -398,10 +389,9 @@ def _head(rng: Random, levels: int) -> tuple[int, int, int]:
     return low, mantissa, exponent
 
 
-@cocotb.test(skip=not _LENGTHS)
-async def lengths_that_are_told(dut: Any) -> None:
+@bench_test(ArmedBench, skip=not _LENGTHS)
+async def lengths_that_are_told(bench: ArmedBench) -> None:
     """A payload that has not as many bytes as was told gives a sign, though its blocks are whole."""
-    bench = await armed(dut, "lengths_that_are_told")
     channel = Channel.DECOMPRESS
     for _ in range(24 if bench.full else 8):
         items = [small_item(bench, bench.rng.choice(_LENGTHS), bench.rng.choice((8, 24))) for _ in range(3)]
@@ -421,7 +411,6 @@ async def lengths_that_are_told(dut: Any) -> None:
         else:
             await expect(bench, channel, "payload_length")
         await good(bench, channel)
-    bench.report()
 
 
 def _another_length(rng: Random, item: Exchange) -> int:
@@ -433,10 +422,9 @@ def _another_length(rng: Random, item: Exchange) -> int:
     return rng.choice([length for length in (*near, least, most) if least <= length <= most and length != len(item.payload)])
 
 
-@cocotb.test
-async def any_address(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def any_address(bench: ArrayBench) -> None:
     """The two lowest bits of an address count for nothing, in reads and writes."""
-    bench = await ArrayBench(dut, "any_address").start()
     for channel in Channel:
         place = channel.base + 0x24  # BEATS
         for low in range(4):
@@ -444,14 +432,11 @@ async def any_address(dut: Any) -> None:
             assert await bench.bus.raw_write(place + low, value) == 0
             assert await bench.bus.raw_read(place + (low ^ 3)) == (value, 0)
             bench.cases += 1
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(direction=_CHANNELS)
-async def empty_packets(dut: Any, direction: str) -> None:
+@bench_test(ArmedBench, direction=_CHANNELS)
+async def empty_packets(bench: ArmedBench, direction: str) -> None:
     """A packet of no bytes is an input that is missing from its beginning, at the port of data and at that of scales."""
-    bench = await armed(dut, f"empty_packets/direction={direction}")
     channel = Channel(direction)
     for mode in _MODES:
         item = small_item(bench, mode, 8)
@@ -479,4 +464,3 @@ async def empty_packets(dut: Any, direction: str) -> None:
                 also = ("scale_missing",) if len(job.scales) > 1 else ()
                 await expect(bench, channel, "keep", "bad_scale", *also)
             await good(bench, channel)
-    bench.report()

@@ -16,10 +16,8 @@ from cdu.delivery import manifest, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec.config import CduConfig
 
-from cdu_verif.cases import CASES
-from cdu_verif.cases.array_parts import PartCase
-from cdu_verif.cases.case import Case
-from cdu_verif.cases.parts import PARTS
+from cdu_verif import blocks as records
+from cdu_verif.cases.case import Case, Cases
 from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import PATTERNS
 
@@ -27,17 +25,19 @@ from cdu_verif.simulation.patterns import PATTERNS
 _PATIENCE = 40
 #: Cycles after the last transfer in which nothing more may come.
 _QUIET = 40
-#: Blocks of the steady cases of parts; some have jobs of many.
-_STEADY_BLOCKS = 48
+#: Which part of the blocks over which the rate is measured a steady case has.
+_STEADY_PART = 5
 _CLOCK_SECONDS = 1e-9
 
 
 class _Block:
     """A block and its ports, by the names that they have in the delivered Verilog."""
 
-    def __init__(self, name: str, config: CduConfig) -> None:
+    def __init__(self, name: str, config: CduConfig, event_ports: Sequence[str]) -> None:
+        self.name = name
         self.component = BLOCKS[name](config)
         self.ports: dict[str, dict[str, Any]] = {port["name"]: port for port in manifest.ports(self.component)}
+        self.event_ports = [port for port in event_ports if port in self.ports]
         self.values = {verilog.port_name(path): Value.cast(value) for path, _, value in verilog.ports(self.component)}
         streams = {port["stream"]["name"]: port["stream"]["direction"] for port in self.ports.values() if "stream" in port}
         self.sources = [stream for stream, direction in streams.items() if direction == "input"]
@@ -81,9 +81,10 @@ class _Player:
             self._monitors[stream].check(valid, willing, word)
             if valid and willing:
                 self.received[stream].append(word)
-        if "events" in block.ports:
-            seen = manifest.unpack(block.ports["events"], _unsigned(ctx, block.values["events"]))
-            self.events.update(name for name, value in seen.items() if value)
+        for port in block.event_ports:
+            seen = manifest.unpack(block.ports[port], _unsigned(ctx, block.values[port]))
+            named = seen if isinstance(seen, dict) else {port: seen}
+            self.events.update(name for name, high in named.items() if high)
         await ctx.tick()
 
 
@@ -93,55 +94,40 @@ def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, seed: int = 
     AssertionError where what comes out differs from the golden values, an event or a flag is not as it should be, a stream
     breaks a rule, or nothing ends. ValueError for blocks without such cases.
     """
-    if name not in CASES and name not in PARTS:
-        raise ValueError(f"{name} has no cases of its own streams: use {', '.join([*CASES, *PARTS])}")
-    block, rng = _Block(name, config), Random(f"{name} {seed}")
-    for case in _cases(name, config, block, rng, blocks):
+    cases = records.cases(name)
+    block, rng = _Block(name, config, cases.event_ports), Random(f"{name} {seed}")
+    random = cases.random(config, block.ports, rng, blocks)
+    for case in (random, *cases.steady(config, block.ports, rng, cases.rate_blocks // _STEADY_PART)):
         for pattern in ("full_rate", "coins"):
-            _play(block, name, case, pattern, rng)
+            _play(block, cases, case, pattern, rng)
 
 
-def _cases(name: str, config: CduConfig, block: _Block, rng: Random, blocks: int) -> list[Case | PartCase]:
-    if name in CASES:
-        simple = CASES[name]
-        return [simple.random(config, block.ports, rng, blocks), *simple.steady(config, block.ports, rng, blocks)]
-    part = PARTS[name]
-    built = part.built(config)
-    jobs = {"random": part.random(built, rng, blocks), **part.steady(built, rng, _STEADY_BLOCKS)}
-    return [part.case(built, block.ports, rng, label, found, 0) for label, found in jobs.items()]
-
-
-def _play(block: _Block, name: str, case: Case | PartCase, pattern: str, rng: Random) -> None:
+def _play(block: _Block, cases: Cases, case: Case, pattern: str, rng: Random) -> None:
     """One case from reset."""
-    simple = isinstance(case, Case)
-    inputs = {"i": case.inputs} if isinstance(case, Case) else case.inputs
-    expected = {"o": case.expected} if isinstance(case, Case) else case.expected
-    player = _Player(block, inputs, pattern, rng)
-    limit = _PATIENCE * (sum(map(len, inputs.values())) + sum(map(len, expected.values()))) + 1000
+    player = _Player(block, case.inputs, pattern, rng)
+    what = f"{block.name}, {case.name}, {pattern}"
 
     async def bench(ctx: Any) -> None:
-        for port, value in (case.settings if isinstance(case, Case) else {}).items():
+        for port, value in case.settings.items():
             ctx.set(block.values[port], manifest.pack(block.ports[port], value))
         quiet = cycles = 0
         while quiet < _QUIET:
-            came = all(len(player.received[stream]) >= len(words) for stream, words in expected.items())
+            came = all(len(player.received[stream]) >= len(words) for stream, words in case.expected.items())
             quiet = quiet + 1 if came and not any(player.queues.values()) else 0
             await player.cycle(ctx)
             cycles += 1
-            assert cycles < limit, f"{name}, {case.name}, {pattern}: no end"
-        for flag, value in (case.flags if isinstance(case, Case) else {}).items():
-            assert ctx.get(block.values[flag]) == value, f"{name}, {case.name}, {pattern}: {flag} is not {value}"
+            assert cycles < _PATIENCE * case.transfers + 1000, f"{what}: no end"
+        for flag, value in case.flags.items():
+            assert ctx.get(block.values[flag]) == value, f"{what}: {flag} is not {value}"
 
     simulator = Simulator(block.component)
     simulator.add_clock(_CLOCK_SECONDS)
     simulator.add_testbench(bench)
     simulator.run()
     for stream, received in player.received.items():
-        wanted = list(expected.get(stream, ()))
-        got = received if simple else list(PARTS[name].defined(stream, block.ports[f"{stream}__payload"], received))
-        assert got == wanted, f"{name}, {case.name}, {pattern}: {stream} differs from the golden model"
-    if isinstance(case, PartCase):
-        assert player.events == Counter(case.events), f"{name}, {case.name}, {pattern}: events {dict(player.events)}"
+        got = cases.defined(stream, block.ports[f"{stream}__payload"], received)
+        assert got == case.expected.get(stream, []), f"{what}: {stream} differs from the golden model"
+    assert player.events == Counter(case.events), f"{what}: events {dict(player.events)}"
 
 
 def _unsigned(ctx: Any, value: Value) -> int:

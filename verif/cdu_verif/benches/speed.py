@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
-import cocotb
 import torch
 from actcodec.backends.job import Job
 from actcodec.codecs import codec
@@ -17,6 +15,7 @@ from torch import Tensor
 
 from cdu_verif.backends.simulated_backend import SimulatedBackend
 from cdu_verif.benches.array_bench import ArrayBench, queue_of
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
 from cdu_verif.stimulus.payloads import float_beats, float_bytes
 
@@ -24,10 +23,9 @@ from cdu_verif.stimulus.payloads import float_beats, float_bytes
 TENSORS = "CDU_SPEED_TENSORS"
 
 
-@cocotb.test
-async def speed(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def speed(bench: ArrayBench) -> None:
     """Compress and decompress every tensor; results equal the golden model's."""
-    bench = await ArrayBench(dut, "speed").start()
     driver = await bench.open()
 
     async def result(channel: Channel, job: Job, data: bytes) -> bytes:
@@ -62,4 +60,3 @@ async def speed(dut: Any) -> None:
             bench.cases += 1
 
     await work()
-    bench.report()

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import actcodec
-import cocotb
 import torch
 from cdu_spec import BitstreamError
 from cocotb.task import bridge
 
 from cdu_verif.backends.driven_backend import driven_backend
 from cdu_verif.benches.array_bench import ArrayBench
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.streams import on_units
 
 
-@cocotb.test
-async def streams(dut: Any) -> None:
+@bench_test(ArrayBench)
+async def streams(bench: ArrayBench) -> None:
     """What keeps the rules of the page gives the golden model's values, what breaks one is refused, and the unit goes on."""
     torch.set_num_threads(1)
-    bench = await ArrayBench(dut, "streams").start()
     backend, _ = driven_backend(bench, await bench.open())
     accepted = on_units.accepted(bench.config, every=bench.full)
     refused = on_units.refused(bench.config, every=bench.full)
@@ -39,4 +36,4 @@ async def streams(dut: Any) -> None:
 
     await read()
     bench.cases = len(accepted) + len(refused)
-    bench.report(accepted=len(accepted), refused=len(refused), decoded_by_the_unit=backend.decompressed)
+    bench.figures |= {"accepted": len(accepted), "refused": len(refused), "decoded_by_the_unit": backend.decompressed}

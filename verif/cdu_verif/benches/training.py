@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import cocotb
 import torch
 from actcodec.backends.backend import Backend
 from actcodec.backends.torch_backend import TorchBackend
@@ -25,6 +24,7 @@ from cdu_verif.backends.driven_backend import driven_backend
 from cdu_verif.benches.array_bench import ArrayBench, queue_of
 from cdu_verif.regression.plan import training_policies
 from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench_test import bench_test
 
 _BATCH = 8
 #: The digits have 8 x 8 pixels; enlarged, both stages of the network give maps that jpeg-act takes.
@@ -72,18 +72,16 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
             yield images[picks], labels[picks]
 
 
-@cocotb.test
-@cocotb.parametrize(policy=[name.replace("-", "_") for name in training_policies(simulated_config())])
-async def training(dut: Any, policy: str) -> None:
+@bench_test(ArrayBench, policy=[name.replace("-", "_") for name in training_policies(simulated_config())])
+async def training(bench: ArrayBench, policy: str) -> None:
     """Bytes and reconstructions equal the golden model's in every step, losses and weights to the last bit."""
     torch.set_num_threads(1)
-    bench = await ArrayBench(dut, f"training/policy={policy}").start()
     steps = int(os.environ["CDU_VERIFY_STEPS"])
     driver = await bench.open(scales_by_registers=True)
     backend, used = driven_backend(bench, driver)
     config = bench.config
     options: dict[str, Any] = {"scale_bits": config.scale_bits}
-    if policy == "jpeg_act":
+    if policy in ("jpeg_act", "jpeg_gmc"):
         options |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits, "rounding": config.rounding}
     losses: list[float] = []
     figures: dict[str, Any] = {}
@@ -117,15 +115,15 @@ async def training(dut: Any, policy: str) -> None:
     counters = {channel: await queue_of(driver, channel).counters() for channel in Channel}
     assert counters[Channel.COMPRESS].values == backend.values, "the counter of values is wrong"
     assert counters[Channel.COMPRESS].bytes == backend.payload_bytes, "the counter of bytes is wrong"
-    bench.report(
+    bench.figures |= {
         **figures,
-        steps=steps,
-        losses=" ".join(repr(loss) for loss in losses),
-        tensors_compressed=backend.compressed,
-        tensors_decompressed=backend.decompressed,
-        payload_bytes=backend.payload_bytes,
-        values_compressed=backend.values,
-        cycles_of_jobs=cycles,
-        values_per_busy_cycle=round(counters[Channel.COMPRESS].values_per_cycle, 3),
-        seconds_in_simulator=round(backend.seconds, 1),
-    )
+        "steps": steps,
+        "losses": " ".join(repr(loss) for loss in losses),
+        "tensors_compressed": backend.compressed,
+        "tensors_decompressed": backend.decompressed,
+        "payload_bytes": backend.payload_bytes,
+        "values_compressed": backend.values,
+        "cycles_of_jobs": cycles,
+        "values_per_busy_cycle": round(counters[Channel.COMPRESS].values_per_cycle, 3),
+        "seconds_in_simulator": round(backend.seconds, 1),
+    }

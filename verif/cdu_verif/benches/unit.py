@@ -59,7 +59,7 @@ class _Half:
             return ended >= len(jobs) and not (self._job.queue or self._scales.queue or self.i.queue)
 
         work = sum(job.beats for job in jobs) + len(self.i.queue)
-        await self.bench.run(done, patience * work + 3000)
+        await self.bench.run(done, patience * work + 3000, f"{len(jobs)} jobs")
         packets, packet = [], bytearray()
         for word in self.o.received:
             units = word >> count["offset"] & ((1 << count["width"]) - 1)

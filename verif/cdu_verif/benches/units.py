@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-import cocotb
 import torch
 from actcodec.backends.torch_backend import TorchBackend
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 
 from cdu_verif.benches.unit import CompressorDriver, DecompressorDriver
-from cdu_verif.simulation.bench import Bench, simulated_config
+from cdu_verif.simulation.bench import BLOCK, Bench, simulated_config
+from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS, always
 from cdu_verif.stimulus.payloads import BANKS, same_bits
 from cdu_verif.stimulus.rates import rows_per_cycle
 from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, exchange, incompressible, shapes
 
-_COMPRESSES = os.environ["CDU_VERIFY_BLOCK"] == "compressor"
+_COMPRESSES = os.environ[BLOCK] == "compressor"
 _MODES = simulated_config().built_modes
 #: Blocks over which the rate is measured.
 _RATE_BLOCKS = 96
@@ -82,47 +81,37 @@ def _items(bench: Bench, mode: Mode, count: int) -> list[Exchange]:
     return [exchange(bench.config, bench.rng, size, mode, bench.rng.choice(KINDS), tables) for size in sizes]
 
 
-@cocotb.test
-@cocotb.parametrize(pattern=list(PATTERNS))
-async def mixed_jobs(dut: Any, pattern: str) -> None:
+@bench_test(Bench, pattern=list(PATTERNS))
+async def mixed_jobs(bench: Bench, pattern: str) -> None:
     """Jobs of all built-in modes in random order, back to back."""
-    bench = await Bench(dut, f"mixed_jobs/pattern={pattern}").start()
     unit = _Unit(bench)
     unit.behave(pattern)
     items = [item for mode in bench.config.built_modes for item in _items(bench, mode, 8 if bench.full else 3)]
     bench.rng.shuffle(items)
     await unit.check(items)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
-async def odd_shapes(dut: Any, mode: str) -> None:
+@bench_test(Bench, mode=[mode.name.lower() for mode in _MODES])
+async def odd_shapes(bench: Bench, mode: str) -> None:
     """Shapes that need padding at the right, at the bottom or at the end."""
-    bench = await Bench(dut, f"odd_shapes/mode={mode}").start()
     chosen = Mode[mode.upper()]
     items = [
         exchange(bench.config, bench.rng, shape, chosen, bench.rng.choice(KINDS), TABLES[-BANKS:])
         for shape in shapes(bench.rng, bench.full)
     ]
     await _Unit(bench).check(items)
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(kind=list(KINDS))
-async def contents(dut: Any, kind: str) -> None:
+@bench_test(Bench, kind=list(KINDS))
+async def contents(bench: Bench, kind: str) -> None:
     """Every kind of content in every mode."""
-    bench = await Bench(dut, f"contents/kind={kind}").start()
     items = [exchange(bench.config, bench.rng, (1, 3, 8, 40), mode, kind, TABLES[:BANKS]) for mode in bench.config.built_modes]
     await _Unit(bench).check(items)
-    bench.report()
 
 
-@cocotb.test
-async def reset_in_the_middle(dut: Any) -> None:
+@bench_test(Bench)
+async def reset_in_the_middle(bench: Bench) -> None:
     """After a reset at any moment of any job the unit works as from the start."""
-    bench = await Bench(dut, "reset_in_the_middle").start()
     for _ in range(3 if bench.full else 2):
         for mode in bench.config.built_modes:
             unit = _Unit(bench)
@@ -131,20 +120,16 @@ async def reset_in_the_middle(dut: Any) -> None:
             await bench.idle(bench.rng.randint(1, 150))
             await bench.reset(bench.rng.randint(1, 3))
             await _Unit(bench).check(_items(bench, bench.rng.choice(bench.config.built_modes), 1))
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(content=["noise", "dense", "zeros"])
-async def rate(dut: Any, content: str) -> None:
+@bench_test(Bench, content=["noise", "dense", "zeros"])
+async def rate(bench: Bench, content: str) -> None:
     """Without stalls N rows pass per cycle in every mode, first to last; bypass is limited by the packed port only."""
-    bench = await Bench(dut, f"rate/content={content}").start()
     for mode in bench.config.built_modes:
         item = _rate_item(bench, (1, 1, 8, 8 * _RATE_BLOCKS), mode, content)
         if content == "dense" and mode.has_zvc and not mode.is_affine:
             assert len(item.payload) == 72 * _RATE_BLOCKS, f"{mode.label}: the content is not incompressible"
         await _measure(bench, item, mode.label)
-    bench.report()
 
 
 def _rate_item(bench: Bench, shape: tuple[int, ...], mode: Mode, content: str) -> Exchange:
@@ -170,22 +155,18 @@ async def _measure(bench: Bench, item: Exchange, name: str) -> None:
     assert cycles <= beats / per_cycle + _SLACK_CYCLES, f"{name}: {beats} beats took {cycles} cycles"
 
 
-@cocotb.test(skip=Mode.JPEG_ACT not in _MODES)
-async def rate_of_widths(dut: Any) -> None:
+@bench_test(Bench, skip=Mode.JPEG_ACT not in _MODES)
+async def rate_of_widths(bench: Bench) -> None:
     """The rate of jpeg-act holds for every width of 1 to 9 blocks, whole tiles or not."""
-    bench = await Bench(dut, "rate_of_widths").start()
     for row_beats in range(1, 10):
         shape = (1, 1, 8 * (_RATE_BLOCKS // row_beats), 8 * row_beats)
         item = exchange(bench.config, bench.rng, shape, Mode.JPEG_ACT, "normal")
         await _measure(bench, item, f"{row_beats} blocks wide")
-    bench.report()
 
 
-@cocotb.test
-@cocotb.parametrize(mode=[mode.name.lower() for mode in _MODES])
-async def hand_over(dut: Any, mode: str) -> None:
+@bench_test(Bench, mode=[mode.name.lower() for mode in _MODES])
+async def hand_over(bench: Bench, mode: str) -> None:
     """Jobs that are ready follow one another without an idle cycle: many short ones pass at the rate of a long one."""
-    bench = await Bench(dut, f"hand_over/mode={mode}").start()
     chosen = Mode[mode.upper()]
     shape = (1, 1, 8, 32 * bench.config.port_beats)
     items = [exchange(bench.config, bench.rng, shape, chosen, "normal", TABLES[:BANKS]) for _ in range(12)]
@@ -195,13 +176,11 @@ async def hand_over(dut: Any, mode: str) -> None:
     bench.figures["jobs"] = f"{len(items)} jobs, {beats} beats in {cycles} cycles"
     limit = beats / rows_per_cycle(bench.config, chosen) + _SLACK_CYCLES
     assert cycles <= limit, f"{len(items)} jobs of {beats} beats took {cycles} cycles"
-    bench.report()
 
 
-@cocotb.test(skip=not _COMPRESSES)
-async def nonfinite_values(dut: Any) -> None:
+@bench_test(Bench, skip=not _COMPRESSES)
+async def nonfinite_values(bench: Bench) -> None:
     """Infinities saturate, NaN becomes zero, the event comes in such a job only."""
-    bench = await Bench(dut, "nonfinite_values").start()
     driver = CompressorDriver(bench)
     for mode in bench.config.built_modes:
         if mode is Mode.BYPASS:
@@ -217,13 +196,11 @@ async def nonfinite_values(dut: Any) -> None:
             assert payload == bytes(TorchBackend().compress(item.compression, beats).tolist()), f"{mode.label} with {bad}"
             assert (driver.seen["nonfinite"] > before) == (bad is not None), f"{mode.label}: the event is wrong for {bad}"
             bench.cases += 1
-    bench.report()
 
 
-@cocotb.test
-async def wrong_lengths(dut: Any) -> None:
+@bench_test(Bench)
+async def wrong_lengths(bench: Bench) -> None:
     """Input that ends too early or too late raises its event, and leaves the next job unharmed."""
-    bench = await Bench(dut, "wrong_lengths").start()
     unit = _Unit(bench)
     driver = unit.driver
     for mode in bench.config.built_modes:
@@ -243,7 +220,6 @@ async def wrong_lengths(dut: Any) -> None:
                 if length >= 0:
                     _compare(item, result) if isinstance(result, bytes) else _compare_beats(item, result)
                 bench.cases += 1
-    bench.report()
 
 
 def _send_wrong(driver: CompressorDriver | DecompressorDriver, item: Exchange, length: int) -> None:

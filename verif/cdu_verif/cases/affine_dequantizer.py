@@ -16,7 +16,8 @@ from cdu_spec.geometry import LANES
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import block_modes, random_settings
-from cdu_verif.cases.case import Case, Ports, integers, words
+from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.content import integers, words
 from cdu_verif.stimulus.payloads import quantizer
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
@@ -78,14 +79,14 @@ class _Beat:
         return pack(port, {entry["name"]: named[entry["name"]] for entry in port["fields"]})
 
 
-class _Dequantizer:
+class _Dequantizer(Cases):
     def case(self, ports: Ports, name: str, beats: Iterable[_Beat]) -> Case:
         """Beats one after the other."""
         sent = list(beats)
         integers = torch.stack([beat.integers for beat in sent])
         scales = torch.tensor([beat.scale for beat in sent])
-        inputs = [beat.payload(ports) for beat in sent]
-        return Case(name, inputs, words(ports, "o", values=integers, scale=scales))
+        inputs, expected = [beat.payload(ports) for beat in sent], words(ports, "o", values=integers, scale=scales)
+        return Case(name, {"i": inputs}, {"o": expected}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Every mode with every number of bits and every step; every code of 8 bits."""

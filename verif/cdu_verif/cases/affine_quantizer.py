@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from actcodec.golden.affine import NEAREST, Ranges, codes_of
@@ -19,14 +19,17 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
-from cdu_verif.cases.array_parts import PartCase, PartCases
 from cdu_verif.cases.block_streams import Tag, block_modes, random_settings
-from cdu_verif.cases.case import Ports, integers
+from cdu_verif.cases.case import Case, Ports
+from cdu_verif.cases.content import integers
+from cdu_verif.cases.jobs import JobCases
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 _NOTHING = {"low": 0, "mantissa": 0, "exponent": 0}
 #: Cycles from the first row in to the first row out, and from the last one.
 _LATENCY = 4
+#: A job: its mode and settings, rows, and the number of its first block.
+_Job: TypeAlias = tuple[Mode, AffineSettings | None, int, int]
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _content(rng: Random, rows: int, narrow: bool) -> Tensor:
     return rng.choice((near, near, around_zero, ends)).to(torch.int16)
 
 
-class _AffineQuantizer(PartCases):
+class _AffineQuantizer(JobCases[_Job]):
     def built(self, config: CduConfig) -> CduConfig:
         """With affine modes."""
         return affine(config)
@@ -108,7 +111,7 @@ class _AffineQuantizer(PartCases):
             for number, start in enumerate(starts)
         ]
 
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[_Job]) -> Case:
         """Rows in, rows out."""
         blocks = [block for job in jobs for block in self.job(rng, *job)]
         inputs, expected = [], []
@@ -122,11 +125,11 @@ class _AffineQuantizer(PartCases):
                 holds = number == 0 and block.tag.heads
                 out = {"values": [_signed(value) for value in golden], **common, "range": block.range if holds else _NOTHING}
                 expected.append(pack(leaving, _only(leaving, out)))
-        return PartCase(name, {"i": inputs}, {"o": expected}, 0, len(inputs) + _LATENCY)
+        return Case(name, {"i": inputs}, {"o": expected}, cycles=len(inputs) + _LATENCY)
 
-    def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Any]]:
+    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[_Job]]:
         """Every mode with every number of bits, every step and every rounding; statistics; late blocks of great jobs."""
-        found: dict[str, Sequence[Any]] = {}
+        found: dict[str, Sequence[_Job]] = {}
         for mode in block_modes(config):
             if not mode.is_affine:
                 found[mode.label] = [(mode, None, 24, 0)]
@@ -146,7 +149,7 @@ class _AffineQuantizer(PartCases):
                 ]
         return found
 
-    def random(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[Any]:
+    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[_Job]:
         """Jobs of all modes with random sizes."""
         jobs = []
         while blocks > 0:
@@ -157,13 +160,13 @@ class _AffineQuantizer(PartCases):
             blocks -= size
         return jobs
 
-    def steady(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[Any]]:
+    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[_Job]]:
         """All modes one after the other."""
         modes = block_modes(config)
         size = BLOCK_SIDE * max(blocks // len(modes), 1)
         return {"all_modes": [(mode, random_settings(rng, mode), size, 0) for mode in modes]}
 
-    def defined(self, name: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
+    def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
         """Zeros for ranges that mean nothing: in all rows but the first one of a block that has one."""
         result, begins = [], True
         for word in received:

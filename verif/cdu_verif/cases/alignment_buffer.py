@@ -13,7 +13,8 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, random_settings
-from cdu_verif.cases.case import Case, Ports, integers
+from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.content import integers
 
 #: Modes whose jobs pass as single blocks, the last of which may have fewer rows.
 _SEQUENCES = (Mode.SFPR, Mode.BRC)
@@ -66,7 +67,7 @@ class _Job:
         return result
 
 
-class _Alignment:
+class _Alignment(Cases):
     def __init__(self, to_rows: bool) -> None:
         self.to_rows = to_rows
 
@@ -76,7 +77,7 @@ class _Alignment:
         jobs = [_Job(rng, view, values["width"]) for view in views]
         inputs = [word for job in jobs for word in job.words(ports, "i", not self.to_rows)]
         expected = [word for job in jobs for word in job.words(ports, "o", self.to_rows)]
-        return Case(name, inputs, expected)
+        return Case(name, {"i": inputs}, {"o": expected}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Every width of 1 to 9 blocks, and greater ones; last blocks of every height; wide tiles behind narrow ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -13,14 +13,16 @@ from actcodec.golden.affine import Ranges
 from actcodec.golden.codes import pack_codes
 from actcodec.golden.heads import pack_low, pack_ranges
 from cdu.delivery.manifest import pack
+from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, AffineSettings
-from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Mode
+from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 from torch import Tensor
 
-from cdu_verif.cases.case import Ports, integers, mixed_blocks, words
-from cdu_verif.stimulus.payloads import quantizer
+from cdu_verif.cases.case import Ports
+from cdu_verif.cases.content import integers, mixed_blocks, words
+from cdu_verif.stimulus.payloads import coding, quantizer
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,19 @@ class Tag:
     last: int
     settings: AffineSettings | None = None
     heads: int = 0
+    coder: Coder = Coder.ZVC
+    point: int = 0
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields by name."""
         own = {"mode": int(self.mode), "bank": self.bank, "last": self.last, "heads": self.heads}
-        return {**own, "quantizer": quantizer(self.settings)}
+        return {**own, "quantizer": self.quantizer}
+
+    @property
+    def quantizer(self) -> dict[str, int]:
+        """The fields of :class:`cdu.words.Quantizer`."""
+        return coding(self.coder, self.point) if self.mode is Mode.JPEG_ACT else quantizer(self.settings)
 
 
 @dataclass(frozen=True)
@@ -52,9 +61,9 @@ class Block:
     def range(self) -> dict[str, int]:
         """Fields of :class:`cdu.words.Range` with which the block begins; where it has none, what stands there instead.
 
-        An exponent that has no room in its field is the greatest one that has.
+        An exponent that has no room in its field is the greatest one that has. Zeros for a block of GMC.
         """
-        head = self.packed.ljust(LOW_BYTES + STEP_BYTES, b"\0")
+        head = (b"" if self.tag.coder is Coder.GMC else self.packed).ljust(LOW_BYTES + STEP_BYTES, b"\0")
         mantissa, exponent = head[LOW_BYTES : LOW_BYTES + STEP_BYTES]
         return {
             "low": int.from_bytes(head[:LOW_BYTES], "little", signed=True),
@@ -64,8 +73,8 @@ class Block:
 
 
 def block_modes(config: CduConfig) -> list[Mode]:
-    """Modes whose payload is made of blocks."""
-    return [mode for mode in config.built_modes if mode is not Mode.BYPASS]
+    """Modes whose payload is made of blocks, coded as published."""
+    return list(config.packed_modes)
 
 
 def random_settings(rng: Random, mode: Mode) -> AffineSettings | None:
@@ -171,6 +180,14 @@ def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
     return job(torch.full((BLOCK_SIDE * blocks, LANES), zero), mode, 0, settings)
 
 
+def with_integers(block: Block) -> Block:
+    """A block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
+    settings = block.tag.settings
+    if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
+        return block
+    return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
+
+
 def payload(blocks: Iterable[Block]) -> bytes:
     """The bytes of blocks one after the other."""
     return b"".join(block.packed for block in blocks)
@@ -262,11 +279,13 @@ def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) 
 
 def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
     """The bytes that the blocks of a job have when its payload is ``cut`` and zeros follow (docs/reference/bitstream.md)."""
-    endless = cut + bytes(sum(MASK_BYTES + BLOCK_VALUES for _ in blocks))
+    endless = cut + bytes(sum(gmc.MAX_BLOCK_BYTES for _ in blocks))
     found, start = [], 0
     for block in blocks:
         length = len(block.packed)
-        if block.tag.mode.has_zvc:
+        if block.tag.coder is Coder.GMC:
+            length = gmc.block_bytes(endless[start])
+        elif block.tag.mode.has_zvc:
             bits = block.tag.settings.bits if block.tag.settings else VALUE_BITS
             mask = endless[start : start + MASK_BYTES]
             length = MASK_BYTES + sum(-(-row.bit_count() * bits // VALUE_BITS) for row in mask)
@@ -275,9 +294,9 @@ def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
     return found
 
 
-def dealt(blocks: Sequence[Block], lanes: int, first: int = 0) -> list[list[Block]]:
-    """Blocks dealt out to lanes in turn, beginning with lane ``first``."""
-    return [list(blocks[(lane - first) % lanes :: lanes]) for lane in range(lanes)]
+def dealt(blocks: Sequence[Block], lanes: int) -> list[list[Block]]:
+    """Blocks dealt out to lanes in turn, beginning with lane 0."""
+    return [list(blocks[lane::lanes]) for lane in range(lanes)]
 
 
 def _field(port: Mapping[str, Any], name: str) -> Mapping[str, Any]:

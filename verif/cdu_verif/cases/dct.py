@@ -10,10 +10,11 @@ from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Ports, corner_blocks, mixed_blocks, words
+from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.content import corner_blocks, mixed_blocks, words
 
 
-class _Transform:
+class _Transform(Cases):
     def __init__(self, inverse: bool) -> None:
         self.inverse = inverse
 
@@ -27,7 +28,8 @@ class _Transform:
         else:
             rows = blocks
             out = golden.dct(blocks, *bits).transpose(1, 2)
-        return Case(name, words(ports, "i", values=rows.reshape(-1, 8)), words(ports, "o", values=out.reshape(-1, 8)))
+        inputs, expected = words(ports, "i", values=rows.reshape(-1, 8)), words(ports, "o", values=out.reshape(-1, 8))
+        return Case(name, {"i": inputs}, {"o": expected}, steady=("i", "o"))
 
     def _range(self, config: CduConfig) -> tuple[int, int]:
         width = config.coefficient_bits if self.inverse else config.sample_bits
@@ -56,8 +58,10 @@ class _Transform:
 DCT, IDCT = _Transform(inverse=False), _Transform(inverse=True)
 
 
-class _TwoWay:
+class _TwoWay(Cases):
     """Cases of both, each with its direction, which changes from case to case; all that entered a case must leave in it."""
+
+    settling = 8
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """The directed blocks of both directions by turns."""

@@ -27,8 +27,10 @@ from cdu_verif.cases.block_streams import (
     random_settings,
     slices,
     whole_job,
+    with_integers,
 )
-from cdu_verif.cases.case import Case, Ports, corner_blocks, integers
+from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.content import corner_blocks, integers
 
 __all__ = [
     "AFFINE_DECODER",
@@ -49,7 +51,7 @@ def populations(rng: Random) -> Tensor:
     return torch.where(order < torch.arange(BLOCK_VALUES + 1)[:, None], blocks, 0)
 
 
-class _Coder:
+class _Coder(Cases):
     """Cases of an encoder, or turned round of a decoder."""
 
     def __init__(self, mode: Mode, decoder: bool) -> None:
@@ -58,8 +60,8 @@ class _Coder:
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
         """Blocks of one job or several. A decoder is fed by slices, of which there may be fewer than cycles."""
         if self.decoder:
-            return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
-        return Case(name, block_rows(ports, "i", blocks), slices(ports, "o", blocks), steady=("i",))
+            return Case(name, {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, steady=("o",))
+        return Case(name, {"i": block_rows(ports, "i", blocks)}, {"o": slices(ports, "o", blocks)}, steady=("i",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Directed blocks; every mask population; blocks of every number of rows; every byte."""
@@ -98,15 +100,7 @@ class _Coder:
         return cases
 
 
-def _with_integers(block: Block) -> Block:
-    """A block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
-    settings = block.tag.settings
-    if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
-        return block
-    return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
-
-
-class _AffineCoder:
+class _AffineCoder(Cases):
     """Cases of an encoder of all modes, most of them affine, or turned round of a decoder."""
 
     def __init__(self, decoder: bool) -> None:
@@ -115,9 +109,9 @@ class _AffineCoder:
     def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
         """Blocks of one job or several; there may be fewer slices than cycles."""
         if not self.decoder:
-            entering = [_with_integers(block) for block in blocks]
-            return Case(name, block_rows(ports, "i", entering), slices(ports, "o", blocks), steady=("i",))
-        return Case(name, slices(ports, "i", blocks), block_rows(ports, "o", blocks), steady=("o",))
+            entering = [with_integers(block) for block in blocks]
+            return Case(name, {"i": block_rows(ports, "i", entering)}, {"o": slices(ports, "o", blocks)}, steady=("i",))
+        return Case(name, {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, steady=("o",))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Every mode with every number of bits; every population of a mask; blocks of every number of rows; statistics."""

@@ -19,9 +19,10 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
 from torch import Tensor
 
-from cdu_verif.cases.array_parts import PartCase, PartCases
 from cdu_verif.cases.block_streams import Tag, random_settings
-from cdu_verif.cases.case import Ports, integers
+from cdu_verif.cases.case import Case, Ports
+from cdu_verif.cases.content import integers
+from cdu_verif.cases.jobs import JobCases
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 #: Cycles from the first word in to the first range out, and from the last one.
@@ -91,7 +92,7 @@ def _content(rng: Random, rows: int, columns: int) -> Tensor:
     return rng.choice((near, near, near, ends)).to(torch.int16)
 
 
-class _RangeFinder(PartCases):
+class _RangeFinder(JobCases[tuple[MatrixView, AffineSettings | None]]):
     def built(self, config: CduConfig) -> CduConfig:
         """With modes whose blocks have ranges."""
         return ranged(config)
@@ -104,17 +105,19 @@ class _RangeFinder(PartCases):
         strips = [_content(rng, BLOCK_SIDE, columns) for _ in range(view.padded_rows // BLOCK_SIDE)]
         return torch.cat(strips)
 
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
+    def case(
+        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[tuple[MatrixView, AffineSettings | None]]
+    ) -> Case:
         """Words in, the same words and ranges out."""
         has_ends = Mode.DIVISION in config.built_modes
         made = [_Job(view, settings, self.matrix(rng, view), has_ends) for view, settings in jobs]
         words = [word for job in made for word in job.words(dict(ports["i__payload"]))]
         ranges = [pack(dict(ports["ranges__payload"]), found) for job in made for found in job.ranges]
-        return PartCase(name, {"i": words}, {"o": words, "ranges": ranges}, 0, len(words) + _LATENCY)
+        return Case(name, {"i": words}, {"o": words, "ranges": ranges}, cycles=len(words) + _LATENCY)
 
-    def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Any]]:
+    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[tuple[MatrixView, AffineSettings | None]]]:
         """Every width of 1 to 9 blocks with every number of bits; groups; other modes in between."""
-        found: dict[str, Sequence[Any]] = {}
+        found: dict[str, Sequence[tuple[MatrixView, AffineSettings | None]]] = {}
         for bits in CODE_BITS:
             by_block, by_channel = AffineSettings(bits, 0, block_range=True), AffineSettings(bits, 1)
             if Mode.DIVISION in config.built_modes:
@@ -125,10 +128,10 @@ class _RangeFinder(PartCases):
                 ]
             if Mode.ACTNN in config.built_modes:
                 found[f"actnn_{bits}_bits"] = [(_groups(count), AffineSettings(bits)) for count in (1, 2, 24)]
-        found["mixed"] = [job for blocks in range(1, 9) for job in self.random(config, rng, blocks)]
+        found["mixed"] = [job for blocks in range(1, 9) for job in self.random_jobs(config, rng, blocks)]
         return found
 
-    def random(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[Any]:
+    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[tuple[MatrixView, AffineSettings | None]]:
         """Jobs of all modes with random sizes."""
         jobs = []
         while blocks > 0:
@@ -146,10 +149,12 @@ class _RangeFinder(PartCases):
             blocks -= size
         return jobs
 
-    def steady(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[Any]]:
+    def steady_jobs(
+        self, config: CduConfig, rng: Random, blocks: int
+    ) -> Mapping[str, Sequence[tuple[MatrixView, AffineSettings | None]]]:
         """Every width, and groups; three equal jobs each."""
         third = blocks // 3
-        found: dict[str, Sequence[Any]] = {}
+        found: dict[str, Sequence[tuple[MatrixView, AffineSettings | None]]] = {}
         if Mode.DIVISION in config.built_modes:
             for width in range(1, 10):
                 found[f"{width}_blocks"] = [(_strips(Mode.DIVISION, width, third // width), AffineSettings(2, 1))] * 3

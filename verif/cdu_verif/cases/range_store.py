@@ -15,9 +15,10 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from torch import Tensor
 
-from cdu_verif.cases.array_parts import PartCase, PartCases
 from cdu_verif.cases.block_streams import Tag
-from cdu_verif.cases.case import Ports, integers
+from cdu_verif.cases.case import Case, Ports
+from cdu_verif.cases.content import integers
+from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.value_side import blocks_of_beats
 
 #: Cycles from the first word in to the first word out, and from the last one.
@@ -101,8 +102,8 @@ class _Job:
         return found if per_word > 1 else found[0]
 
 
-class _RangeStore(PartCases):
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[Any], first: int) -> PartCase:
+class _RangeStore(JobCases[MatrixView]):
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[MatrixView]) -> Case:
         """Ranged blocks in and on to the buffer, raster words from the buffer and on with their ranges."""
         made = [_Job.of(rng, view) for view in jobs]
         inputs: dict[str, list[int]] = {"i": [], "from_alignment": []}
@@ -113,16 +114,16 @@ class _RangeStore(PartCases):
             expected["to_alignment"] += job.words(ports, "to_alignment", rowwise=False)
             expected["o"] += job.words(ports, "o", rowwise=True)
         widest = TILE_BLOCKS * BLOCK_SIDE // config.port_beats
-        return PartCase(name, inputs, expected, 0, len(expected["o"]) + widest + _LATENCY)
+        return Case(name, inputs, expected, cycles=len(expected["o"]) + widest + _LATENCY)
 
-    def corners(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[Any]]:
+    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[MatrixView]]:
         """Every width of 1 to 9 blocks; modes without ranges in between; blocks of every number of rows."""
         widths = [_strips(Mode.DIVISION, blocks, strips) for blocks in range(1, 10) for strips in (1, 2)]
         heights = [_sequence(Mode.SFPR, beats) for beats in range(1, 2 * BLOCK_SIDE + 1)]
         mixed = [view for pair in zip(widths, heights, strict=False) for view in (*pair, _groups(2))]
         return {"widths": widths, "groups": [_groups(1), _groups(5)], "heights": heights, "mixed": mixed}
 
-    def random(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[Any]:
+    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[MatrixView]:
         """Jobs of both kinds with random sizes."""
         views = []
         while blocks > 0:
@@ -140,7 +141,7 @@ class _RangeStore(PartCases):
             blocks -= size
         return views
 
-    def steady(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[Any]]:
+    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[MatrixView]]:
         """Every width; groups; single blocks."""
         third = blocks // 3
         return {
@@ -149,9 +150,9 @@ class _RangeStore(PartCases):
             "single_blocks": [_sequence(Mode.SFPR, BLOCK_SIDE * third)] * 3,
         }
 
-    def defined(self, name: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
+    def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
         """Zeros for ranges behind ``count`` and in modes without ranges, which are undefined."""
-        if name != "o":
+        if stream != "o":
             return received
         result = []
         for word in received:

@@ -15,7 +15,8 @@ from cdu_spec.config import CduConfig
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT
 from torch import Tensor
 
-from cdu_verif.cases.case import Case, Ports, generator, integers, words
+from cdu_verif.cases.case import Case, Cases, Ports
+from cdu_verif.cases.content import generator, integers, words
 from cdu_verif.stimulus.payloads import PATTERN, bit_patterns
 
 
@@ -36,7 +37,7 @@ def random_scales(rng: Random, scale_bits: int, count: int, low: int, high: int)
 _NARROW, _WIDE, _LOWER = range(3)
 
 
-class _Sfpr:
+class _Sfpr(Cases):
     def case(
         self,
         config: CduConfig,
@@ -66,7 +67,8 @@ class _Sfpr:
             fields["narrow"] = (binary | (kind == _NARROW)).long()
         if config.has_offsets:
             fields |= {"lower": (kind == _LOWER).long(), "offset": torch.where(kind == _LOWER, offsets, 0)}
-        return Case(name, words(ports, "i", **fields), words(ports, "o", values=quantized, nonfinite=nonfinite.long()))
+        expected = words(ports, "o", values=quantized, nonfinite=nonfinite.long())
+        return Case(name, {"i": words(ports, "i", **fields)}, {"o": expected}, steady=("i", "o"))
 
     def wide(self, config: CduConfig, ports: Ports, rng: Random, name: str, values: Tensor, k: Tensor) -> Iterator[Case]:
         """The same values with every other kind of result that there is, with any offsets and extreme ones."""
@@ -154,13 +156,14 @@ class _Sfpr:
         return [self.random(config, ports, rng, blocks)]
 
 
-class _InverseSfpr:
+class _InverseSfpr(Cases):
     def case(self, config: CduConfig, ports: Ports, name: str, q: Tensor, r: Tensor) -> Case:
         """Beats of integers (B, 8) and reciprocals (B,)."""
         values = golden.inverse_sfpr(q.to(torch.int32), r[:, None]).to(DTYPES[config.dtype])
         inputs = words(ports, "i", values=q, scale=bit_patterns(r))
         # q = 0 gives the zero that float32 multiplication gives; its sign is positive because r is.
-        return Case(name, inputs, words(ports, "o", values=bit_patterns(values)))
+        expected = words(ports, "o", values=bit_patterns(values))
+        return Case(name, {"i": inputs}, {"o": expected}, steady=("i", "o"))
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """All 256 values with reciprocals of every kind, in the ranges where narrower formats overflow or get subnormal; wide

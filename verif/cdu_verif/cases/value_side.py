@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,23 +22,17 @@ from torch import Tensor
 
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
 from cdu_verif.cases.block_streams import Tag, random_settings
-from cdu_verif.cases.case import Ports, generator, integers
+from cdu_verif.cases.case import Case, Ports
+from cdu_verif.cases.content import generator, integers
+from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
 from cdu_verif.stimulus.payloads import bit_patterns, quantizer
 
 #: What may be wrong with the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
 SCALE_FAULTS = ("missing", "surplus")
-
-
-@dataclass(frozen=True)
-class ValueCase:
-    """Some jobs: packed payloads by stream, and the pulses that must be seen, by event."""
-
-    name: str
-    inputs: Mapping[str, list[int]]
-    expected: Mapping[str, list[int]]
-    events: Mapping[str, int]
+#: Jobs of a random case; cases with broken ones.
+_RANDOM_JOBS, _BROKEN_CASES = 6, 6
 
 
 @dataclass(frozen=True)
@@ -105,9 +99,13 @@ def random_view(rng: Random, modes: Sequence[Mode], size: int) -> MatrixView:
     return MatrixView(channels * repeats, columns, channels, rng.choice([rows for rows in (1, repeats) if rows]), mode)
 
 
-class _ValueSide:
+class _ValueSide(JobCases[ValueJob]):
     """What both ends have in common."""
 
+    blocks = (45, 45)
+    rate_blocks = 72
+    settling = 40
+    event_ports = ("events", "scale_missing", "scale_surplus")
     #: Streams whose transfers are consecutive cycles when nothing stalls.
     steady_streams: tuple[str, ...]
 
@@ -119,18 +117,30 @@ class _ValueSide:
         """A job with random content."""
         raise NotImplementedError
 
-    def case(
-        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
-    ) -> ValueCase:
+    def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """The streams of some jobs, a share ``faults`` of which is not as it should be."""
         raise NotImplementedError
 
-    def random(self, rng: Random, config: CduConfig, size: int) -> list[ValueJob]:
-        """Some random jobs."""
-        modes = self.modes(config)
-        return [self.job(rng, config, random_view(rng, modes, size)) for _ in range(6)]
+    def case(
+        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
+    ) -> Case:
+        """See :meth:`streams`; at the end the unit is idle."""
+        made = self.streams(config, ports, rng, jobs, faults)
+        events = {event: count for event, count in made.events.items() if count}
+        steady = tuple(stream for stream in self.steady_streams if f"{stream}__payload" in ports)
+        return Case(name, made.inputs, made.expected, flags={"idle": 1}, events=events, steady=steady)
 
-    def corners(self, rng: Random, config: CduConfig) -> dict[str, list[ValueJob]]:
+    def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
+        """Values and scales that are too short or too long in half of all jobs."""
+        jobs = [self.random_jobs(config, rng, max(self.blocks)) for _ in range(_BROKEN_CASES)]
+        return [self.case(config, ports, rng, "broken", found, faults=0.5) for found in jobs]
+
+    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> list[ValueJob]:
+        """Some random jobs, which have at most so many blocks together."""
+        modes, size = self.modes(config), BLOCK_SIDE * blocks // _RANDOM_JOBS
+        return [self.job(rng, config, random_view(rng, modes, max(size, 1))) for _ in range(_RANDOM_JOBS)]
+
+    def corner_jobs(self, config: CduConfig, rng: Random) -> dict[str, list[ValueJob]]:
         """Every width from 1 to 70, one row to 17; channels of every height; rows and jobs of every length."""
         modes = self.modes(config)
         views: dict[str, list[MatrixView]] = {}
@@ -149,8 +159,9 @@ class _ValueSide:
                     ]
         return {name: [self.job(rng, config, view) for view in found] for name, found in views.items()}
 
-    def steady(self, rng: Random, config: CduConfig, size: int) -> dict[str, list[ValueJob]]:
+    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> dict[str, list[ValueJob]]:
         """Three equal jobs each in which every scale serves at least as many beats as a word has."""
+        size = BLOCK_SIDE * blocks // 3
         shapes: dict[tuple[str, str], tuple[int, ...]] = {
             **{("jpeg-act", f"{width}_blocks"): (1, 2, 8 * (size // 8 // width + 1), 8 * width) for width in range(1, 10)},
             ("jpeg-act", "every_row"): (1, size // BLOCK_SIDE, 1, LANES * BLOCK_SIDE),
@@ -291,9 +302,6 @@ class _Streams:
         )
         return scales, offsets
 
-    def case(self, name: str) -> ValueCase:
-        return ValueCase(name, self.inputs, self.expected, {event: count for event, count in self.events.items() if count})
-
 
 class _Front(_ValueSide):
     steady_streams = ("i",)
@@ -313,9 +321,7 @@ class _Front(_ValueSide):
         scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 16 if view.mode.is_affine else 8)
         return ValueJob(view, rng.randint(0, 1), beats, scales, random_settings(rng, view.mode), _random_offsets(rng, view))
 
-    def case(
-        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
-    ) -> ValueCase:
+    def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Values in, words for the alignment buffer out."""
         streams = _Streams(ports)
         for job in jobs:
@@ -339,7 +345,7 @@ class _Front(_ValueSide):
             odd = (~values.float().isfinite()).any(1).tolist()
             starts = range(0, len(odd), config.port_beats)
             streams.events["nonfinite"] += sum(any(odd[start : start + config.port_beats]) for start in starts)
-        return streams.case(name)
+        return streams
 
 
 def _from_patterns(patterns: list[list[int]], config: CduConfig) -> Tensor:
@@ -428,9 +434,7 @@ class _Back(_ValueSide):
             random_ranges(rng, settings.bits if settings else VALUE_BITS, -(-view.beats // BLOCK_SIDE)),
         )
 
-    def case(
-        self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[ValueJob], faults: float = 0
-    ) -> ValueCase:
+    def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Blocks in, to the alignment buffer and from it to values."""
         streams = _Streams(ports)
         for job in jobs:
@@ -445,8 +449,7 @@ class _Back(_ValueSide):
             integers = _integers(job, offsets)
             values = integers.to(dtype) if binary else inverse_sfpr(integers, _beat_scales(job, scales)).to(dtype)
             streams.expect("o", _float_words(ports, "o", _cut(bit_patterns(values).tolist(), config.port_beats)))
-        return streams.case(name)
+        return streams
 
 
-#: Cases by block name.
-VALUE_SIDE: Mapping[str, _ValueSide] = {"value_front": _Front(), "value_back": _Back()}
+VALUE_FRONT, VALUE_BACK = _Front(), _Back()

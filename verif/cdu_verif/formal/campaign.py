@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import shutil
 import time
@@ -11,17 +9,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from cdu_tools.errors import MissingToolError, UserError
-from cdu_tools.files import write_whole
+from cdu_tools.errors import MissingToolError
+from cdu_tools.marks import Marks
+from cdu_tools.report import Report, json_text
 
 from cdu_verif.formal.proof import Property, Verdict, prove
 from cdu_verif.regression import results
 from cdu_verif.regression.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
-TABLE_BEGIN, TABLE_END = "<!-- proofs: begin -->", "<!-- proofs: end -->"
+MARKS = Marks("proofs")
+#: What the last column says of a property that holds.
+_PROVEN = "proven"
 _HEAD = ("| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|")
 
 
@@ -59,13 +59,12 @@ def run(
         return list(pool.map(one, planned))
 
 
-def write(folder: Path, proofs: Sequence[Proof], command: str) -> dict[str, Any]:
-    """Write report.md, report.json and results.xml (JUnit); returns the content of report.json."""
+def report(proofs: Sequence[Proof], command: str) -> Report:
+    """The report of proofs: report.md, report.json and results.xml (JUnit); ``failed`` names what is not proven."""
     failures = [proof for proof in proofs if not proof.verdict.proven]
-    lines = ["# Proofs", "", f"Command: `{command}`", ""]
-    lines += [f"**{len(proofs)} properties: {len(proofs) - len(failures)} proven, {len(failures)} not.**", ""]
-    for proof in failures:
-        lines += [f"- {proof.what.label}: {_explained(proof.verdict)}"]
+    said = f"{len(proofs)} properties: {len(proofs) - len(failures)} proven, {len(failures)} not."
+    lines = ["# Proofs", "", f"Command: `{command}`", "", f"**{said}**", ""]
+    lines += [f"- {proof.what.label}: {_explained(proof.verdict)}" for proof in failures]
     lines += ["", table(proofs)]
     content = {
         "tests": len(proofs),
@@ -98,10 +97,12 @@ def write(folder: Path, proofs: Sequence[Proof], command: str) -> dict[str, Any]
         )
         for proof in proofs
     ]
-    write_whole(folder / "results.xml", results.junit(tests))
-    write_whole(folder / "report.md", "\n".join(lines))
-    write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
-    return content
+    return Report(
+        content,
+        {"results.xml": results.junit(tests), "report.md": "\n".join(lines), "report.json": json_text(content)},
+        [said],
+        [f"not proven: {proof.what.label}: {_explained(proof.verdict)}" for proof in failures],
+    )
 
 
 def table(proofs: Sequence[Proof]) -> str:
@@ -115,7 +116,7 @@ def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
     for proof in proofs:
         what, method = proof.what, proof.what.method
         reach = method.reach if method.reach == "unbounded" else f"within {method.reach} from reset"
-        result = "proven" if proof.verdict.proven else "NOT PROVEN"
+        result = _PROVEN if proof.verdict.proven else "NOT PROVEN"
         cells = (what.block, what.name, what.statement, method.engine, reach, f"{proof.seconds:.0f}", result)
         lines[what.block, what.name] = f"| {' | '.join(cells)} |"
     return lines
@@ -128,7 +129,7 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
     them, and all rows stand in that order; rows of properties that are no longer there go. Without it the table is of
     ``proofs`` alone. Raises UserError when the page or its marks are missing.
     """
-    before, stale, after = _parts(page)
+    _, stale, _ = MARKS.parts(page)
     fresh = _rows(proofs)
     known = {cells: line for line in stale.splitlines() if (cells := _names(line))} | fresh
     places = [(one.block, one.name) for one in order] or list(fresh)
@@ -136,29 +137,19 @@ def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence
     own = f"`{command}`"
     earlier = [line for line in stale.splitlines() if line.startswith("`") and line != own] if rows.keys() - fresh else []
     lines = ["", *earlier, own, "", *_HEAD, *rows.values(), ""]
-    write_whole(page, f"{before}{TABLE_BEGIN}{chr(10).join(lines)}{TABLE_END}{after}")
+    MARKS.put(page, "\n".join(lines))
 
 
-def check_table(page: Path) -> None:
-    """UserError when :func:`put_table` could not do its work on a page, or when the page cannot be written."""
-    _parts(page)
-    if not os.access(page, os.W_OK):
-        raise UserError(f"cannot write {page}: {os.strerror(errno.EACCES)}")
+def proven(page: Path) -> set[tuple[str, str]]:
+    """Block, without its parameters, and name of each property for which the table of a page has a row that says ``proven``.
 
-
-def _parts(page: Path) -> tuple[str, str, str]:
-    """A page before, between and after the marks of the table; UserError when it or they are missing."""
-    try:
-        text = page.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {page}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{page} is no text in UTF-8: use a Markdown page") from None
-    before, begin, rest = text.partition(TABLE_BEGIN)
-    stale, end, after = rest.partition(TABLE_END)
-    if not (begin and end):
-        raise UserError(f"{page} lacks the lines {TABLE_BEGIN} and {TABLE_END}: put them where the table shall stand")
-    return before, stale, after
+    A property that has a row of the same block which says otherwise is left out.
+    """
+    results: dict[tuple[str, str], set[str]] = {}
+    for line in MARKS.parts(page)[1].splitlines():
+        if names := _names(line):
+            results.setdefault((names[0].partition("[")[0], names[1]), set()).add(line.rstrip("| ").rpartition("| ")[2])
+    return {names for names, found in results.items() if found == {_PROVEN}}
 
 
 def _names(line: str) -> tuple[str, str] | None:

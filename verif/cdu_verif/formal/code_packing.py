@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from cdu.coding.code_packing import ROW_BITS, code_bytes, pack_codes, unpack_codes
 from cdu_spec.geometry import LANES, VALUE_BITS
 
+from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, harness
 
 
@@ -60,16 +61,4 @@ class PackedCodes(wiring.Component):
 
 def packing_harness(device: Device) -> str:
     """Code n stands at bit ``n * bits``, zeros behind the last one; unpacking gives the codes, whatever stands behind them."""
-    lines = ["  wire [3:0] bits = 1 << bits_log2;", "  wire [7:0] most = (1 << bits) - 1;", "  wire [63:0] expected0 = 0;"]
-    for lane in range(LANES):
-        code = f"(row[{VALUE_BITS * lane} +: {VALUE_BITS}] & most)"
-        lines += [
-            f"  wire [63:0] code{lane} = {code};",
-            f"  wire [63:0] expected{lane + 1} = expected{lane} | (code{lane} << ({lane} * bits));",
-            f"  always @* back{lane}: assert (back[{VALUE_BITS * lane} +: {VALUE_BITS}] == code{lane});",
-        ]
-    lines += [
-        f"  always @* placed: assert (together == expected{LANES});",
-        f"  always @* if (count <= {LANES}) whole: assert (size == (count * bits + {VALUE_BITS - 1}) / {VALUE_BITS});",
-    ]
-    return harness(device, "\n".join(lines))
+    return harness(device, instance("code_packing_rules", {"CODES": LANES, "VALUE_BITS": VALUE_BITS}, {}))

@@ -104,19 +104,23 @@ class Device:
         channels = axi.channels({port["name"]: (port["direction"] == "input", port["width"]) for port in self.ports})
         return (*own, *(Stream(*channel) for channel in channels))
 
-    def field(self, port: str, *path: str, element: int | None = None) -> str:
-        """Verilog expression for a field of a port, or for one element of a field that is an array.
+    def field(self, port: str, *path: str) -> str:
+        """Verilog expression for a field of a port. Raises KeyError when there is none."""
+        offset, width = self._place(port, path)
+        return f"{port}[{offset} +: {width}]"
 
-        Raises KeyError when there is none.
-        """
+    def offset(self, port: str, *path: str) -> int:
+        """First bit of a field of a port. Raises KeyError when there is none."""
+        return self._place(port, path)[0]
+
+    def _place(self, port: str, path: tuple[str, ...]) -> tuple[int, int]:
+        """First bit and width of a field."""
         fields = next(entry["fields"] for entry in self.ports if entry["name"] == port)
         offset, width = 0, 0
         for name in path:
             found = {entry["name"]: entry for entry in fields}[name]
             offset, width, fields = offset + found["offset"], found["width"] * found["count"], found.get("fields", [])
-            if element is not None and name == path[-1]:
-                offset, width = offset + element * found["width"], found["width"]
-        return f"{port}[{offset} +: {width}]"
+        return offset, width
 
 
 def of_block(block: str, config: CduConfig) -> Device:

@@ -5,40 +5,28 @@ from __future__ import annotations
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE
 
+from cdu_verif.formal.binding import concat, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
 
-def progress_harness(
-    device: Device, cycles: int, watched: tuple[str, ...] = (), constant: tuple[str, ...] = (), limits: str = ""
-) -> str:
+def progress_harness(device: Device, cycles: int, watched: tuple[str, ...] = (), limits: str = "") -> str:
     """From any moment on all inputs stay valid and all outputs ready; one of ``watched`` transfers at least every ``cycles``.
 
-    Before that moment, everything is free. Without ``watched``, any stream will do. Inputs in ``constant`` never change;
-    ``limits`` are assumptions, in Verilog, about what comes in.
+    Before that moment, everything is free. Without ``watched``, any stream will do. ``limits`` are assumptions, in Verilog,
+    about what comes in.
     """
-    calm = [
-        f"assume ({stream.signal('valid' if stream.received else 'ready')});"
+    offered = [
+        stream.signal("valid" if stream.received else "ready")
         for stream in device.streams
         if ("valid" if stream.received else "ready") in stream.signals
     ]
     moving = [stream for stream in device.streams if stream.name in watched or not watched]
     transfer = " | ".join(f"({stream.signal('valid')} & {stream.signal('ready')})" for stream in moving)
-    body = [
-        "  (* anyseq *) wire settles;",
-        "  reg settled = 0;",
-        "  wire calm = settled | settles;",
-        "  always @(posedge clk) settled <= calm;",
-        f"  always @* if (calm) begin assume (~reset); {' '.join(calm)} end",
-        f"  reg [{cycles.bit_length()}:0] cycles_waited = 0;",
-        f"  always @(posedge clk) cycles_waited <= ({transfer}) | ~calm | rst ? 0 : cycles_waited + 1;",
-        f"  always @* {'_'.join(watched) or 'something'}_moves: assert (cycles_waited < {cycles});",
-        limits,
-    ]
-    for name in constant:
-        width = next(port["width"] for port in device.ports if port["name"] == name)
-        body.append(f"  (* anyconst *) wire [{width - 1}:0] constant_{name};\n  always @* assume ({name} == constant_{name});")
-    return with_assumptions(device, "\n".join(body) + "\n")
+    parameters = {"CYCLES": cycles, "STREAMS": len(offered)}
+    ports = {"offered": concat(offered), "transfer": transfer}
+    body = instance("progress", parameters, ports, f"{'_'.join(watched) or 'something'}_moves")
+    return with_assumptions(device, body + limits)
 
 
 def job_progress_harness(device: Device, cycles: int) -> str:
@@ -46,4 +34,4 @@ def job_progress_harness(device: Device, cycles: int) -> str:
     mode, beats = device.field("job__payload", "mode"), device.field("job__payload", "beats")
     limits = [f"assume ({device.field('job__payload', name)} != 0);" for name in ("beats", "row_beats", "channel_rows")]
     limits.append(f"assume ({mode} >= {min(Mode):d} && {mode} <= {max(Mode):d} && {beats} % {BLOCK_SIDE} == 0);")
-    return progress_harness(device, cycles, limits=f"  always @* begin {' '.join(limits)} end")
+    return progress_harness(device, cycles, limits=f"  always @* begin {' '.join(limits)} end\n")

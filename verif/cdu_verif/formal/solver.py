@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cdu_tools.errors import MissingToolError
 
+from cdu_verif.formal import binding
 from cdu_verif.formal.device import HARNESS, Device
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
@@ -37,6 +38,7 @@ memory_map -rom-only
 memory_unpack
 {expose}setattr -unset init w:*
 delete t:$meminit*
+read_verilog -formal -sv -defer {modules}
 read_verilog -formal -sv harness.sv
 hierarchy -top {harness}
 proc -norom
@@ -44,6 +46,7 @@ prep -flatten -top {harness}
 [files]
 {name}.v
 harness.sv
+{files}
 """
 
 
@@ -97,6 +100,7 @@ class Sby:
     def prove(self, device: Device, folder: Path) -> Verdict:
         """Run sby in ``folder``, where the device's Verilog lies."""
         (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
+        modules = [Path(shutil.copy(source, folder)).name for source in binding.sources()]
         text = _SBY.format(
             mode=self.kind.mode,
             depth=self.depth,
@@ -105,6 +109,8 @@ class Sby:
             name=device.name,
             harness=HARNESS,
             expose=_expose(device),
+            modules=" ".join(modules),
+            files="\n".join(modules),
         )
         (folder / f"{_TASK}.sby").write_text(text, encoding="utf-8")
         programs = find_programs()
@@ -170,8 +176,10 @@ def _verdict(folder: Path, log: str) -> Verdict:
         return Verdict(True)
     traces = re.findall(rf"({_TASK}/engine_\d+/\S+\.vcd)", log)
     found = next((folder / trace for trace in traces if (folder / trace).is_file()), None)
-    named = re.findall(r"failed assertion (\S+)|[Uu]nreached cover (?:statement|property) (?:at )?(\S+)", log)
-    what = ", ".join(dict.fromkeys("".join(pair).strip(".") for pair in named))
+    # Where a name has the number of a lane, Yosys escapes it and puts a space behind.
+    name = r"(\S+(?: \.\S+)*)"
+    named = re.findall(rf"failed assertion {name}|[Uu]nreached cover (?:statement|property) (?:at )?{name}", log)
+    what = ", ".join(dict.fromkeys(re.sub(r"[\\ ]", "", "".join(pair)).strip(".") for pair in named))
     if word == "FAIL":
         return Verdict(False, f"violated: {what}" if what else "violated", found)
     if word == "UNKNOWN":

@@ -1,46 +1,18 @@
 """The rules of streams as one checker, bound to every stream port of a device.
 
 A transfer happens when valid and ready are high. Valid and payload hold until the transfer; valid never waits for ready;
-ready may depend on valid. Inputs are assumed to keep the rules, outputs must keep them.
+ready may depend on valid. Inputs are assumed to keep the rules, outputs must keep them (``harness/stream_rules.sv``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, Stream, harness
 
 #: Cells that end a path within a cycle, as Yosys' ``%ci`` takes them behind its first ``-``.
 REGISTERS = ",-".join(("$dff", "$dffe", "$dffsr", "$dffsre"))
-
-_CHECKER = """\
-module stream_rules #(parameter WIDTH = 1, parameter SENDER = 0) (
-  input clk, input rst, input valid, input ready, input [WIDTH-1:0] payload
-);
-  reg waiting = 0;
-  reg accepted = 0;
-  reg [WIDTH-1:0] offered;
-  always @(posedge clk) begin
-    waiting <= valid & ~ready & ~rst;
-    accepted <= accepted | ready;
-    offered <= payload;
-  end
-  generate
-    if (SENDER) begin : sender
-      always @* if (waiting) begin
-        hold_valid: assert (valid);
-        hold_payload: assert (payload == offered);
-      end
-      always @* unasked: cover (waiting & valid & ~accepted);
-    end else begin : environment
-      always @* if (waiting) begin
-        assume (valid);
-        assume (payload == offered);
-      end
-    end
-  endgenerate
-endmodule
-"""
 
 
 def checkers(device: Device, assert_outputs: bool = True) -> str:
@@ -54,13 +26,12 @@ def checkers(device: Device, assert_outputs: bool = True) -> str:
         abort = f"{stream.name.rpartition('__')[0]}__abort"
         return f"rst | {abort}" if abort in names else "rst"
 
-    return "".join(
-        f"  stream_rules #(.WIDTH({max(1, stream.width)}), .SENDER({int(not stream.received)})) rules_{stream.name} (\n"
-        f"    .clk(clk), .rst({end(stream)}), .valid({stream.signal('valid')}), .ready({stream.signal('ready')}),"
-        f" .payload({stream.signal('payload')}));\n"
-        for stream in device.streams
-        if stream.received or assert_outputs
-    )
+    def bound(stream: Stream) -> str:
+        parameters = {"WIDTH": max(1, stream.width), "SENDER": int(not stream.received)}
+        signals = {role: stream.signal(role) for role in ("valid", "ready", "payload")}
+        return instance("stream_rules", parameters, {"rst": end(stream), **signals}, f"rules_{stream.name}")
+
+    return "".join(bound(stream) for stream in device.streams if stream.received or assert_outputs)
 
 
 def stream_harness(device: Device, resets: bool = True, helper: str = "", body: str = "") -> str:
@@ -73,12 +44,12 @@ def stream_harness(device: Device, resets: bool = True, helper: str = "", body: 
     if not outputs(device):
         raise ValueError(f"{device.name} has no stream that it sends")
     invariant = f"  always @* if (started) helper: assert ({helper});\n" if helper else ""
-    return _CHECKER + harness(device, checkers(device) + invariant + body, resets=resets)
+    return harness(device, checkers(device) + invariant + body, resets=resets)
 
 
 def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
     """Harness with ``body``, in which the senders of the input streams keep the rules; ``free`` as in :func:`harness`."""
-    return _CHECKER + harness(device, checkers(device, assert_outputs=False) + body, free, resets)
+    return harness(device, checkers(device, assert_outputs=False) + body, free, resets)
 
 
 def independence_script(device: Device) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,41 +13,51 @@ from typing import Any
 
 from cdu.delivery import generator
 from cdu_tools.errors import UserError
+from cdu_tools.parallel import processes
 
+from cdu_verif.blocks import record
 from cdu_verif.regression import results, test_names
-from cdu_verif.regression.plan import ARRAY, UNIT, Run
+from cdu_verif.regression.plan import UNIT, Run
 from cdu_verif.regression.results import FAILED, TestResult
-from cdu_verif.simulation import coverage
+from cdu_verif.simulation import coverage, simulators
 from cdu_verif.simulation.simulators import BuildError, Simulation
 
-#: Test modules of what is no simple block.
-_MODULES = {
-    **{
-        name: ["array_parts"]
-        for name in ("distributor", "gatherer", "collector", "splitter", "range_store", "range_finder", "affine_quantizer")
-    },
-    **{name: ["value_side"] for name in ("value_front", "value_back")},
-    "compressor": ["units"],
-    "decompressor": ["units"],
-    "control": ["control"],
-    ARRAY: ["array", "array_errors", "array_promises", "array_rate"],
-    UNIT: ["training", "streams"],
-}
+LEVELS = ("quick", "full")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a regression is run."""
+    """How a regression is run. UserError for what cannot be, MissingToolError when the simulator is missing."""
 
-    folder: Path
-    simulator: str = "verilator"
-    seed: int = 1
-    full: bool = False
-    waves: bool = False
-    coverage: bool = False
-    tests: tuple[str, ...] = ()  #: names of tests; all when empty
-    repeat: str = "cdu verify"  #: the command line without blocks, parameters and tests
+    folder: Path  #: where simulations are built and run
+    simulator: str = "verilator"  #: or ``icarus``
+    seed: int = 1  #: of all random stimulus
+    level: str = "quick"  #: or ``full``: more parameter sets and longer tests
+    waves: bool = False  #: record waveforms; with Verilator only
+    coverage: bool = False  #: count lines, branches, toggles and expressions; with Verilator only
+    tests: tuple[str, ...] = ()  #: their names; all when empty
     steps: int | None = None  #: of training
+    command: str = "cdu verify"  #: with the options that choose the configuration
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise UserError(f"unknown level {self.level!r}: use {' or '.join(LEVELS)}")
+        if (self.waves or self.coverage) and self.simulator != "verilator":
+            raise UserError("--waves and --coverage need --sim verilator")
+        simulators.check(self.simulator)
+
+    @property
+    def full(self) -> bool:
+        """Whether the level is ``full``."""
+        return self.level == "full"
+
+    @property
+    def repeat(self) -> str:
+        """The command line without blocks, parameters of a run and tests."""
+        return (
+            f"{self.command} --sim {self.simulator} --seed {self.seed} --level {self.level}"
+            f"{' --waves' * self.waves}{' --coverage' * self.coverage} -o {shlex.quote(str(self.folder))}"
+        )
 
 
 @dataclass(frozen=True)
@@ -62,34 +72,44 @@ def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
     """UserError for a name that no test of some runs has, before anything is simulated."""
     if not tests:
         return
-    known = set().union(*(test_names.names(run.block, run.config, _modules(run.block)) for run in runs))
+    known = set().union(*(test_names.names(run.block, run.config, record(run.block).modules) for run in runs))
     for name in tests:
         if name not in known:
             near = get_close_matches(name, known, n=3) or sorted(known)[:3]
             raise UserError(f"no test is called {name or repr(name)}: use one that report.md lists, such as {', '.join(near)}")
 
 
-def _modules(block: str) -> list[str]:
-    """The modules with the tests of a block."""
-    return [f"cdu_verif.benches.{name}" for name in _MODULES.get(block, ["blocks"])]
+def bench_variables(
+    manifest: Path, block: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
+) -> dict[str, str]:
+    """What benches are told by their environment: what is simulated, how much of it, and where they report."""
+    return {
+        "CDU_VERIFY_MANIFEST": str(manifest),
+        "CDU_VERIFY_LEVEL": "full" if full else "quick",
+        "CDU_VERIFY_SEED": str(seed),
+        "CDU_VERIFY_RECORDS": str(records),
+        "CDU_VERIFY_BLOCK": block,
+        "CDU_VERIFY_STEPS": str(steps or (20 if full else 3)),
+    }
 
 
 def regress(
     runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None
 ) -> tuple[list[TestResult], dict[str, Any]]:
-    """All runs, as many at a time as there are processors; their results and coverage by group."""
-    tests: list[TestResult] = []
-    covered: dict[str, Any] = {}
-    workers = max(1, min(len(runs), os.cpu_count() or 1))
-    with ProcessPoolExecutor(workers) as pool:
-        for run, outcome in zip(runs, pool.map(simulate, runs, [settings] * len(runs)), strict=True):
-            tests += outcome.tests
-            if outcome.coverage:
-                covered[run.label] = outcome.coverage
+    """All runs, as many at a time as there are processors; their results and coverage by group, in the order of the runs.
+
+    The last ones, which are those of the largest units, begin first, so that none of them runs alone in the end.
+    """
+    backwards = runs[::-1]
+    outcomes: list[Outcome] = []
+    with processes(max(1, min(len(runs), os.cpu_count() or 1))) as pool:
+        for outcome in pool.map(simulate, backwards, [settings] * len(runs)):
+            outcomes.insert(0, outcome)
             if notify:
                 for test in outcome.tests:
                     notify(test)
-    return tests, covered
+    tests = [test for outcome in outcomes for test in outcome.tests]
+    return tests, {run.label: outcome.coverage for run, outcome in zip(runs, outcomes, strict=True) if outcome.coverage}
 
 
 def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None = None) -> Outcome:
@@ -114,19 +134,13 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         simulation.build()
     except BuildError as error:
         return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
-    variables = {
-        "CDU_VERIFY_MANIFEST": str(paths[".json"]),
-        "CDU_VERIFY_LEVEL": "full" if settings.full else "quick",
-        "CDU_VERIFY_SEED": str(settings.seed),
-        "CDU_VERIFY_RECORDS": str(records.resolve()),
-        "CDU_VERIFY_BLOCK": run.block,
-        "CDU_VERIFY_STEPS": str(settings.steps or (20 if settings.full else 3)),
-    }
-    modules = _modules(run.block)
+    variables = bench_variables(
+        paths[".json"], run.block, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
+    )
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
-    found = simulation.run(modules, variables, chosen)
+    found = simulation.run(record(run.block).modules, variables, chosen)
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)
     counts = simulation.coverage_file
-    return Outcome(tests, coverage.summary(coverage.points(counts)) if settings.coverage and counts.is_file() else {})
+    return Outcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdu_tools.files import write_whole
+from cdu_tools.report import Report, json_text
 
+from cdu_verif.blocks import record
+from cdu_verif.regression.plan import Run
 from cdu_verif.simulation.cover_points import Bins, merged
 
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
@@ -134,10 +136,10 @@ def functional_coverage(results: Sequence[TestResult], bins: Bins) -> dict[str, 
     return found
 
 
-def report(
+def page(
     results: Sequence[TestResult], command: str, coverage: dict[str, Any], functional: dict[str, dict[str, Any]] | None = None
 ) -> str:
-    """The report in Markdown."""
+    """report.md."""
     failures = [result for result in results if result.status == FAILED]
     lines = ["# Verification report", "", f"Command: `{command}`", ""]
     passed = sum(result.status == PASSED for result in results)
@@ -190,33 +192,53 @@ def report(
 
 
 def summary(
-    results: Sequence[TestResult], coverage: dict[str, Any], functional: dict[str, dict[str, Any]] | None = None
+    results: Sequence[TestResult],
+    command: str,
+    coverage: dict[str, Any],
+    functional: dict[str, dict[str, Any]] | None = None,
+    runs: Sequence[Run] = (),
 ) -> dict[str, Any]:
-    """Content of report.json."""
+    """Content of report.json; by its ``runs`` a script finds the folder of a group, and the bins that its block has to hit."""
     return {
+        "command": command,
         "tests": len(results),
         "failures": sum(result.status == FAILED for result in results),
         "skipped": sum(result.status == SKIPPED for result in results),
         "seeds": {result.group: result.seed for result in results},
         "coverage": coverage,
         "cover_points": functional or {},
+        "runs": [
+            {"group": run.label, "block": run.block, "folder": run.folder, "bins": record(run.block).bins(run.config)}
+            for run in runs
+        ],
         "results": [vars(result) for result in results],
     }
 
 
-def write(
-    folder: Path, results: Sequence[TestResult], command: str, coverage: dict[str, Any], bins: Bins | None = None
-) -> dict[str, Any]:
-    """Write results.xml, report.md and report.json; returns the content of the last.
+def report(
+    results: Sequence[TestResult],
+    command: str,
+    coverage: dict[str, Any],
+    bins: Bins | None = None,
+    runs: Sequence[Run] = (),
+) -> Report:
+    """The report of a regression: results.xml, report.md and report.json.
 
-    ``bins`` are those that the tests which ran have to hit.
+    ``bins`` are those that the tests which ran have to hit, ``runs`` those that the results are of.
     """
     functional = functional_coverage(results, bins or {})
-    content = summary(results, coverage, functional)
-    write_whole(folder / "results.xml", junit(results))
-    write_whole(folder / "report.md", report(results, command, coverage, functional))
-    write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
-    return content
+    content = summary(results, command, coverage, functional, runs)
+    passed = content["tests"] - content["failures"] - content["skipped"]
+    return Report(
+        content,
+        {
+            "results.xml": junit(results),
+            "report.md": page(results, command, coverage, functional),
+            "report.json": json_text(content),
+        },
+        [f"{content['tests']} tests, {passed} passed, {content['failures']} failed"],
+        [f"failed: {test.group} {test.name}\n  repeat: {test.repeat}" for test in results if test.status == FAILED],
+    )
 
 
 def _counts(results: Sequence[TestResult]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from cdu_verif.simulation.patterns import Pattern, always
 
 #: Environment variables by which the runner talks to the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
+BLOCK = "CDU_VERIFY_BLOCK"
 #: Period of the clock.
 CLOCK_NS = 2
 
@@ -142,7 +143,7 @@ class Bench:
         self.seed = int(os.environ.get(SEED, "1"))
         self.rng = Random(f"{self.seed} {self.manifest['name']} {test}")
         self.cycle, self.cases = 0, 0
-        self.figures: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}  #: appear in the report
         self._covered: dict[str, set[str]] = {}
         self._measurements: list[dict[str, Any]] = []
         streams = {port["stream"]["name"]: port["stream"]["direction"] for port in self.ports.values() if "stream" in port}
@@ -202,15 +203,15 @@ class Bench:
         await self._edge
         self.cycle += 1
 
-    async def run(self, done: Callable[[], bool], limit: int) -> None:
-        """Cycles until ``done``; AssertionError when that takes more than ``limit`` cycles."""
+    async def run(self, done: Callable[[], bool], limit: int, what: str) -> None:
+        """Cycles until ``done``; AssertionError, about ``what``, when that takes more than ``limit`` cycles."""
         begin = self.cycle
         while not done():
             await self.step()
             if self.cycle - begin > limit:
                 waiting = {name: len(source.queue) for name, source in self.sources.items()}
                 came = {name: len(sink.received) for name, sink in self.sinks.items()}
-                raise AssertionError(f"no end after {limit} cycles: not sent {waiting}, received {came}")
+                raise AssertionError(f"{what}: no end after {limit} cycles: not sent {waiting}, received {came}")
 
     async def idle(self, cycles: int) -> None:
         """Some more cycles."""
@@ -225,9 +226,8 @@ class Bench:
         """Note a measurement as a row of a table; rows appear in report.json."""
         self._measurements.append(row)
 
-    def report(self, **figures: Any) -> None:
-        """Write what this test did for the runner; ``figures`` appear in the report."""
-        self.figures.update(figures)
+    def report(self) -> None:
+        """Write what this test did for the runner."""
         covered = {point: sorted(hits) for point, hits in self._covered.items()}
         record: Mapping[str, Any] = {
             "test": self.test,

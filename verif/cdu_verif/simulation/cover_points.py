@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
+from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import ERROR_FLAGS, Channel
 
 from cdu_verif.simulation.patterns import PATTERNS
@@ -40,6 +41,9 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
         "cp_abort_output": [waiting(channel, output, cause) for channel in Channel for output in OUTPUTS for cause in CAUSES],
         "cp_transfer": [transfer(channel, kind) for channel in Channel for kind in _transfers(channel)],
     }
+    if config.has_gmc:
+        found["cp_coder"] = [coding(coder, channel) for coder in config.built_coders for channel in Channel]
+        found["cp_point"] = [point(eighths) for eighths in range(MAX_POINT + 1)]
     if any(mode.has_scales for mode in modes):
         found["cp_transfer"] += [transfer(channel, f"{kind} scales") for channel in Channel for kind in EMPTY]
         found["cp_scale_order"] = [scale_order(channel, order) for channel in Channel for order in SCALE_ORDERS]
@@ -111,6 +115,16 @@ def abort(channel: Channel, flushed: bool) -> str:
 def setting(config: CduConfig, mode: Mode, channel: Channel) -> str:
     """Bin of ``cp_mode``."""
     return f"{mode.label}, {channel.value}, N = {config.cdus}, {config.duplex} duplex"
+
+
+def coding(coder: Coder, channel: Channel) -> str:
+    """Bin of ``cp_coder``: a job of mode jpeg-act."""
+    return f"{coder.label}, {channel.value}"
+
+
+def point(eighths: int) -> str:
+    """Bin of ``cp_point``: the reconstruction point of a job that is decompressed."""
+    return f"{eighths} eighths of a step"
 
 
 def last_word(config: CduConfig, beats: int) -> str:

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
+from cdu_tools.errors import UserError
+
 #: Kinds of points by the page that Verilator files them under.
-_KINDS = {"v_line": "line", "v_branch": "line", "v_toggle": "toggle", "v_expr": "expression"}
+_PAGES = {"v_line": "line", "v_branch": "branch", "v_toggle": "toggle", "v_expr": "expression"}
+KINDS = tuple(_PAGES.values())
+#: How Verilator writes the second of two underscores in a name.
+_UNDERSCORE = "__05F"
 
 
-def points(path: Path) -> dict[str, dict[str, int]]:
-    """Count of every point of a ``coverage.dat``, by kind (``line``, ``toggle``, ``expression``) and identity.
+@dataclass(frozen=True)
+class Count:
+    """How often one point was seen.
 
-    Each line of the file reads ``C '<fields>' <count>``; fields are separated by 0x01, name and value of one by 0x02.
+    Instances of one module are one point, whose count is their sum: so Verilator writes them.
     """
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if not line.startswith("C '"):
+
+    kind: str  #: one of KINDS
+    module: str
+    line: int  #: of the Verilog file, from 1
+    column: int
+    text: (
+        str  #: bit and direction of a toggle, ``x[3]:0->1``; arm of a branch; values of an expression, ``(a==1 && b==0) => 0``
+    )
+    hits: int
+
+
+def read(path: Path) -> list[Count]:
+    """All points of a ``coverage.dat``.
+
+    Each line of the file reads ``C '<fields>' <count>``; fields are separated by 0x01, name and value of one by 0x02. Raises
+    UserError for a file without a point, or with a line that is something else.
+    """
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if line.startswith("#") or not line:
             continue
-        text, _, count = line[3:].rpartition("' ")
+        text, end, hits = line.removeprefix("C '").rpartition("' ")
         fields = dict(part.partition("\x02")[::2] for part in text.split("\x01") if part)
-        kind = next((_KINDS[page] for page in _KINDS if fields.get("page", "").startswith(page)), None)
-        if kind is not None:
-            identity = " ".join(fields.get(name, "") for name in ("f", "l", "n", "o", "h", "t"))
-            found[kind][identity] = found[kind].get(identity, 0) + int(count)
-    return dict(found)
+        page, _, module = fields.get("page", "").partition("/")
+        if not (line.startswith("C '") and end and hits.isdigit() and page in _PAGES and module):
+            raise UserError(f"{path}, line {number}: no point of coverage, or of a kind that is not known: simulate again")
+        name = fields.get("o", "").replace(_UNDERSCORE, "_")
+        found.append(Count(_PAGES[page], module, int(fields["l"]), int(fields["n"]), name, int(hits)))
+    if not found:
+        raise UserError(f"{path} has no points of coverage: simulate again with --coverage")
+    return found
 
 
-def summary(counts: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]:
+def summary(counts: Iterable[Count]) -> dict[str, dict[str, float]]:
     """Points, points hit and percentage by kind."""
-    result: dict[str, dict[str, float]] = {}
-    for kind, by_point in sorted(counts.items()):
-        hit = sum(count > 0 for count in by_point.values())
-        result[kind] = {"points": len(by_point), "hit": hit, "percent": round(100 * hit / max(len(by_point), 1), 2)}
-    return result
+    by_kind: dict[str, list[bool]] = {}
+    for count in counts:
+        by_kind.setdefault(count.kind, []).append(count.hits > 0)
+    return {
+        kind: {"points": len(seen), "hit": sum(seen), "percent": round(100 * sum(seen) / len(seen), 2)}
+        for kind, seen in sorted(by_kind.items())
+    }

@@ -15,6 +15,8 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         shifts=job.shifts,
         settings=job.settings,
         offsets=offset_bytes(job),
+        coder=job.coder,
+        point=job.point,
     )
 
 

@@ -20,8 +20,12 @@ SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
 _QUIET = ("-Wno-fatal", "-Wno-lint")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
-#: All C++ of a design in one piece, which needs no precompiled header; a simulation spends its time in Python anyway.
-_MAKE = ("VM_PARALLEL_BUILDS=0", "OPT_FAST=-O1")
+#: All C++ of a design in one piece, which needs no precompiled header.
+_MAKE = ("VM_PARALLEL_BUILDS=0",)
+#: Bytes of Verilog from which optimised C++ wins more time than it takes: simulations of blocks spend theirs in Python.
+_LARGE = 1 << 20
+#: Where a failed assertion tells its values. cocotb would rewrite every module for that, torch too: most of a short simulation.
+_TELLING = "*/cdu_verif/*.py"
 #: Option of cocotb's runner, and what takes its place.
 _ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
 
@@ -104,7 +108,9 @@ class Simulation:
         tool, sim = verilator.find(), self.folder / "sim"
         options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *(["--trace-fst"] if self.waves else ())]
         runtime = runtime_objects.ingredients(tool, options)
-        runner = _VerilatorOfPorts([*_MAKE, *runtime_objects.lend(runtime, sim)])
+        # Counters make code that takes the compiler longer to optimise than the simulation to run.
+        effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
+        runner = _VerilatorOfPorts([*_MAKE, f"OPT_FAST={effort}", *runtime_objects.lend(runtime, sim)])
         self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
         runtime_objects.keep(runtime, sim)
 
@@ -127,28 +133,43 @@ class Simulation:
                 tail = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
                 raise BuildError(f"{self.simulator} does not build {self.source.name}: {error}\n{tail}") from error
 
-    def run(self, modules: Sequence[str], variables: Mapping[str, str], test_filter: str | None = None) -> Path:
-        """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash)."""
+    def run(
+        self,
+        modules: Sequence[str],
+        variables: Mapping[str, str],
+        test_filter: str | None = None,
+        *,
+        folder: Path | None = None,
+        arguments: Sequence[str] = (),
+    ) -> Path:
+        """Simulate the tests of cocotb modules; the path of cocotb's results (which may be missing after a crash).
+
+        Runs of one build stand side by side in folders of their own; ``arguments`` are those of the design (``+name=value``).
+        """
         assert self._runner is not None, "build first"
-        results = (self.folder / "cocotb.xml").resolve()
+        folder = folder or self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        results = (folder / "cocotb.xml").resolve()
         # A crash of the simulator ends the runner; the missing or incomplete results say so.
         with _environment({**self._variables(), **variables}), suppress(SystemExit):
             self._runner.test(
                 test_module=list(modules),
                 hdl_toplevel=self.top,
                 build_dir=self.folder / "sim",
-                test_dir=self.folder,
+                test_dir=folder,
+                plusargs=list(arguments),
                 results_xml=str(results),
                 seed=variables.get("CDU_VERIFY_SEED", "1"),
                 waves=self.waves,
                 timescale=_TIMESCALE if self.simulator == "icarus" else None,
-                log_file=self.folder / "run.log",
+                log_file=folder / "run.log",
                 test_filter=test_filter,
             )
         return results
 
     def _variables(self) -> dict[str, str]:
         variables = {"COCOTB_LOG_LEVEL": "INFO", "COCOTB_ANSI_OUTPUT": "0", "OMP_NUM_THREADS": "1"}
+        variables["COCOTB_REWRITE_ASSERTION_FILES"] = _TELLING
         if self.simulator == "verilator":
             variables |= dict(verilator.find().variables)
         # Inside pytest cocotb's runner would check results by itself and end the process.

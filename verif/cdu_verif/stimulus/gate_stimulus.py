@@ -15,7 +15,7 @@ from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.cases import CASES
+from cdu_verif import blocks as records
 from cdu_verif.cases.block_streams import job
 from cdu_verif.cases.case import Case
 from cdu_verif.stimulus.tensors import Exchange
@@ -94,13 +94,14 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
         return GateStimulus(joined, expected, settings, values)
     cases = [_block_case(top, config, ports, item, view) for item, view in items]
     constant = {name: pack(dict(ports[name]), value) for name, value in cases[0].settings.items()}
-    inputs, outputs = ([word for case in cases for word in getattr(case, end)] for end in ("inputs", "expected"))
+    inputs = [word for case in cases for word in case.inputs["i"]]
+    outputs = [word for case in cases for word in case.expected["o"]]
     return GateStimulus({"i": inputs}, {"o": outputs}, constant, values)
 
 
 def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view: MatrixView) -> Case:
     """One job at one block. Its inputs follow from golden functions of the blocks before it."""
-    cases: Any = CASES[top]
+    cases: Any = records.cases(top)
     if top in CODER_BLOCKS:
         rows = zvc.decode(torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES)
         found: Case = cases.case(ports, item.name, job(rows.reshape(-1, LANES), Mode.SFPR_ZVC))

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from actcodec.backends.job import DTYPES, Job
 from cdu.delivery.manifest import pack
+from cdu.words import Coding, Quantizer
 from cdu_spec.affine import CODE_BITS, AffineSettings
+from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.geometry import LANES
 from torch import Tensor
 
@@ -27,7 +29,7 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
-        "quantizer": quantizer(job.settings),
+        "quantizer": coding(job.coder, job.point) if job.mode is Mode.JPEG_ACT else quantizer(job.settings),
         "seed": job.settings.seed if job.settings else 0,
     }
 
@@ -43,6 +45,13 @@ def quantizer(settings: AffineSettings | None) -> dict[str, int]:
         "block_range": int(settings.block_range),
         "statistics": int(settings.statistics),
     }
+
+
+def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
+    """Coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer in whose place they stand."""
+    coded: Any = Coding().const({"coder": coder, "point": point})
+    fields = Quantizer().from_bits(coded.as_bits())
+    return {name: int(getattr(fields, name)) for name, _ in Quantizer()}
 
 
 def float_bytes(values: Tensor) -> bytes:

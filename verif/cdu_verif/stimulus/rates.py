@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from actcodec.backends.job import Job
-from cdu_spec.bitstream import MASK_BYTES, Mode, head_bytes
+from cdu_spec import gmc
+from cdu_spec.bitstream import MASK_BYTES, Coder, Mode, head_bytes
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
@@ -44,6 +45,9 @@ def block_bytes(job: Job, payload: bytes) -> list[int]:
             for begin in range(0, job.beats, BLOCK_SIDE)
         ]
     sizes, place = [], 0
+    while job.coder is Coder.GMC and place < len(payload):
+        sizes.append(gmc.block_bytes(payload[place]))
+        place += sizes[-1]
     while place < len(payload):
         mask = payload[place : place + MASK_BYTES]
         sizes.append(MASK_BYTES + sum(ceil(row.bit_count() * bits / VALUE_BITS) for row in mask))

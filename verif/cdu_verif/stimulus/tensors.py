@@ -9,18 +9,19 @@ from random import Random
 import torch
 from actcodec.backends.job import DTYPES, Job, beats_in, compression_job, decompression_job, payload_shifts
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.golden import dct, zvc
+from actcodec.golden import dct, gmc, zvc
 from actcodec.golden.blocks import by_channel, to_payload_order, untiled
 from actcodec.golden.sfpr import scales
 from cdu_spec import dqt
 from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, SEED_BITS, AffineSettings
-from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import DEFAULT_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
-from cdu_verif.cases.case import generator
+from cdu_verif.cases.content import generator
 
 #: DQT tables of jpeg-act jobs.
 TABLES = ("optL", "optH", "image80", "image10")
@@ -75,17 +76,29 @@ def tensor(rng: Random, shape: tuple[int, ...], kind: str, dtype: torch.dtype) -
 
 
 def exchange(
-    config: CduConfig, rng: Random, shape: tuple[int, ...], mode: Mode, kind: str, tables: Sequence[str] = TABLES
+    config: CduConfig,
+    rng: Random,
+    shape: tuple[int, ...],
+    mode: Mode,
+    kind: str,
+    tables: Sequence[str] = TABLES,
+    coder: Coder | None = None,
 ) -> Exchange:
     """A tensor with its jobs and golden results; any shape of the mode's rank, also ones that codecs leave to other modes.
 
-    A jpeg-act job has one of the DQT ``tables``.
+    A jpeg-act job has one of the DQT ``tables``, and unless one is given any coder that is built in.
     """
-    return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables)
+    return of_tensor(config, rng, tensor(rng, shape, kind, DTYPES[config.dtype]), mode, kind, tables, coder)
 
 
 def of_tensor(
-    config: CduConfig, rng: Random, x: Tensor, mode: Mode, kind: str = "given", tables: Sequence[str] = TABLES
+    config: CduConfig,
+    rng: Random,
+    x: Tensor,
+    mode: Mode,
+    kind: str = "given",
+    tables: Sequence[str] = TABLES,
+    coder: Coder | None = None,
 ) -> Exchange:
     """Jobs and golden results of a given tensor, whose dtype is the configuration's."""
     form, shape = config.dtype, tuple(x.shape)
@@ -109,14 +122,19 @@ def of_tensor(
     if mode.has_offsets:
         reach = rng.choice((100, 1 << (BASE_BITS - 1)))
         offsets = torch.randint(-reach, reach, (view.channels,), generator=generator(rng)).to(torch.int16)
+    point = 0
+    if mode is not Mode.JPEG_ACT:
+        coder = Coder.ZVC
+    elif config.has_gmc:
+        coder, point = rng.choice(config.built_coders) if coder is None else coder, rng.randint(0, MAX_POINT)
     beats = beats_in(x, view)
-    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets)
+    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets, coder or Coder.ZVC)
     golden = TorchBackend()
     payload = golden.compress(job, beats)
     if settings:
         header = Header.of_settings(mode, form, shape, payload.numel(), settings)
     else:
-        header = Header(mode, form, shape, payload.numel(), *precision)
+        header = Header(mode, form, shape, payload.numel(), *precision, coder=coder or Coder.ZVC, point=point)
     back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
 
@@ -153,7 +171,7 @@ def shapes(rng: Random, full: bool) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...]) -> Exchange:
+def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...], coder: Coder = Coder.ZVC) -> Exchange:
     """A jpeg-act job with 64 non-zero coefficients in every block: the golden inverse of such coefficients."""
     view = MatrixView.of(shape, Mode.JPEG_ACT)
     bits = (config.const_bits, config.pass1_bits)
@@ -161,11 +179,13 @@ def incompressible(config: CduConfig, rng: Random, shape: tuple[int, ...]) -> Ex
     samples = dct.idct(8 * signs.view(-1, BLOCK_SIDE, BLOCK_SIDE), *bits)
     coefficients = dct.dct(samples, *bits).clamp(VALUE_MIN, VALUE_MAX).to(torch.int8)
     assert bool((coefficients != 0).all()), "a coefficient became zero"
-    payload = zvc.encode(to_payload_order(coefficients))
+    ordered = to_payload_order(coefficients)
+    payload = gmc.encode(ordered)[0] if coder is Coder.GMC else zvc.encode(ordered)
     x = untiled(samples, view).reshape(shape).to(DTYPES[config.dtype])
     ones, shifts = torch.ones(view.channels), (0,) * BLOCK_VALUES
-    job = compression_job(view, config.dtype, ones, shifts, *bits, config.rounding_mode)
-    back = decompression_job(Header(Mode.JPEG_ACT, config.dtype, shape, payload.numel(), *bits), shifts, ones)
+    job = compression_job(view, config.dtype, ones, shifts, *bits, config.rounding_mode, coder=coder)
+    header = Header(Mode.JPEG_ACT, config.dtype, shape, payload.numel(), *bits, coder=coder)
+    back = decompression_job(header, shifts, ones)
     golden, beats = TorchBackend(), beats_in(x, view)
     raw = bytes(payload.tolist())
     assert bytes(golden.compress(job, beats).tolist()) == raw

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from actcodec.backends.job import DTYPES, Job
-from cdu_spec.bitstream import Dtype
+from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, named_config
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
@@ -112,6 +112,12 @@ class RtlBackend(UnitBackend):
         if job.mode not in config.built_modes:
             raise UnsuitedUnitError(
                 f"unit {config.name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
+            )
+        unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
+        if unbuilt or (job.point and not config.has_gmc):
+            needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
+            raise UnsuitedUnitError(
+                f"unit {config.name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
             )
         return config
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import lcm
 
 import torch
+from actcodec.backends.golden_codings import block_chain
 from actcodec.backends.job import Job
 from actcodec.golden.block_starts import block_starts
 from cdu_spec.bitstream import Mode
@@ -50,12 +51,12 @@ def piece(job: Job, begin: int, end: int) -> Job:
 def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
     """Where in the payload the beats of :func:`cuts` begin, then its length.
 
-    Raises BitstreamError when a payload of ZVC blocks does not have the blocks of the job.
+    Raises BitstreamError when a payload whose blocks tell their length does not have the blocks of the job.
     """
     if len(beats) == 2:
         return [0, payload.numel()]
     if job.mode.has_zvc:
-        starts = block_starts(payload, job.beats // BLOCK_SIDE)
+        starts = block_starts(payload, job.beats // BLOCK_SIDE, block_chain(job))
         return [*starts[torch.tensor(beats[:-1]) // BLOCK_SIDE].tolist(), payload.numel()]
     return [begin * beat_payload_bytes(job) for begin in beats[:-1]] + [payload.numel()]
 

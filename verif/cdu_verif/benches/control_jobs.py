@@ -1,0 +1,148 @@
+"""Jobs for the control alone: random ones, impossible ones, how they are started, and what of them reaches the data path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cdu.words import JobEvents, PortEvents
+from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
+from cdu_spec.registers import REGISTER_BITS, Channel, ScaleSource
+
+from cdu_verif.benches.control_bench import ControlBench, DataPath
+from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.stimulus.payloads import coding, quantizer
+from cdu_verif.stimulus.tensors import affine_settings
+
+ALL_ONES = (1 << REGISTER_BITS) - 1
+#: Errors that a data path reports as events.
+EVENTS = tuple(JobEvents().members)
+#: Errors that are seen at the ports.
+PORT_EVENTS = tuple(PortEvents().members)
+#: Whether there are tables of shifts.
+HAS_TABLES = Mode.JPEG_ACT in simulated_config().built_modes
+#: How the register port is stalled.
+BUS_PATTERNS = ["full_rate", "coins", "stalls"]
+
+
+def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
+    """The registers of a random good job."""
+    rng = bench.rng
+    mode = mode or rng.choice(bench.config.built_modes)
+    shape = (rng.randint(1, 3), rng.randint(1, 7), rng.randint(1, 40), rng.choice([1, 7, 8, 9, 33, 250, 100_003]))
+    view = MatrixView.of(shape, mode)
+    settings = affine_settings(rng, mode) if mode.is_affine else None
+    least, most = view.payload_bounds(bench.config.dtype, settings)
+    coder, point = Coder.ZVC, 0
+    if mode is Mode.JPEG_ACT and bench.config.has_gmc:
+        coder, point = rng.choice(bench.config.built_coders), rng.randint(0, MAX_POINT)
+        least, most = view.payload_bounds(bench.config.dtype, settings, coder)
+    return {
+        "mode": int(mode),
+        "bank": rng.randint(0, 1) if mode.has_dct else 0,
+        "quantizer": quantizer(settings),
+        "coder": coder,
+        "point": point,
+        "seed": settings.seed if settings else 0,
+        "beats": view.beats,
+        "row_beats": view.row_beats,
+        "channel_rows": view.channel_rows,
+        "payload": rng.choice([0, least, most, rng.randint(least, most)]),
+        "scales": int(rng.choice(list(ScaleSource))),
+        "least": least,
+        "most": most,
+    }
+
+
+def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
+    """Make a job impossible in one way; the errors that say so."""
+    rng, mode = bench.rng, Mode(job["mode"])
+    ways = ["mode", "zero", "source"]
+    if mode.has_zvc:
+        ways.append("part")
+    if mode.in_tiles:
+        ways.append("strip")
+    if mode.is_affine:
+        ways += ["step", "statistics"]
+    if mode is Mode.JPEG_ACT and bench.config.has_gmc and channel is Channel.DECOMPRESS:
+        ways.append("point")
+    if channel is Channel.DECOMPRESS:
+        ways += ["short", "long", "wide"]
+    way = rng.choice(ways)
+    if way == "mode":
+        job["mode"] = rng.choice([number for number in range(16) if number not in [int(m) for m in bench.config.built_modes]])
+    elif way == "zero":
+        job[rng.choice(["beats", "row_beats", "channel_rows"])] = 0
+    elif way == "source":
+        job["scales"] = len(ScaleSource)
+    elif way == "step":
+        job["quantizer"] |= {"bits_log2": 3, "step_log2": rng.randint(9, 15)}
+    elif way == "statistics":  # of a mode that has none, or to be decompressed
+        job["quantizer"] |= {"statistics": 1, "block_range": 1}
+    elif way == "point":
+        job["point"] = rng.randint(MAX_POINT + 1, STEP_POINTS - 1)
+    elif way == "part":
+        job["beats"] += rng.randint(1, 7)
+    elif way == "strip":
+        job["row_beats"] = rng.randint(2, 1 << 20)
+        job["beats"] = 8 * (job["row_beats"] * rng.randint(1, 200) + rng.choice([1, job["row_beats"] - 1]))
+    else:
+        job["payload"] = {"short": job["least"] - 1, "long": job["most"] + 1, "wide": job["most"] + (1 << 40)}[way]
+        # A payload of one byte less than one is one of unknown length
+        return {"bad_length"} if job["payload"] else set()
+    return {"bad_job"}
+
+
+async def program(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> None:
+    """Write the registers of a job."""
+    await bench.write("MODE", channel, mode=job["mode"], bank=job["bank"], scales=job.get("scales", 0))
+    for name in ("beats", "row_beats", "channel_rows"):
+        await bench.write(name.upper(), channel, value=job[name])
+    if bench.config.has_affine:
+        fields = dict(job["quantizer"])
+        await bench.write("QUANTIZER", channel, range=fields.pop("block_range"), **fields)
+        if channel is Channel.COMPRESS:
+            await bench.write("SEED", channel, value=job["seed"])
+        else:
+            job["seed"] = 0
+    if bench.config.has_gmc:
+        await bench.write("CODING", channel, coder=job["coder"], point=job["point"])
+    if channel is Channel.DECOMPRESS:
+        await bench.write("PAYLOAD_BYTES_LOW", channel, value=job["payload"] & ALL_ONES)
+        await bench.write("PAYLOAD_BYTES_HIGH", channel, value=job["payload"] >> REGISTER_BITS)
+
+
+async def start(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
+    """Program and start a job; the errors that this set."""
+    await program(bench, channel, job)
+    await bench.command(channel, "start")
+    return await bench.take_errors(channel)
+
+
+def descriptor_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
+    names = ("mode", "bank", "beats", "row_beats", "channel_rows", "quantizer", "seed")
+    shown = {name: job[name] for name in names}
+    if job["mode"] == Mode.JPEG_ACT:
+        shown["quantizer"] = coding(job["coder"], job["point"] if channel is Channel.DECOMPRESS else 0)
+    return shown
+
+
+def told_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
+    """What of a job goes to what looks at its scales, and at its payload."""
+    mode, payload = Mode(job["mode"]), job["payload"]
+    order = {"source": job["scales"], "affine": int(mode.is_affine)}
+    told: dict[str, Any] = {"scaled": int(mode.has_scales), "scale_order": order}
+    if channel is Channel.DECOMPRESS:
+        told["expected_length"] = {"length": payload & ALL_ONES, "known": int(payload > 0)}
+    return told
+
+
+def taken(path: DataPath, count: int = 1) -> Callable[[], bool]:
+    return lambda: len(path.jobs.received) >= count
+
+
+def happen(path: DataPath, flags: set[str]) -> None:
+    """Let these errors happen in the next cycle."""
+    groups = {"events": EVENTS, "port_events": PORT_EVENTS}
+    path.pulse(**{group: {name: int(name in flags) for name in names} for group, names in groups.items()})

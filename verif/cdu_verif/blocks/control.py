@@ -1,0 +1,13 @@
+"""What a driver sees: registers, jobs, interrupts, counters."""
+
+from __future__ import annotations
+
+from cdu_verif.blocks import Record
+from cdu_verif.cases.parameters import CODERS, EVERY
+from cdu_verif.formal.properties import StreamFacts
+
+RECORD = Record(
+    benches=["control", "control_registers", "control_errors", "control_counters"],
+    quick=[{}, EVERY, {**EVERY, **CODERS}],
+    streams=StreamFacts(reachable=12, first_output=None),
+)

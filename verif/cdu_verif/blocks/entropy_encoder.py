@@ -1,0 +1,19 @@
+"""The entropy encoder of JPEG-BASE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdu_verif.blocks import Record
+
+if TYPE_CHECKING:
+    from cdu_verif.cases.case import Cases
+
+
+def _cases() -> Cases:
+    from cdu_verif.cases.entropy_coder import ENTROPY_ENCODER
+
+    return ENTROPY_ENCODER
+
+
+RECORD = Record(cases=_cases)

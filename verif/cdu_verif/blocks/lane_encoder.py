@@ -1,0 +1,20 @@
+"""The encoders of a lane, of which each block takes one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdu_verif.blocks import Record
+from cdu_verif.cases.parameters import EVERY
+
+if TYPE_CHECKING:
+    from cdu_verif.cases.case import Cases
+
+
+def _cases() -> Cases:
+    from cdu_verif.cases.lanes import LANE_ENCODER
+
+    return LANE_ENCODER
+
+
+RECORD = Record(cases=_cases, quick=[{}, {"cdus": 4, **EVERY}], full=[{"modes": ("jpeg-act",)}, {"cdus": 8, **EVERY}])

@@ -1,0 +1,60 @@
+"""What cuts words of the packed port into the blocks of the lanes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cdu_spec.config import CduConfig
+
+from cdu_verif.blocks import Record
+from cdu_verif.cases.parameters import CODERS, EVERY, PACKED_PORTS, RANGED_WIDTHS
+from cdu_verif.formal import splitting
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.properties import block_device, something_moves
+from cdu_verif.formal.solver import BOUNDED, Sby
+
+if TYPE_CHECKING:
+    from cdu_verif.cases.case import Cases
+
+#: Bounded searches: parameters, and the cycles from reset.
+_BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
+    ({"modes": ("sfpr", "brc")}, 7),
+    ({"modes": ("sfpr+zvc",)}, 6),
+    ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 6),
+)
+#: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
+_FREE_OF_BYTE = 0x11
+
+
+def _cases() -> Cases:
+    from cdu_verif.cases.lanes import SPLITTER
+
+    return SPLITTER
+
+
+def _order(config: CduConfig, depth: int) -> Property:
+    return Property(
+        f"splitter[cdus={config.cdus},modes={'/'.join(config.modes)}]",
+        "order",
+        "Every job's bytes leave once, in order, cut into blocks as masks, modes and jobs say, with their tags, lane by lane;"
+        " zeros where they end early.",
+        partial(block_device, "splitter", config),
+        Sby(BOUNDED, depth, partial(splitting.splitter_harness, config, free_of_byte=_FREE_OF_BYTE)),
+    )
+
+
+def _properties(config: CduConfig) -> list[Property]:
+    return [
+        something_moves("splitter", config, 4),
+        *(_order(config.override(**chosen), depth) for chosen, depth in _BOUNDS),
+    ]
+
+
+RECORD = Record(
+    cases=_cases,
+    benches=["blocks", "broken_jobs"],
+    quick=[{}, EVERY, {"cdus": 2}, {"cdus": 3, **EVERY}, *RANGED_WIDTHS[2:], CODERS, {"cdus": 4, "coders": ("gmc",)}],
+    full=[*PACKED_PORTS, *({**port, **CODERS} for port in PACKED_PORTS)],
+    properties=_properties,
+)

@@ -1,0 +1,47 @@
+"""Sets of parameters that several blocks are tried with: what differs from the configuration that is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdu_spec.bitstream import Coder
+from cdu_spec.config import CONFIGS
+
+#: A unit with every mode.
+EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
+#: A unit with both coders of jpeg-act.
+CODERS: dict[str, Any] = {"coders": tuple(coder.label for coder in Coder)}
+#: A unit for a short clock period.
+PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
+#: Words of 1, 2, 4 and 8 rows; the same of a unit with every mode.
+PORT_WIDTHS: list[dict[str, Any]] = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
+RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **EVERY} for width in PORT_WIDTHS]
+#: Both ends of the value side.
+VALUE_SIDE: list[dict[str, Any]] = [
+    {},
+    {"cdus": 2, "value_format": "fp16", **EVERY},
+    {"cdus": 4, **EVERY},
+    {"cdus": 8, "value_format": "bf16"},
+    {"cdus": 2, "modes": ("sfpr", "brc")},
+    {"multiplier_stages": 1, "register_slices": 1},
+]
+#: Compressor and decompressor.
+HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **EVERY}, PIPELINED]
+#: Transforms, and what they compute with.
+TRANSFORMS: list[dict[str, Any]] = [{}, {"sample_bits": 9}, {"dct_stages": 1}]
+PRECISIONS: list[dict[str, Any]] = [
+    {"const_bits": 13},
+    {"const_bits": 8, "pass1_bits": 0},
+    {"const_bits": 11, "pass1_bits": 4},
+    {"const_bits": 13, "dct_stages": 1},
+    {"const_bits": 8, "pass1_bits": 0, "dct_stages": 1},
+]
+ROUNDINGS: list[dict[str, Any]] = [{"rounding": name} for name in ("half_away", "trunc")]
+#: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.
+ARRAYS: list[dict[str, Any]] = [{"cdus": cdus} for cdus in (1, 2, 3, 4, 8)]
+SLICES: list[dict[str, Any]] = [*ARRAYS, {"cdus": 8, "packed_port_bits": 128}]
+#: Ports that are wider and narrower than the lanes together.
+VALUE_PORTS: list[dict[str, Any]] = [{"cdus": 3, "value_port_bits": 2048}, {"cdus": 4, "value_port_bits": 256}]
+PACKED_PORTS: list[dict[str, Any]] = [
+    {"cdus": cdus, "packed_port_bits": bits} for cdus, bits in ((1, 1024), (4, 128), (4, 1024), (8, 128), (8, 512))
+]

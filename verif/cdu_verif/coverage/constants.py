@@ -1,0 +1,36 @@
+"""Bits of a Verilog file that have one value for ever, as Yosys shows by folding constants through gates and registers."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from cdu_tools import yosys
+
+_SCRIPT = """read_verilog design.v
+hierarchy -top {top}
+proc
+opt -full
+flatten
+memory_map
+opt -full
+techmap
+opt -full
+write_json netlist.json
+"""
+
+
+def constant_bits(verilog: str, top: str) -> set[tuple[str, str, int]]:
+    """Module (without the name of the top), signal and bit of each bit that is constant from reset on."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "design.v").write_text(verilog, encoding="utf-8")
+        yosys.run(_SCRIPT.format(top=top), folder)
+        signals = json.loads((folder / "netlist.json").read_text(encoding="utf-8"))["modules"][top]["netnames"]
+    found = set()
+    for path, signal in signals.items():
+        module, _, last = path.rpartition(".")
+        # An instance bears the last part of its module's name.
+        found |= {(module.replace(".", "__"), last, bit) for bit, net in enumerate(signal["bits"]) if net in ("0", "1")}
+    return found

@@ -1,0 +1,157 @@
+"""Points of coverage of one block, over all parameter sets that it was simulated with.
+
+Parameter sets are Verilog files of their own. A toggle is the same point in all of them: module, signal, bit and direction.
+Lines, branches and expressions have no names that outlive a change of parameters, so they are the same point only where their
+module is the same text; what differs between two files counts for each of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cdu_verif.simulation.coverage import Count
+
+_MODULE = re.compile(r"^module (\w+)\(.*?^endmodule", re.MULTILINE | re.DOTALL)
+_ASSIGNMENT = re.compile(r"^ *assign (\w+) = (.*);$", re.MULTILINE)
+#: Signals that Yosys names itself, with a number that changes with the parameters.
+_NUMBERED = re.compile(r"\b(_\d+_)\b(?!\[)")
+#: Signal, bit and direction of a toggle.
+_TOGGLE = re.compile(r"(?P<signal>\w+(\[\d+\](?=\[))*)(\[(?P<bit>\d+)\])?:(0->1|1->0)")
+#: How often names of Yosys are replaced by what is assigned to them, and how long the text may become.
+_DEPTH, _LENGTH = 3, 160
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module of a Verilog file."""
+
+    text: str
+    first_line: int  #: of the file, from 1
+
+    @cached_property
+    def identity(self) -> str:
+        """The same for modules of the same text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def _assigned(self) -> dict[str, str]:
+        return dict(_ASSIGNMENT.findall(self.text))
+
+    def shown(self, count: Count) -> str:
+        """What a point of it says, in the names of the design as far as the text stays short."""
+        if count.kind == "toggle":
+            return count.text
+        line = self._lines[count.line - self.first_line].strip().removeprefix("assign ").rstrip(";")
+        return self._named(count.text if count.kind == "expression" else f"{line.partition(' = ')[2] or line}: {count.text}")
+
+    def _named(self, text: str) -> str:
+        for _ in range(_DEPTH):
+            longer = _NUMBERED.sub(lambda found: self._definition(found[1]), text)
+            if len(longer) > _LENGTH:
+                break
+            text = longer
+        return text
+
+    def _definition(self, name: str) -> str:
+        return f"({self._assigned[name]})" if name in self._assigned else name
+
+
+def modules(verilog: str) -> dict[str, Module]:
+    """The modules of a file by their names."""
+    return {found[1]: Module(found[0], verilog.count("\n", 0, found.start()) + 1) for found in _MODULE.finditer(verilog)}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a block: what is counted once, however many runs see it."""
+
+    kind: str
+    module: str  #: without the name of the top; empty for the top itself
+    text: str  #: as :meth:`Module.shown`
+    place: tuple[str, int, int, str] | None = None  #: identity of the module, line and column in it, text: not of toggles
+
+    @property
+    def signal(self) -> str:
+        """The signal of a toggle, with its index when it is a memory; empty for another kind."""
+        found = self._toggle
+        return found["signal"] if found else ""
+
+    @property
+    def bit(self) -> int | None:
+        """The bit of a toggle; None of a signal of one bit, and for another kind."""
+        found = self._toggle
+        return int(found["bit"]) if found and found["bit"] else None
+
+    @property
+    def _toggle(self) -> re.Match[str] | None:
+        return _TOGGLE.fullmatch(self.text) if self.kind == "toggle" else None
+
+    @property
+    def label(self) -> str:
+        """What patterns of waivers are held against: ``module: text``, or the text alone in the top."""
+        return f"{self.module}: {self.text}" if self.module else self.text
+
+
+@dataclass
+class Seen:
+    """How often a point was hit, and where it was found first."""
+
+    run: str
+    line: int  #: of the Verilog of that run
+    hits: int = 0
+    constant: bool = True  #: whether it is a toggle of a bit that Yosys shows to be constant in all runs
+
+
+@dataclass
+class Merged:
+    """The points of one block."""
+
+    top: str
+    seen: dict[Point, Seen] = field(default_factory=dict)
+
+    def add(
+        self, run: str, verilog: str, counts: Iterable[Count], constant: Collection[tuple[str, str, int]] = frozenset()
+    ) -> None:
+        """Points of a run, labelled ``run``, and which bits are ``constant`` there: module, signal and bit.
+
+        Raises ValueError when the points are not of this Verilog.
+        """
+        known = modules(verilog)
+        for count in counts:
+            if count.module not in known:
+                raise ValueError(f"{run}: the counts are of a module {count.module}, which its Verilog has not")
+            module = known[count.module]
+            line = count.line - module.first_line
+            if not 0 <= line <= module.text.count("\n"):
+                raise ValueError(f"{run}: line {count.line} does not stand in module {count.module}")
+            place = None if count.kind == "toggle" else (module.identity, line, count.column, count.text)
+            inner = count.module.removeprefix(self.top).removeprefix("__")
+            point = Point(count.kind, inner, module.shown(count), place)
+            seen = self.seen.setdefault(point, Seen(run, count.line))
+            seen.hits += count.hits
+            seen.constant &= (inner, point.signal, point.bit or 0) in constant
+
+    def uncovered(self) -> list[Point]:
+        """Points that no run has hit."""
+        return [point for point, seen in self.seen.items() if not seen.hits]
+
+    def of_kind(self, kind: str) -> list[Point]:
+        """All points of a kind."""
+        return [point for point in self.seen if point.kind == kind]
+
+
+def verilog_file(folder: Path) -> Path:
+    """The one Verilog file of a run's folder. Raises FileNotFoundError when there is none, or more."""
+    found = sorted(folder.glob("*.v"))
+    if len(found) != 1:
+        raise FileNotFoundError(f"{folder} holds {len(found)} Verilog files, and not one")
+    return found[0]

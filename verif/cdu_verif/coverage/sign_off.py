@@ -1,0 +1,92 @@
+"""How far a block is verified: stages as OpenTitan has them, with rules computed from what commands reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdu_tools.report import Table
+
+#: Per cent of the points of a kind, after waivers, and of the mutants, that the last stage asks for.
+ENOUGH = 95.0
+NOTHING, LAST = "V0", "V3"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one block."""
+
+    failing: Sequence[str]  #: runs in which a test does not pass, or that do not build
+    warned: Sequence[str]  #: runs whose Verilog the lint warns of
+    smoke: bool | None  #: whether a test plays its cases in Amaranth's simulator; None of units without cases of their own
+    missing_sets: Sequence[str]  #: parameter sets of the level quick that were not run
+    missing_bins: Sequence[str]  #: of its cover points
+    unproven: Sequence[str]  #: properties of the catalogue that no table says are proven
+    proves_function: bool  #: whether the catalogue has a property about order or arithmetic
+    percent: Mapping[str, float]  #: by kind, after waivers
+    killed: float | None  #: per cent of the mutants; None when not measured
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One condition of a stage."""
+
+    stage: str
+    text: str  #: for the page
+    missing: Callable[[Facts], str]  #: what is missing, in a few words; empty when it is fulfilled
+
+
+def _few(what: str, names: Sequence[str]) -> str:
+    """The names, or how many there are."""
+    if not names:
+        return ""
+    return f"{what}: {', '.join(names)}" if len(names) <= 3 else f"{what}: {len(names)}, such as {names[0]}"
+
+
+def _low(facts: Facts) -> str:
+    low = [f"{kind} {percent:.1f} %" for kind, percent in facts.percent.items() if percent < ENOUGH]
+    return f"coverage: {', '.join(low)}" if low else ""
+
+
+def _mutants(facts: Facts) -> str:
+    if facts.killed is None:
+        return "mutants: not measured"
+    return f"mutants: {facts.killed:.1f} % killed" if facts.killed < ENOUGH else ""
+
+
+RULES = (
+    Rule("V1", "every run builds, and all its tests pass", lambda facts: _few("fails", facts.failing)),
+    Rule("V1", "`verilator --lint-only -Wall` has nothing to say", lambda facts: _few("lint", facts.warned)),
+    Rule(
+        "V1",
+        "a test plays its cases in Amaranth's simulator (not asked of units that are driven as a whole)",
+        lambda facts: "no test in Amaranth's simulator" if facts.smoke is False else "",
+    ),
+    Rule("V2", "all parameter sets of the level quick have run", lambda facts: _few("not run", facts.missing_sets)),
+    Rule("V2", "every bin of cover points is hit", lambda facts: _few("bins", facts.missing_bins)),
+    Rule("V2", "every property that `cdu formal` has of the block is proven", lambda facts: _few("not proven", facts.unproven)),
+    Rule(
+        "V2",
+        "one of these is about its order or arithmetic, and not about streams and progress alone",
+        lambda facts: "" if facts.proves_function else "no property of order or arithmetic",
+    ),
+    Rule(LAST, f"each kind of coverage is at least {ENOUGH:.0f} % after waivers", _low),
+    Rule(LAST, f"at least {ENOUGH:.0f} % of its mutants are killed", _mutants),
+)
+
+
+def rules() -> Table:
+    """The rules of each stage."""
+    stages = dict.fromkeys(rule.stage for rule in RULES)
+    return Table(("stage", "rules"), [(name, "; ".join(rule.text for rule in RULES if rule.stage == name)) for name in stages])
+
+
+def stage(facts: Facts) -> tuple[str, list[str]]:
+    """The last stage all of whose rules, and those of the stages before, are fulfilled; and what the next one misses."""
+    reached = NOTHING
+    for name in dict.fromkeys(rule.stage for rule in RULES):
+        missing = [text for rule in RULES if rule.stage == name and (text := rule.missing(facts))]
+        if missing:
+            return reached, missing
+        reached = name
+    return reached, []

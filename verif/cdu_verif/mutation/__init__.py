@@ -1,0 +1,1 @@
+"""Faults put into the delivered Verilog, to see whether the benches find them."""

@@ -1,0 +1,98 @@
+"""How many of a block's mutants its benches find."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cdu.delivery import generator
+from cdu_spec.config import CduConfig
+from cdu_tools.errors import UserError
+from cdu_tools.parallel import processes
+
+from cdu_verif.blocks import record
+from cdu_verif.mutation import mutants
+from cdu_verif.mutation.mutants import Mutant
+from cdu_verif.regression import regression, results
+from cdu_verif.simulation.simulators import Simulation
+
+#: What became of a mutant.
+KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A mutant and what became of it."""
+
+    mutant: Mutant
+    outcome: str  #: KILLED, SURVIVED or EQUIVALENT
+    test: str = ""  #: the one that found it
+
+
+@dataclass(frozen=True)
+class Score:
+    """The mutants of one block."""
+
+    block: str
+    fates: tuple[Fate, ...]
+
+    def count(self, outcome: str) -> int:
+        """Mutants with an outcome."""
+        return sum(fate.outcome == outcome for fate in self.fates)
+
+    @property
+    def percent(self) -> float:
+        """Killed mutants of those that are not equivalent; 100 when there is none."""
+        real = len(self.fates) - self.count(EQUIVALENT)
+        return 100 * self.count(KILLED) / real if real else 100.0
+
+
+def score(
+    block: str, config: CduConfig, folder: Path, count: int, seed: int, notify: Callable[[Fate], None] | None = None
+) -> Score:
+    """Put ``count`` faults into a block's Verilog, one at a time, and run the block's benches of the level ``quick``.
+
+    All mutants are in one build; the first test that fails ends the run of a mutant. Those that all tests pass are held against
+    the design with Yosys. Raises UserError when a test fails without any fault.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    generated = generator.generate(config, block)
+    paths = {path.suffix: path.resolve() for path in generated.write(folder)}
+    netlists = folder / "netlists"
+    netlists.mkdir(exist_ok=True)
+    chosen = mutants.choose(paths[".v"], generated.name, netlists, count, seed)
+    file = mutants.selectable(chosen, generated.manifest["ports"], generated.name, netlists)
+    simulation = Simulation(file, generated.name, folder.resolve(), "verilator")
+    simulation.build()
+    run = partial(_failing_test, simulation, block, paths[".json"], folder.resolve(), seed)
+    if failing := run(0):
+        raise UserError(f"{block}: {failing} fails without any fault: mend the block before its benches are tried")
+    found: list[Fate] = []
+    with processes(len(os.sched_getaffinity(0))) as pool:
+        failures = pool.map(run, [mutant.number for mutant in chosen])
+        judge = partial(_fate, top=generated.name, folder=netlists)
+        for fate in pool.map(judge, chosen, failures):
+            found.append(fate)
+            if notify:
+                notify(fate)
+    return Score(block, tuple(found))
+
+
+def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Path, seed: int, number: int) -> str:
+    """The first test that a mutant fails; empty when it passes all."""
+    place = folder / "runs" / str(number)
+    records = place / "records.jsonl"
+    records.unlink(missing_ok=True)
+    variables = {**regression.bench_variables(manifest, block, records, seed=seed), "COCOTB_MAX_FAILURES": "1"}
+    found = simulation.run(record(block).modules, variables, folder=place, arguments=[f"+{mutants.ARGUMENT}={number}"])
+    tests = results.read(block, found, records, seed, "", "the simulation ended without results")
+    return next((test.name for test in tests if test.status == results.FAILED), "")
+
+
+def _fate(mutant: Mutant, failing: str, *, top: str, folder: Path) -> Fate:
+    if failing:
+        return Fate(mutant, KILLED, failing)
+    return Fate(mutant, EQUIVALENT if mutants.equivalent(mutant, top, folder) else SURVIVED)

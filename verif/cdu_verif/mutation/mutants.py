@@ -1,0 +1,138 @@
+"""Mutants of a generated file, made with Yosys: one netlist that holds them all, and which of them are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu_tools import yosys
+
+#: Argument of the simulation that chooses a mutant; 0, or none, is the design as it is.
+ARGUMENT = "mutant"
+_SELECT = "mutant_select"
+_BASE, _LIST = "base.il", "mutants.txt"
+#: Cycles over which registers of the same name are held equal when a mutant is shown to be none.
+_DEPTH = 4
+#: Commands after which a netlist is of gates, so that bits which lead nowhere go; of which only ports and registers have names,
+#: by which they are compared; and whose memories are registers.
+_GATES = (
+    "memory",
+    "select -set registers t:$*dff* %co1:+[Q] w:* %i",
+    "rename -hide w:* @registers %d i:* %d o:* %d",
+    *("opt_expr", "techmap", "opt_clean"),
+)
+#: Seconds for that; a mutant of which it is not known by then stays one.
+_PATIENCE = 300
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: a bit of a cell's port that is constant or inverted (always, or when another bit is high)."""
+
+    number: int  #: from 1
+    options: str  #: of Yosys' command ``mutate``
+
+    @property
+    def mode(self) -> str:
+        """``inv``, ``const0``, ``const1``, ``cnot0``, ``cnot1`` or ``none``."""
+        return self._option("mode")
+
+    @property
+    def place(self) -> str:
+        """Cell, port and bit."""
+        return f"{self._option('cell')} {self._option('port').lstrip(chr(92))}[{self._option('portbit')}]"
+
+    @property
+    def line(self) -> str:
+        """Where in the Verilog file it is, as ``file:line.column-line.column``: its innermost place."""
+        places: list[str] = re.findall(r"-src (\S+)", self.options)
+        return places[-1] if places else ""
+
+    def _option(self, name: str) -> str:
+        found = re.search(rf"-{name} (\S+)", self.options)
+        return found[1] if found else ""
+
+
+def choose(verilog: Path, top: str, folder: Path, count: int, seed: int) -> list[Mutant]:
+    """Up to ``count`` mutants of a file's top, spread over cells, bits and lines of the source by Yosys.
+
+    Leaves the flat netlist that they are made of in ``folder``.
+    """
+    (folder / verilog.name).write_text(verilog.read_text("utf-8"), encoding="utf-8")
+    script = [
+        f"read_verilog {verilog.name}",
+        f"hierarchy -top {top}",
+        *("proc", "flatten", "opt_clean"),
+        f"write_rtlil {_BASE}",
+        f"mutate -list {count} -seed {seed} -o {_LIST}",
+    ]
+    yosys.run("\n".join(script), folder)
+    lines = (folder / _LIST).read_text("utf-8").splitlines()
+    return [Mutant(number, line.removeprefix("mutate ")) for number, line in enumerate(lines, 1)]
+
+
+def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: str, folder: Path) -> Path:
+    """A Verilog file with the same top and ports in which the argument ``+mutant=NUMBER`` of a simulation chooses a mutant."""
+    width = (len(mutants) + 1).bit_length()
+    commands = [f"mutate -ctrl {_SELECT} {width} {mutant.number} {mutant.options}" for mutant in mutants]
+    script = [f"read_rtlil {_BASE}", *commands, f"rename {top} {top}_mutated", "opt_clean", "write_verilog -noattr mutated.v"]
+    yosys.run("\n".join(script), folder)
+    file = folder / f"{top}.mutants.v"
+    file.write_text((folder / "mutated.v").read_text("utf-8") + _wrapper(top, ports, width), encoding="utf-8")
+    return file
+
+
+def equivalent(mutant: Mutant, top: str, folder: Path) -> bool:
+    """Whether a mutant is shown to be none: with equal registers and inputs its registers and outputs stay equal."""
+    place = folder / f"equivalence_{mutant.number}"
+    place.mkdir(exist_ok=True)
+    (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
+    script = [
+        f"read_rtlil {_BASE}",
+        *_GATES,
+        f"rename {top} gold",
+        "design -stash gold",
+        f"read_rtlil {_BASE}",
+        f"mutate {mutant.options}",
+        *_GATES,
+        f"rename {top} gate",
+        "design -stash gate",
+        "design -copy-from gold -as gold gold",
+        "design -copy-from gate -as gate gate",
+        "equiv_make gold gate equiv",
+        "hierarchy -top equiv",
+        "equiv_struct -icells",
+        f"equiv_simple -seq {_DEPTH}",
+        f"equiv_induct -seq {_DEPTH}",
+        "equiv_status -assert",
+    ]
+    try:
+        yosys.run("\n".join(script), place, timeout=_PATIENCE)
+    except yosys.YosysError:
+        return False
+    return True
+
+
+def _wrapper(top: str, ports: Sequence[dict[str, Any]], width: int) -> str:
+    """The top: it reads which mutant is asked for, and passes all its ports on."""
+    declared = ",\n".join(f"  {port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in ports)
+    connected = "".join(f"    .{port['name']}({port['name']}),\n" for port in ports)
+    return f"""
+module {top} (
+{declared}
+);
+  integer chosen;
+  reg [{width - 1}:0] select;
+  initial begin
+    chosen = 0;
+    if (!$value$plusargs("{ARGUMENT}=%d", chosen)) chosen = 0;
+    select = chosen[{width - 1}:0];
+  end
+  {top}_mutated mutated (
+{connected}    .{_SELECT}(select)
+  );
+endmodule
+"""

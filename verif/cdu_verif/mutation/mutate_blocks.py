@@ -1,0 +1,126 @@
+"""``cdu mutate``: faults in the delivered Verilog of blocks, and how many of them the benches find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdu.delivery.blocks import BLOCKS, check_block
+from cdu_spec.config import CduConfig
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Page, Report, Table, json_text
+
+from cdu_verif.mutation import campaign
+from cdu_verif.mutation.campaign import EQUIVALENT, KILLED, SURVIVED, Score
+from cdu_verif.simulation import simulators
+
+
+@dataclass(frozen=True)
+class MutationSettings:
+    """What is tried. ConfigError for an unknown block.
+
+    Parameters
+    ----------
+    config
+        Of all blocks.
+    folder
+        Where the simulations are built and run.
+    blocks
+        Their names; all when empty.
+    count
+        Mutants of each block, at most.
+    seed
+        Of the choice of mutants and of all stimulus.
+    """
+
+    config: CduConfig
+    folder: Path
+    blocks: Sequence[str]
+    count: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in self.blocks:
+            check_block(name)
+
+
+def mutate_blocks(settings: MutationSettings, command: str, progress: Progress | None = None) -> Report:
+    """Mutants of every block, one after the other, and the report: report.md, report.json, and mutants.csv with a row for each.
+
+    Raises UserError for a block whose benches fail without a fault, MissingToolError when Verilator is not installed.
+    """
+    simulators.check("verilator")
+    shown = progress or Silent()
+    scores = []
+    for block in settings.blocks or tuple(BLOCKS):
+        shown.begin(block, settings.count)
+        place = settings.folder / block
+        scores.append(campaign.score(block, settings.config, place, settings.count, settings.seed, lambda fate: shown.step()))
+        shown.say(_line(scores[-1]))
+    return _report(settings, scores, command)
+
+
+def _report(settings: MutationSettings, scores: Sequence[Score], command: str) -> Report:
+    killed = sum(one.count(KILLED) for one in scores)
+    real = sum(len(one.fates) - one.count(EQUIVALENT) for one in scores)
+    survivors = [(one.block, fate) for one in scores for fate in one.fates if fate.outcome == SURVIVED]
+    page = Page(
+        "Mutants",
+        [
+            "A mutant is the delivered Verilog with one bit of one cell constant or inverted, always or when another bit is"
+            " high (`mutate` of Yosys). It is killed when a test of the block's benches fails, equivalent when Yosys shows"
+            " that it changes nothing.",
+            f"**{killed} of {real} mutants killed.**",
+            summary(scores),
+            "## Survivors" if survivors else "",
+            Table(
+                ("block", "mutant", "mode", "cell", "line"),
+                [
+                    (block, str(fate.mutant.number), fate.mutant.mode, fate.mutant.place, fate.mutant.line)
+                    for block, fate in survivors
+                ],
+            ),
+        ],
+        {"command": f"`{command}`", "configuration": settings.config.name, "seed": str(settings.seed)},
+    )
+    content = {"command": command, "blocks": [_content(one) for one in scores]}
+    return Report(
+        content,
+        {"report.json": json_text(content), "report.md": page.markdown(), "mutants.csv": _every(scores).csv()},
+        [f"{killed} of {real} mutants killed, {len(survivors)} survive"],
+    )
+
+
+def summary(scores: Sequence[Score]) -> Table:
+    """A row for each block."""
+    rows = [
+        (
+            one.block,
+            *map(str, (len(one.fates), one.count(KILLED), one.count(EQUIVALENT), one.count(SURVIVED))),
+            f"{one.percent:.1f}",
+        )
+        for one in scores
+    ]
+    return Table(("block", "mutants", "killed", "equivalent", "survive", "% killed"), rows)
+
+
+def _every(scores: Sequence[Score]) -> Table:
+    """A row for each mutant."""
+    rows = [
+        (one.block, str(fate.mutant.number), fate.mutant.mode, fate.mutant.place, fate.mutant.line, fate.outcome, fate.test)
+        for one in scores
+        for fate in one.fates
+    ]
+    return Table(("block", "mutant", "mode", "cell", "line", "outcome", "test"), rows)
+
+
+def _content(one: Score) -> dict[str, Any]:
+    counts = {outcome: one.count(outcome) for outcome in (KILLED, EQUIVALENT, SURVIVED)}
+    return {"block": one.block, "mutants": len(one.fates), **counts, "percent": round(one.percent, 2)}
+
+
+def _line(one: Score) -> str:
+    real = len(one.fates) - one.count(EQUIVALENT)
+    return f"{one.block:26} {one.count(KILLED):4} of {real:4} killed, {one.count(EQUIVALENT)} equivalent"

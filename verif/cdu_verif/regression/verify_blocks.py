@@ -1,0 +1,71 @@
+"""``cdu verify``: a regression of the generated Verilog against the golden model, from what is asked for to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_tools.errors import UserError
+from cdu_tools.files import make_folder
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Report
+
+from cdu_verif.regression import plan, regression, results
+from cdu_verif.regression.regression import Settings
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """What is verified, and how. UserError and ConfigError for what cannot be.
+
+    Parameters
+    ----------
+    config
+        Of all blocks; parameters that are not ``pinned`` are varied where a block depends on them.
+    how
+        Simulator, level, tests and so on.
+    blocks
+        Their names; all when empty.
+    pinned
+        Names of parameters.
+    training
+        Train a network through the whole unit instead.
+    """
+
+    config: CduConfig
+    how: Settings
+    blocks: Sequence[str] = ()
+    pinned: Sequence[str] = ()
+    training: bool = False
+
+    def __post_init__(self) -> None:
+        if self.how.steps is not None and not self.training:
+            raise UserError("--steps belongs to --training")
+        if self.training and (self.blocks or self.how.tests):
+            raise UserError("--training runs the whole unit: it takes neither --block nor --test")
+        if not self.runs:
+            raise ConfigError("nothing to run")
+        regression.check_tests(self.runs, self.how.tests)
+
+    @property
+    def runs(self) -> list[plan.Run]:
+        """Blocks with their parameters."""
+        if self.training:
+            return [plan.training_run(self.config, self.pinned)]
+        return plan.runs(self.config, self.blocks, self.how.full, self.pinned)
+
+
+def verify_blocks(settings: VerifySettings, progress: Progress | None = None) -> Report:
+    """Generate, build and simulate all runs; the report: results.xml (JUnit), report.md and report.json.
+
+    Its ``failed`` names every test that fails and the command that repeats it.
+    """
+    shown, runs, how = progress or Silent(), settings.runs, settings.how
+    make_folder(how.folder)
+    shown.say(f"{len(runs)} simulations with {how.simulator}, seed {how.seed}")
+    tests, covered = regression.regress(runs, how, lambda test: shown.say(f"{test.status:4}  {test.group:44} {test.name}"))
+    command = how.repeat + "".join(f" --block {name}" for name in settings.blocks) + " --training" * settings.training
+    # A part of the tests cannot hit everything.
+    bins = {} if how.tests else plan.cover_bins(runs)
+    return results.report(tests, command, covered, bins, runs)

@@ -1,0 +1,36 @@
+"""The decorator of the benches' tests: makes, starts, names and reports the bench."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import cocotb
+
+from cdu_verif.simulation.bench import Bench
+
+_Bench = TypeVar("_Bench", bound=Bench)
+_Values = ParamSpec("_Values")
+
+
+def bench_test(
+    kind: Callable[[Any, str], _Bench], /, *, skip: bool = False, **parameters: Sequence[str] | Sequence[bool]
+) -> Callable[[Callable[Concatenate[_Bench, _Values], Awaitable[None]]], Any]:
+    """A cocotb test on a bench of a kind that is started before it and reported behind it.
+
+    With ``parameters`` the test is run for every combination of their values, as ``NAME/PARAMETER=VALUE/...``.
+    """
+
+    def decorate(test: Callable[Concatenate[_Bench, _Values], Awaitable[None]]) -> Any:
+        async def run(dut: Any, *args: _Values.args, **values: _Values.kwargs) -> None:
+            bench = kind(dut, "/".join([test.__name__, *(f"{name}={value}" for name, value in values.items())]))
+            await bench.start()
+            await test(bench, *args, **values)
+            bench.report()
+
+        # cocotb names a test after its function; functools.wraps would also show it the other one's parameters.
+        run.__name__ = run.__qualname__ = test.__name__
+        run.__module__, run.__doc__ = test.__module__, test.__doc__
+        return cocotb.test(skip=skip)(cocotb.parametrize(**parameters)(run))
+
+    return decorate

@@ -1,0 +1,101 @@
+"""What the netlists of blocks are played: tensors of the last step of a training run, recorded when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from actcodec.study.setup import TrainingSetup
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_tools.errors import UserError
+
+from cdu_verif.stimulus import gate_stimulus, recorded_jobs
+from cdu_verif.stimulus.gate_stimulus import HALVES, GateStimulus, Ports
+from cdu_verif.stimulus.tensors import Exchange
+
+#: Steps of training unless a number is given.
+STEPS = 40
+#: Kinds of data: of the training, and of the same shapes with values of a normal distribution.
+ACTIVATIONS, RANDOM = "activations", "random"
+
+
+@dataclass(frozen=True)
+class RecordingSettings:
+    """Which tensors are recorded, for which blocks. UserError for what is not allowed.
+
+    Parameters
+    ----------
+    config
+        Configuration of the unit.
+    blocks
+        Names out of :data:`cdu_verif.stimulus.gate_stimulus.TOPS`.
+    codecs
+        Codecs whose tensors are played: jpeg-act, sfpr+zvc.
+    setup
+        Network, images, and a number of steps; the tensors are those of the last one.
+    images
+        Images of its batch.
+    random
+        Whether tensors of the same shapes with normally distributed values are played too.
+    seed
+        Of weights, batches and random values.
+    """
+
+    config: CduConfig
+    blocks: Sequence[str] = HALVES
+    codecs: Sequence[str] = (Mode.JPEG_ACT.label,)
+    setup: TrainingSetup = field(default_factory=lambda: TrainingSetup(steps=STEPS))
+    images: int = 1
+    random: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for block in self.blocks:
+            gate_stimulus.check(block, self.modes, self.config)
+        batch = self.setup.recipe.batch
+        if not 1 <= self.images <= batch:
+            raise UserError(f"--images {self.images} is not allowed: use 1 to {batch}, the images of a batch")
+
+    @property
+    def modes(self) -> list[Mode]:
+        """The modes of the codecs."""
+        return gate_stimulus.modes(self.codecs)
+
+
+class TrainingStimuli:
+    """The stimuli of every block by its name and ports, as :func:`cdu_synth.power.measure_power.measure_power` takes them.
+
+    Raises UserError for data that do not fit the network, MissingToolError for data that are not here.
+    """
+
+    def __init__(self, settings: RecordingSettings) -> None:
+        self._settings = settings
+        self._images = settings.setup.images
+
+    @property
+    def source(self) -> str:
+        """Where they are from, a phrase."""
+        chosen, images = self._settings, self._images
+        how = f"step {chosen.setup.total_steps}, {chosen.images} images, seed {chosen.seed}"
+        return f"{chosen.setup.model} on {images.name} ({images.note}), {how}"
+
+    def __call__(self, block: str, ports: Ports) -> Iterator[tuple[str, str, GateStimulus]]:
+        """Name of the codec, kind of data, and words, for each mode that has use for a block."""
+        for (mode, kind), items in self._exchanges.items():
+            if gate_stimulus.has_use(block, mode):
+                yield mode.label, kind, gate_stimulus.gate_stimulus(block, self._settings.config, ports, items)
+
+    @cached_property
+    def _exchanges(self) -> dict[tuple[Mode, str], list[tuple[Exchange, MatrixView]]]:
+        """The jobs by mode and kind of data."""
+        chosen = self._settings
+        found = {}
+        recorded = recorded_jobs.record(chosen.setup.recipe, self._images, chosen.modes, chosen.images, chosen.seed)
+        for mode, tensors in recorded.items():
+            found[mode, ACTIVATIONS] = recorded_jobs.exchanges(tensors, mode, chosen.config)
+            if chosen.random:
+                drawn = recorded_jobs.normal_values(tensors, chosen.seed)
+                found[mode, RANDOM] = recorded_jobs.exchanges(drawn, mode, chosen.config)
+        return found
