@@ -6,6 +6,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from cdu_tools.report import Table
+
 from cdu_synth.area.flow import Cost
 
 
@@ -24,16 +26,15 @@ def points(costs: Mapping[float, Cost]) -> list[dict[str, Any]]:
     ]
 
 
-def markdown(sweep: Mapping[str, list[dict[str, Any]]]) -> str:
+def table(sweep: Mapping[str, list[dict[str, Any]]]) -> Table:
     """A table of all points."""
-    rows = ["| block | asked for (ns) | achieved (ns) | MHz | um2 | kGE | mapping |", "|---|---:|---:|---:|---:|---:|---|"]
+    rows = []
     for name, found in sweep.items():
         for point in found:
             delay = point["critical_path_ns"]
-            rate = f"{1e3 / delay:.0f}" if delay else ""
-            figures = f"{point['clock_ns']:g} | {delay:.2f} | {rate} | {point['area_um2']:,.0f} | {point['ge'] / 1e3:.2f}"
-            rows.append(f"| {name} | {figures} | {point['mapping']} |")
-    return "\n".join(rows)
+            figures = [f"{point['clock_ns']:g}", f"{delay:.2f}", f"{1e3 / delay:.0f}" if delay else ""]
+            rows.append([name, *figures, f"{point['area_um2']:,.0f}", f"{point['ge'] / 1e3:.2f}", point["mapping"]])
+    return Table(["block", "asked for (ns)", "achieved (ns)", "MHz", "um2", "kGE", "mapping"], rows)
 
 
 def chart(content: Mapping[str, Any]) -> bytes:

@@ -14,18 +14,13 @@ from cdu_tools import yosys
 from cdu_synth.area import breakdown
 from cdu_synth.area.hierarchy import modules
 from cdu_synth.area.opensta import OpenSta
+from cdu_synth.area.recipes import RECIPES
 from cdu_synth.area.timing import Netlist, Timing
 from cdu_synth.library.liberty import LibertyError, Library, contents
 
-#: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
-RECIPES = {
-    "area": "dc2\ndc2\ndch -f\namap -m",
-    "balanced": "&get -n\n&st\n&dch -f\n&nf -p -F 8 -D {period}\n&put",
-    "speed": "dc2\ndc2\ndch -f\nmap -B 0.9 -D {period}",
-}
 #: The modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
-    *(f"cdu_synth.area.{name}" for name in ("flow", "breakdown", "hierarchy", "timing")),
+    *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "hierarchy", "timing")),
     *(f"cdu_synth.library.{name}" for name in ("liberty", "dont_use")),
 )
 #: Characters of Verilog from which a module that is used several times is mapped once.

@@ -14,6 +14,8 @@ from cdu_tools.errors import MissingToolError, UserError
 from cdu_synth.area.timing import Net, Netlist, Path
 from cdu_synth.library.liberty import Library, contents
 
+#: Where it is installed, else the built-in timing.
+AUTO = "auto"
 #: How it is added.
 HINT = "`apt-get install opensta` adds it"
 #: Period that slacks are taken from; it changes no delay.
@@ -96,9 +98,9 @@ def choose(name: str) -> OpenSta | None:
 
     Raises MissingToolError when OpenSTA is asked for and not here, UserError for another name.
     """
-    if name not in ("auto", "opensta", "builtin"):
+    if name not in (AUTO, "opensta", "builtin"):
         raise UserError(f"--sta {name} is not known: use auto, opensta or builtin")
-    if name == "builtin" or (name == "auto" and shutil.which("sta") is None):
+    if name == "builtin" or (name == AUTO and shutil.which("sta") is None):
         return None
     return find()
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from cdu.delivery import verilog
-from cdu_spec.config import CduConfig
-from cdu_tools.files import write_whole
+from cdu_tools.report import Page, Report, Table, json_text
 
-from cdu_synth.area import breakdown, clock_sweep
+from cdu_synth.area import breakdown, clock_sweep, provenance
 from cdu_synth.area.flow import Cost
 from cdu_synth.area.opensta import OpenSta
 from cdu_synth.library.liberty import Library
@@ -27,11 +23,8 @@ CAVEAT = (
 
 def report(
     costs: Mapping[str, Cost],
-    config: CduConfig,
+    made_with: Mapping[str, Any],
     library: Library,
-    clock_ns: float,
-    command: str,
-    yosys_version: str,
     sta: OpenSta | None = None,
     sweep: Mapping[str, Mapping[float, Cost]] | None = None,
 ) -> dict[str, Any]:
@@ -41,102 +34,78 @@ def report(
     ----------
     costs
         What every block, and the unit under the name of its configuration, costs.
-    config
-        Configuration that they were built for.
+    made_with
+        What :func:`cdu_synth.area.provenance.provenance` says of the run.
     library
         Library that they were mapped onto.
-    clock_ns
-        Period that was asked for.
-    command
-        The command line that makes this report.
-    yosys_version
-        The Yosys that was used, ``name version``.
     sta
         The OpenSTA that took the times; None for the built-in timing.
     sweep
         What every block costs by the period that was asked for; matters with several periods.
     """
     swept = {name: clock_sweep.points(of_periods) for name, of_periods in (sweep or {}).items() if len(of_periods) > 1}
-    versions = verilog.versions() | {"synthesis": yosys_version}
+    builtin = {"tool": "builtin", "version": made_with["versions"]["cdu"]}
     return {
-        "pdk": library.name,
-        "library_files": [path.name for path in library.files],
-        "library_sha256": library.sha256,
-        "gate": {"name": library.gate.name, "area_um2": library.gate.area},
-        "clock_ns": clock_ns,
-        "config": config.to_dict(),
-        "command": command,
-        "versions": versions,
-        "timing": {"tool": "opensta", "version": sta.version} if sta else {"tool": "builtin", "version": versions["cdu"]},
+        **made_with,
+        "timing": {"tool": "opensta", "version": sta.version} if sta else builtin,
         "blocks": {name: _entry(cost, library) for name, cost in costs.items()},
         **({"sweep": swept} if swept else {}),
     }
 
 
-def write(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Write the files of a report into an existing folder and return their paths."""
+def of_content(content: dict[str, Any]) -> Report:
+    """The files of a report."""
     files: dict[str, str | bytes] = {
-        "report.json": json.dumps(content, indent=2) + "\n",
+        "report.json": json_text(content),
         "report.md": markdown(content),
         "area.png": chart(content),
     }
     if "sweep" in content:
         files["sweep.png"] = clock_sweep.chart(content)
-    for name, data in files.items():
-        write_whole(folder / name, data)
-    return [folder / name for name in files]
+    return Report(content, files)
 
 
 def markdown(content: dict[str, Any]) -> str:
     """The report as a page with a table."""
-    gate, power = content["gate"], any("leakage_uw" in block for block in content["blocks"].values())
-    head = ["block", "um2", "kGE", "flip-flops", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
-    head += ["leakage (uW)"] if power else []
-    rows = [head, ["---"] + ["---:"] * 6 + ["---", "---"] + ["---:"] * power]
+    parts: list[str | Table] = [
+        _table(content["blocks"]),
+        f"Goal: {content['clock_ns']} ns. Every block is mapped in several ways; the smallest result that meets the goal is "
+        f"shown,\nor the fastest when none does.\n{provenance.gate(content)}",
+    ]
     for name, block in content["blocks"].items():
+        if "breakdown" in block:
+            parts += [f"## {name} by rows of JPEG-ACT's table", *_breakdown(block)]
+    if "sweep" in content:
+        parts += ["## Area against period", clock_sweep.table(content["sweep"])]
+    timing = f"{_TIMING[content['timing']['tool']]} {content['timing']['version']}"
+    facts = provenance.facts(content) | {"static timing": timing}
+    return Page(f"Cost of configuration {content['config']['name']} in {content['pdk']}", [*parts, CAVEAT], facts).markdown()
+
+
+def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
+    """A row per block."""
+    power = any("leakage_uw" in block for block in blocks.values())
+    head = ["block", "um2", "kGE", "flip-flops", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
+    rows = []
+    for name, block in blocks.items():
         path = block["critical_path"]
         row = [name, f"{block['area_um2']:,.0f}", f"{block['ge'] / 1e3:.2f}", f"{block['flip_flops']:,}"]
         row += [f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
         row += [f"`{path['start']}` to `{path['end']}`, {path['cells']} cells" if path["start"] else "", block["mapping"]]
         rows.append(row + ([f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []))
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    details = "".join(
-        f"## {name} by rows of JPEG-ACT's table\n\n{_breakdown(block)}\n\n"
-        for name, block in content["blocks"].items()
-        if "breakdown" in block
-    )
-    details += f"## Area against period\n\n{clock_sweep.markdown(content['sweep'])}\n\n" if "sweep" in content else ""
-    return f"""\
-# Cost of configuration {content["config"]["name"]} in {content["pdk"]}
-
-{table}
-
-Goal: {content["clock_ns"]} ns. Every block is mapped in several ways; the smallest result that meets the goal is shown,
-or the fastest when none does.
-1 GE = {gate["name"]} = {gate["area_um2"]} um2.
-
-{details}{CAVEAT}
-
-- command: `{content["command"]}`
-- configuration: `{json.dumps(content["config"])}`
-- versions: {versions}
-- static timing: {_TIMING[content["timing"]["tool"]]} {content["timing"]["version"]}
-- library: {", ".join(content["library_files"])}, SHA-256 of the unpacked text {content["library_sha256"]}
-"""
+    return Table(head + (["leakage (uW)"] if power else []), rows)
 
 
-def _breakdown(block: dict[str, Any]) -> str:
+def _breakdown(block: dict[str, Any]) -> list[str | Table]:
     """The rows of a block, their sum, and where its slowest path runs."""
     power = all("leakage_uw" in row for row in block["breakdown"].values())
-    rows = [["row", "um2", "kGE", "share", "flip-flops", "cells"] + ["leakage (uW)"] * power]
-    rows.append(["---"] + ["---:"] * (5 + power))
+    head = ["row", "um2", "kGE", "share", "flip-flops", "cells"] + (["leakage (uW)"] if power else [])
+    rows = []
     for name, row in [*block["breakdown"].items(), ("**sum**", {**block, "share": 1.0})]:
         figures = [f"{row['area_um2']:,.0f}", f"{row['ge'] / 1e3:.2f}", f"{row['share']:.1%}", f"{row['flip_flops']:,}"]
         rows.append([name, *figures, f"{row['cells']:,}"] + ([f"{row['leakage_uw']:.3g}"] if power else []))
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     path = " > ".join(f"{stop['row']} (`{stop['instance'] or 'top'}`)" for stop in block["critical_path"]["stations"])
-    return f"{table}\n\nSlowest path: {path}.\n{breakdown.NOTE}"
+    return [Table(head, rows), f"Slowest path: {path}.\n{breakdown.NOTE}"]
 
 
 def chart(content: dict[str, Any]) -> bytes:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from cdu.delivery import verilog
-from cdu_spec.config import CduConfig
-from cdu_tools.files import write_whole
+from cdu_tools.report import Page, Report, Table, json_text
 
-from cdu_synth.fpga import nextpnr
+from cdu_synth.area import provenance
 from cdu_synth.fpga.fpga import GOAL_MHZ, Placement
 from cdu_synth.fpga.fpga_devices import Target
 
@@ -25,25 +21,18 @@ CAVEAT = (
 HEADS = {"lut4": "LUT4", "lut4_as_ram": "of these RAM", "flip_flops": "FF", "dsp": "DSP", "block_ram": "BRAM"}
 
 
-def report(
-    placements: Mapping[str, Placement], config: CduConfig, target: Target, seed: int, command: str, yosys_version: str
-) -> dict[str, Any]:
+def report(placements: Mapping[str, Placement], made_with: Mapping[str, Any], target: Target, seed: int) -> dict[str, Any]:
     """The content of ``report.json``.
 
     Parameters
     ----------
     placements
         What every block, and the unit under the name of its configuration, takes.
-    config
-        Configuration that they were built for.
+    made_with
+        What :func:`cdu_synth.area.provenance.provenance` says of the run.
     target, seed
         What they were placed on, and the seed.
-    command
-        The command line that makes this report.
-    yosys_version
-        The Yosys that was used, ``name version``.
     """
-    tool = target.family.tool
     return {
         "fpga": target.family.name,
         "devices": list(target.devices),
@@ -51,44 +40,29 @@ def report(
         "speed_grade": target.speed,
         "seed": seed,
         "goal_mhz": GOAL_MHZ,
-        "config": config.to_dict(),
-        "command": command,
-        "versions": verilog.versions() | {"synthesis": yosys_version, tool: nextpnr.version(tool)},
+        **made_with,
         "blocks": {name: _entry(placement) for name, placement in placements.items()},
     }
 
 
-def write(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Write both files of a report into an existing folder and return their paths."""
-    paths = [folder / name for name in ("report.json", "report.md")]
-    write_whole(paths[0], json.dumps(content, indent=2) + "\n")
-    write_whole(paths[1], markdown(content))
-    return paths
+def of_content(content: dict[str, Any]) -> Report:
+    """The files of a report."""
+    return Report(content, {"report.json": json_text(content), "report.md": markdown(content)})
 
 
 def markdown(content: dict[str, Any]) -> str:
     """The report as a page with a table."""
-    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    return f"""\
-# Configuration {content["config"]["name"]} on {content["fpga"]}
-
-{table(content["blocks"])}
-
-Percentages are of what the device has. {CAVEAT}
-
-- command: `{content["command"]}`
-- devices tried, from small to large: {", ".join(content["devices"])}; speed grade {content["speed_grade"]}, \
-package {content["package"]}, seed {content["seed"]}, goal {content["goal_mhz"]:g} MHz
-- configuration: `{json.dumps(content["config"])}`
-- versions: {versions}
-"""
+    how = f"speed grade {content['speed_grade']}, package {content['package']}, seed {content['seed']}"
+    tried = f"{', '.join(content['devices'])}; {how}, goal {content['goal_mhz']:g} MHz"
+    facts = provenance.facts(content) | {"devices tried, from small to large": tried}
+    parts: list[str | Table] = [table(content["blocks"]), f"Percentages are of what the device has. {CAVEAT}"]
+    return Page(f"Configuration {content['config']['name']} on {content['fpga']}", parts, facts).markdown()
 
 
-def table(entries: Mapping[str, dict[str, Any]]) -> str:
+def table(entries: Mapping[str, dict[str, Any]]) -> Table:
     """A table with a row for each of the blocks of a report."""
-    rows = [["block", "device", *HEADS.values(), "MHz", "slowest path"], ["---"] * 2 + ["---:"] * (len(HEADS) + 1) + ["---"]]
-    rows += [[name, *cells(block), block["problem"] or _path(block["critical_path"])] for name, block in entries.items()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = [[name, *cells(block), block["problem"] or _path(block["critical_path"])] for name, block in entries.items()]
+    return Table(["block", "device", *HEADS.values(), "MHz", "slowest path"], rows)
 
 
 def cells(entry: dict[str, Any]) -> list[str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cdu.delivery import verilog
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_tools.files import write_whole
+from cdu_tools.report import Page, Report, Table, json_text
 
+from cdu_synth.area import provenance
 from cdu_synth.area.flow import Cost
 from cdu_synth.area.report import CAVEAT
-from cdu_synth.library.liberty import Library
 from cdu_synth.peers.peers import Recipe
 
 #: Whose a design is: a block of this project, one with a recipe, or one that the user named.
@@ -92,77 +89,61 @@ def own_rate(block: str | None, config: CduConfig) -> int | None:
     return LANES * config.cdus if block is None or block in _UNIT_BLOCKS else None
 
 
-def comparison(
-    designs: Sequence[Design], config: CduConfig, library: Library, clock_ns: float, command: str, yosys_version: str
-) -> dict[str, Any]:
-    """The content of ``compare.json``: a row per design, and what the run was made with as in ``report.json``."""
-    return {
-        "pdk": library.name,
-        "library_files": [path.name for path in library.files],
-        "library_sha256": library.sha256,
-        "gate": {"name": library.gate.name, "area_um2": library.gate.area},
-        "clock_ns": clock_ns,
-        "config": config.to_dict(),
-        "command": command,
-        "versions": verilog.versions() | {"synthesis": yosys_version},
-        "designs": [design.entry() for design in designs],
+def of_designs(designs: Sequence[Design], made_with: Mapping[str, Any]) -> Report:
+    """The report of a comparison: what the run was made with, and a row per design."""
+    content = {**made_with, "designs": [design.entry() for design in designs]}
+    files: dict[str, str | bytes] = {
+        "compare.json": json_text(content),
+        "compare.md": markdown(content),
+        "compare.png": chart(content),
     }
-
-
-def write(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Write the three files into an existing folder and return their paths."""
-    paths = [folder / name for name in ("compare.json", "compare.md", "compare.png")]
-    write_whole(paths[0], json.dumps(content, indent=2) + "\n")
-    write_whole(paths[1], markdown(content))
-    write_whole(paths[2], chart(content))
-    return paths
+    failed = [f"{design.name}: {design.problem}" for design in designs if design.cost is None and not design.absent]
+    missing = [f"{design.name}: {design.problem}" for design in designs if design.absent]
+    return Report(content, files, missing, failed)
 
 
 def markdown(content: dict[str, Any]) -> str:
     """The comparison as a page with a table, and what stands behind its rows."""
+    absent = [f"- {_name(design)}: {design['problem']}" for design in content["designs"] if "problem" in design]
+    done = [design for design in content["designs"] if "problem" not in design]
+    parts: list[str | Table] = [
+        _table(done),
+        "Names in italics are designs of others. All were mapped in this run, by the same scripts onto the same library, with "
+        f"the same\ngoal of {content['clock_ns']} ns: the smallest of several mappings that meets it is shown, or the fastest "
+        f"when none does.\n{provenance.gate(content)}\n"
+        "Samples are uncompressed values; the rate is the greatest that the ports allow. Designs differ in what they do: read "
+        "below.",
+        "Not synthesised:\n\n" + "\n".join(absent) if absent else "",
+        CAVEAT,
+        "\n".join(f"- {_name(design)}{_behind(design)}" for design in done),
+    ]
+    return Page(f"Comparison in {content['pdk']}", parts, provenance.facts(content)).markdown()
+
+
+def _table(designs: Sequence[Mapping[str, Any]]) -> Table:
+    """A row per design that has been synthesised."""
     head = ["design", "um2", "kGE", "flip-flops", "critical path (ns)", "MHz", "samples/cycle", "GE per sample/cycle"]
-    head += ["Msample/s", "mapping", "accuracy"]
-    rows = [head, ["---"] + ["---:"] * 8 + ["---", "---"]]
-    behind, absent = [], []
-    for design in content["designs"]:
-        name = design["name"] if design["origin"] == OURS else f"*{design['name']}*"
-        notes = [design["does"], design["rate_source"], design["accuracy_source"]]
-        if "address" in design:
-            state = "" if design["commit_verified"] else " (not verified: no git checkout)"
-            notes += [
-                f"{design['address']}, commit {design['commit']}{state}, licence {design['licence']}, top {design['top']}"
-            ]
-        if "problem" in design:
-            absent.append(f"- {name}: {design['problem']}")
-            continue
-        behind.append(f"- {name}: {'; '.join(note for note in notes if note)}" if any(notes) else f"- {name}")
-        row = [name, f"{design['area_um2']:,.0f}", f"{design['ge'] / 1e3:.2f}", f"{design['flip_flops']:,}"]
+    rows = []
+    for design in designs:
+        row = [_name(design), f"{design['area_um2']:,.0f}", f"{design['ge'] / 1e3:.2f}", f"{design['flip_flops']:,}"]
         row += [f"{design['critical_path_ns']:.2f}", f"{design['mhz']:.0f}", _number(design["samples_per_cycle"], "g")]
         row += [_number(design["ge_per_sample_per_cycle"], ",.0f"), _number(design["million_samples_per_s"], ",.0f")]
         rows.append([*row, design["mapping"], design["accuracy"] or "not known"])
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    gate = content["gate"]
-    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    missing = "\nNot synthesised:\n\n" + "\n".join(absent) + "\n" if absent else ""
-    return f"""\
-# Comparison in {content["pdk"]}
+    return Table([*head, "Msample/s", "mapping", "accuracy"], rows)
 
-{table}
 
-Names in italics are designs of others. All were mapped in this run, by the same scripts onto the same library, with the same
-goal of {content["clock_ns"]} ns: the smallest of several mappings that meets it is shown, or the fastest when none does.
-1 GE = {gate["name"]} = {gate["area_um2"]} um2.
-Samples are uncompressed values; the rate is the greatest that the ports allow. Designs differ in what they do: read below.
-{missing}
-{CAVEAT}
+def _name(design: Mapping[str, Any]) -> str:
+    return str(design["name"]) if design["origin"] == OURS else f"*{design['name']}*"
 
-{chr(10).join(behind)}
 
-- command: `{content["command"]}`
-- configuration: `{json.dumps(content["config"])}`
-- versions: {versions}
-- library: {", ".join(content["library_files"])}, SHA-256 of the unpacked text {content["library_sha256"]}
-"""
+def _behind(design: Mapping[str, Any]) -> str:
+    """Where the figures of a row are from."""
+    notes = [design["does"], design["rate_source"], design["accuracy_source"]]
+    if "address" in design:
+        state = "" if design["commit_verified"] else " (not verified: no git checkout)"
+        notes.append(f"{design['address']}, commit {design['commit']}{state}, licence {design['licence']}, top {design['top']}")
+    known = "; ".join(note for note in notes if note)
+    return f": {known}" if known else ""
 
 
 def chart(content: dict[str, Any]) -> bytes:

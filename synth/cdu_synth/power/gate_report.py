@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cdu_tools import yosys
-from cdu_tools.files import write_whole
 
 from cdu_synth.area.kept_netlist import kept_netlist
 from cdu_synth.area.timing import Netlist
@@ -44,11 +42,9 @@ class GateMeter:
         """The supply of the library's corner."""
         return self._energies.volts
 
-    def write(self, folder: Path) -> Path:
-        """Write the netlist with models of its cells, ``TOP_gates.v``, for any simulator; its path."""
-        path = folder / f"{self._module.name}_gates.v"
-        write_whole(path, self._module.verilog() + cell_models(self._library, self._module.kinds, self._build))
-        return path
+    def netlist(self) -> str:
+        """The netlist with models of its cells, Verilog for any simulator."""
+        return self._module.verilog() + cell_models(self._library, self._module.kinds, self._build)
 
     def measure(
         self,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdu_spec.geometry import BLOCK_VALUES
-from cdu_tools.files import write_whole
+from cdu_tools.report import Page, Report, Table, json_text
 
+from cdu_synth.area import provenance
 from cdu_synth.power.power import Power, total
 
 CAVEAT = (
@@ -17,6 +16,8 @@ CAVEAT = (
     "the flip-flops' clock pins, and without delays there are no glitches. Memories are made of flip-flops."
 )
 _NO_INTERNAL = "The library has no energies of cells: what is shown is the charging of nets and clock pins alone."
+#: What uses power, in the order of the columns.
+_CAUSES = ("leakage", "clock", "internal", "switching")
 
 
 def entry(parts: Mapping[str, Power], clock_ns: float, cycles: int, values: int, has_internal: bool) -> dict[str, Any]:
@@ -55,49 +56,40 @@ def _causes(part: Power, clock_ns: float) -> dict[str, float]:
     return {"leakage": part.leakage_uw / 1e3} | {name: energy / clock_ns / 1e3 for name, energy in dynamic.items()}
 
 
-def write(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Write both files into an existing folder and return their paths."""
-    paths = [folder / name for name in ("power.json", "power.md")]
-    write_whole(paths[0], json.dumps(content, indent=2) + "\n")
-    write_whole(paths[1], markdown(content))
-    return paths
+def of_content(content: dict[str, Any], netlists: Mapping[str, str]) -> Report:
+    """The files of a report, with those of the netlists."""
+    return Report(content, {**netlists, "power.json": json_text(content), "power.md": markdown(content)})
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """The report as a page with tables."""
-    head = ["block", "codec", "data", "values/cycle", "mW", "leakage", "clock", "internal", "switching", "pJ/value", "nJ/block"]
-    head += ["critical path (ns)"]
-    rows = [head, ["---"] * 3 + ["---:"] * (len(head) - 3)]
-    details, complete = [], True
-    for run in content["runs"]:
-        causes = run["milliwatts_by_cause"]
-        shares = [f"{causes[name]:.3g}" for name in ("leakage", "clock", "internal", "switching")]
-        named = [run["block"], run["codec"], run["data"]]
-        rate, power = f"{run['values'] / run['cycles']:.2f}", f"{run['milliwatts']:.3g}"
-        energies = [f"{run['picojoules_per_value']:.3g}", f"{run['nanojoules_per_block']:.3g}"]
-        energies += [f"{run['critical_path_ns']:.2f}"]
-        rows.append([*named, rate, power, *shares, *energies])
-        complete &= run["complete"]
-        if len(run["milliwatts_by_row"]) > 2:
-            details.append(f"{run['block']}, {run['codec']}, {run['data']}:\n\n{_rows(run['milliwatts_by_row'])}\n")
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    lines = [
-        f"# Power of configuration {content['config']['name']} in {content['pdk']}",
-        table,
+    runs = content["runs"]
+    parts: list[str | Table] = [
+        _table(runs),
         f"mW at {content['clock_ns']} ns, whether or not the critical path allows that, and {content['volts']} V. "
         "All words of the netlists equal the golden model's.",
-        *([] if complete else [_NO_INTERNAL]),
+        "" if all(run["complete"] for run in runs) else _NO_INTERNAL,
         CAVEAT,
-        *details,
-        f"- command: `{content['command']}`\n- activations: {content['source']}\n- versions: {versions}\n"
-        f"- library: SHA-256 of the unpacked text {content['library_sha256']}",
     ]
-    return "\n\n".join(lines) + "\n"
+    for run in runs:
+        if len(run["milliwatts_by_row"]) > 2:
+            parts += [f"{run['block']}, {run['codec']}, {run['data']}:", _rows(run["milliwatts_by_row"])]
+    facts = provenance.facts(content) | {"activations": content["source"]}
+    return Page(f"Power of configuration {content['config']['name']} in {content['pdk']}", parts, facts).markdown()
 
 
-def _rows(parts: Mapping[str, Mapping[str, float]]) -> str:
-    names = ("all", "leakage", "clock", "internal", "switching")
-    rows = [["part", *names], ["---"] + ["---:"] * len(names)]
-    rows += [[name, *(f"{part[key]:.3g}" for key in names)] for name, part in parts.items()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """A row per block, codec and kind of data."""
+    head = ["block", "codec", "data", "values/cycle", "mW", *_CAUSES, "pJ/value", "nJ/block", "critical path (ns)"]
+    rows = []
+    for run in runs:
+        powers = (run["milliwatts"], *(run["milliwatts_by_cause"][name] for name in _CAUSES))
+        energies = (run["picojoules_per_value"], run["nanojoules_per_block"])
+        figures = [f"{run['values'] / run['cycles']:.2f}", *(f"{figure:.3g}" for figure in (*powers, *energies))]
+        rows.append([run["block"], run["codec"], run["data"], *figures, f"{run['critical_path_ns']:.2f}"])
+    return Table(head, rows)
+
+
+def _rows(parts: Mapping[str, Mapping[str, float]]) -> Table:
+    names = ("all", *_CAUSES)
+    return Table(["part", *names], [[name, *(f"{part[key]:.3g}" for key in names)] for name, part in parts.items()])

@@ -14,10 +14,10 @@ from typing import Any
 from cdu.delivery import generator, verilog
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
-from cdu_tools.errors import UserError
 from cdu_tools.sources import sources_sha256
 
 from cdu_synth.area import flow
+from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
 from cdu_synth.library import liberty, pdk
 
 #: The comment at the top of a generated file, which names the configuration.
@@ -61,7 +61,7 @@ class Area:
     clock_ns
         Period that gates are sized for.
     recipes
-        Out of :data:`cdu_synth.area.flow.RECIPES`, of which :func:`cdu_synth.area.flow.choose` takes the best.
+        Out of :data:`cdu_synth.area.recipes.RECIPES`, of which :func:`cdu_synth.area.flow.choose` takes the best.
     engine
         Name of the Yosys that synthesises.
 
@@ -70,22 +70,20 @@ class Area:
 
     block: str
     library: str = pdk.DEFAULT
-    clock_ns: float = 1.6
-    recipes: Sequence[str] = tuple(flow.RECIPES)
+    clock_ns: float = CLOCK_NS
+    recipes: Sequence[str] = tuple(RECIPES)
     engine: str = yosys.GENERATOR
     name: str = "area"
 
     def __post_init__(self) -> None:
-        if not 0.01 <= self.clock_ns <= 1000:
-            raise UserError(f"a clock of {self.clock_ns:g} ns is not allowed: use 0.01 to 1000")
-        if unknown := [name for name in self.recipes if name not in flow.RECIPES]:
-            raise UserError(f"recipe {unknown[0]!r} is not known: use {', '.join(flow.RECIPES)}")
+        check_clock(self.clock_ns)
+        check_recipes(self.recipes)
 
     def versions(self) -> dict[str, str]:
         """See :class:`~cdu_synth.sweep.task.Measure`. MissingToolError when library or Yosys is not here."""
         build = yosys.engine(self.engine)
         return {
-            "synthesis": f"{build.name} {build.version}",
+            **build.tools,
             "library_sha256": _library(self.library).sha256,
             "flow": sources_sha256(*flow.SOURCES),
         }

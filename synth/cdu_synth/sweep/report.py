@@ -6,13 +6,12 @@ import hashlib
 import json
 import string
 import textwrap
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
-from cdu_tools.files import write_whole
+from cdu_tools.report import Page, Report, Table, json_text
 
 from cdu_synth.area.report import CAVEAT
 from cdu_synth.sweep import pareto, plot
@@ -70,41 +69,48 @@ def summary(
     }
 
 
-def write(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Write the report into an existing folder and return the paths; without a front there is no plot."""
-    files: dict[str, str | bytes] = {"sweep.json": json.dumps(content, indent=1) + "\n", "sweep.md": markdown(content)}
+def of_content(content: dict[str, Any]) -> Report:
+    """The files of a report; without a front there is no plot."""
+    files: dict[str, str | bytes] = {"sweep.json": json_text(content, 1), "sweep.md": markdown(content)}
     if any(front["points"] for front in content["fronts"]):
         files["pareto.png"] = plot.fronts(content)
-    for name, text in files.items():
-        write_whole(folder / name, text)
-    return [folder / name for name in files]
+    failed = f"{content['failed']} of {len(content['points'])} points failed: sweep.md says why"
+    return Report(content, files, failed=[failed] if content["failed"] else [])
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """The report as a page."""
-    points, base = content["points"], content["config"]
-    lines = [f"# Sweep over {', '.join(content['space']) or 'nothing'}", "", f"`{content['command']}`", ""]
-    lines += [_table(points), ""]
-    for front in content["fronts"]:
-        x, y = (pareto.FIGURES[front[axis]] for axis in ("x", "y"))
-        words = [f"{figure.label}, {'larger' if figure.larger_is_better else 'smaller'} is better" for figure in (x, y)]
-        lines.append(f"- Pareto front {front['letter']}: {' against '.join(words)}.")
-    per_mode = _mode_table(points)
-    if per_mode:
-        lines += ["", "Ratio and error of every mode; equal rows are shown once.", "", per_mode]
-    if any(point["errors"] for point in points):
-        lines += ["", "## Failed", ""]
-        failures = [(point, name, text) for point in points for name, text in point["errors"]]
-        lines += [f"- {_parameters(point)}: {name}: {textwrap.shorten(text, _LONGEST)}" for point, name, text in failures]
-    if content["skipped"]:
-        lines += ["", "## Skipped", "", *(f"- {_parameters(one)}: {one['reason']}" for one in content["skipped"])]
-    fixed = {name: value for name, value in base.items() if name not in content["space"]}
-    lines += ["", "## How", "", f"- not varied: `{json.dumps(fixed)}`"]
-    lines += [f"- {name}: {text}" for name, text in content["notes"].items()]
+    points, per_mode = content["points"], _mode_table(content["points"])
+    failures = [(point, name, text) for point in points for name, text in point["errors"]]
+    parts: list[str | Table] = [
+        f"`{content['command']}`",
+        _table(points),
+        _lines(_front(front) for front in content["fronts"]),
+        "Ratio and error of every mode; equal rows are shown once." if per_mode.rows else "",
+        per_mode,
+        "## Failed" if failures else "",
+        _lines(f"{_parameters(point)}: {name}: {textwrap.shorten(text, _LONGEST)}" for point, name, text in failures),
+        "## Skipped" if content["skipped"] else "",
+        _lines(f"{_parameters(one)}: {one['reason']}" for one in content["skipped"]),
+        "## How",
+        CAVEAT if any(point["area"] for point in points) else "",
+    ]
+    fixed = {name: value for name, value in content["config"].items() if name not in content["space"]}
     versions = {name: value for found in content["versions"].values() for name, value in found.items()}
-    lines.append(f"- versions: {', '.join(f'{name} {_brief(value)}' for name, value in versions.items())}")
-    lines += ["", CAVEAT] if any(point["area"] for point in points) else []
-    return "\n".join([*lines, ""])
+    facts = {"not varied": f"`{json.dumps(fixed)}`", **content["notes"]}
+    facts["versions"] = ", ".join(f"{name} {_brief(value)}" for name, value in versions.items())
+    return Page(f"Sweep over {', '.join(content['space']) or 'nothing'}", parts, facts).markdown()
+
+
+def _lines(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _front(front: Mapping[str, Any]) -> str:
+    """What a front compares."""
+    figures = [pareto.FIGURES[front[axis]] for axis in ("x", "y")]
+    words = [f"{figure.label}, {'larger' if figure.larger_is_better else 'smaller'} is better" for figure in figures]
+    return f"Pareto front {front['letter']}: {' against '.join(words)}."
 
 
 def _entry(number: int, one: Explored, mode: str | None) -> dict[str, Any]:
@@ -125,38 +131,32 @@ def _entry(number: int, one: Explored, mode: str | None) -> dict[str, Any]:
     }
 
 
-def _table(points: Sequence[Mapping[str, Any]]) -> str:
+def _table(points: Sequence[Mapping[str, Any]]) -> Table:
     """One row per point; columns for what was measured anywhere."""
     names = [name for name in pareto.FIGURES if any(name in point["figures"] for point in points)]
     varied = list(dict.fromkeys(name for point in points for name in point["parameters"]))
     with_mode = any(point["mode"] for point in points)
-    head = ["#", *varied, *(pareto.FIGURES[name].label for name in names), *(["mode"] if with_mode else []), "Pareto"]
-    rows = [head, ["--:", *(["---"] * len(varied)), *(["--:"] * len(names)), *(["---"] if with_mode else []), "---"]]
+    rows = []
     for point in points:
         cells = [str(point["number"]), *(point["parameters"][name] for name in varied)]
         for name in names:
             value = point["figures"].get(name)
             cells.append("" if value is None else format(value, pareto.FIGURES[name].digits))
         rows.append([*cells, *([point["mode"] or ""] if with_mode else []), " ".join(point["fronts"])])
-    return _rows(rows)
+    labels = (pareto.FIGURES[name].label for name in names)
+    return Table(["#", *varied, *labels, *(["mode"] if with_mode else []), "Pareto"], rows)
 
 
-def _mode_table(points: Sequence[Mapping[str, Any]]) -> str:
+def _mode_table(points: Sequence[Mapping[str, Any]]) -> Table:
     """Ratio and error by mode, when a point has several; for each distinct result the points that have it."""
-    if not any(len(point["ratio"]) > 1 for point in points):
-        return ""
     names = ("ratio", "bytes_per_value", "relative_error")
     owners: dict[tuple[str, ...], list[str]] = {}
-    for point in points:
+    for point in points if any(len(point["ratio"]) > 1 for point in points) else ():
         for mode, found in point["ratio"].items():
             cells = (format(found[name], pareto.FIGURES[name].digits) for name in names)
             owners.setdefault((mode, *cells), []).append(str(point["number"]))
-    rows = [["mode", *(pareto.FIGURES[name].label for name in names), "points"], ["---", "--:", "--:", "--:", "---"]]
-    return _rows([*rows, *([*cells, " ".join(numbers)] for cells, numbers in owners.items())])
-
-
-def _rows(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = [[*cells, " ".join(numbers)] for cells, numbers in owners.items()]
+    return Table(["mode", *(pareto.FIGURES[name].label for name in names), "points"], rows)
 
 
 def _brief(version: str) -> str:

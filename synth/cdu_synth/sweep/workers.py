@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
 import re
-import signal
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
@@ -17,11 +12,10 @@ from types import TracebackType
 from typing import Any
 
 from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.parallel import processes
 
 from cdu_synth.sweep.task import Task, Work, perform
 
-#: Seconds that a worker has to clean up once the process that it works for is gone.
-_GRACE_SECONDS = 3.0
 #: Address of a scheduler.
 _ADDRESS = r"(tcp|tls|ws|wss|ucx|inproc)://\S+"
 #: Seconds that a scheduler has to answer.
@@ -57,9 +51,7 @@ class LocalWorkers(Workers):
     def submit(self, task: Task) -> Future[dict[str, Any]]:
         """See :class:`Workers`. A pool whose process has died is replaced."""
         if self._pool is None:
-            # Forked processes would inherit the locks of threads that do not exist in them.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_start)
+            self._pool = processes(self._jobs)
         try:
             return self._pool.submit(perform, task.work, task.versions, task.what, task.attachment)
         except BrokenExecutor:
@@ -131,22 +123,3 @@ class ClusterWorkers(Workers):
 def _perform_packed(packed: bytes, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
     """:func:`~cdu_synth.sweep.task.perform` with pickled work."""
     return perform(pickle.loads(packed), versions, what, attachment)
-
-
-def _start() -> None:
-    """Prepare a process for tasks.
-
-    It ends when the one that started it is gone: its task is interrupted, so that this ends its programs. There are as many
-    processes as the user wants threads, so libraries start no more of them.
-    """
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "a worker has a parent"
-
-    def watch() -> None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(_GRACE_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

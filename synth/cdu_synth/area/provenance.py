@@ -1,0 +1,67 @@
+"""What a report of synthesis, power, comparison or placement says that it was made with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdu.delivery import verilog
+from cdu_spec.config import CduConfig
+
+from cdu_synth.library.liberty import Library
+
+
+def provenance(
+    config: CduConfig,
+    command: str,
+    tools: Mapping[str, str],
+    library: Library | None = None,
+    clock_ns: float | None = None,
+    recipes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The entries of a report's JSON file.
+
+    Parameters
+    ----------
+    config
+        Configuration that hardware was built for.
+    command
+        The command line that makes the report.
+    tools
+        Versions of the programs besides those that wrote the Verilog; ``synthesis`` is ``name version`` of Yosys.
+    library, clock_ns, recipes
+        Cells that were mapped onto, period that was aimed at, names out of :data:`cdu_synth.area.recipes.RECIPES`; without a
+        library none of them.
+    """
+    made = {"config": config.to_dict(), "command": command, "versions": verilog.versions() | dict(tools)}
+    if library is None:
+        return made
+    return {
+        "pdk": library.name,
+        "library_files": [path.name for path in library.files],
+        "library_sha256": library.sha256,
+        "gate": {"name": library.gate.name, "area_um2": library.gate.area},
+        "clock_ns": clock_ns,
+        "recipes": list(recipes),
+        **made,
+    }
+
+
+def facts(content: Mapping[str, Any]) -> dict[str, str]:
+    """The same as lines of a page (:class:`cdu_tools.report.Page`)."""
+    lines = {
+        "command": f"`{content['command']}`",
+        "configuration": f"`{json.dumps(content['config'])}`",
+        "versions": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
+    }
+    if "pdk" in content:
+        lines["mapping"] = f"{', '.join(content['recipes'])}, for {content['clock_ns']:g} ns"
+        files = ", ".join(content["library_files"])
+        lines["library"] = f"{files}, SHA-256 of the unpacked text {content['library_sha256']}"
+    return lines
+
+
+def gate(content: Mapping[str, Any]) -> str:
+    """What one gate equivalent is, a sentence."""
+    return f"1 GE = {content['gate']['name']} = {content['gate']['area_um2']} um2."

@@ -1,0 +1,95 @@
+"""The study of ``cdu synth``: what a unit and its blocks cost on a standard-cell library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdu.delivery.generator import Generated
+from cdu_spec.config import CduConfig
+from cdu_tools import yosys
+from cdu_tools.parallel import largest_first
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Report
+
+from cdu_synth.area import breakdown, flow, opensta, report
+from cdu_synth.area.provenance import provenance
+from cdu_synth.area.recipes import CLOCK_NS, RECIPES, check_clock, check_recipes
+from cdu_synth.area.wanted import check_blocks, generated
+from cdu_synth.library import pdk
+
+
+@dataclass(frozen=True)
+class SynthesisSettings:
+    """What is synthesised, and how. UserError for what is not allowed.
+
+    Parameters
+    ----------
+    config
+        Configuration of the unit.
+    blocks
+        Names out of :data:`cdu.delivery.blocks.BLOCKS`; none: all of them, and the unit.
+    pdk
+        Name of a cell library, or its file.
+    clocks_ns
+        Periods to aim at; the first is that of the report, several make a table of area against period too.
+    yosys
+        Name of the build of Yosys.
+    recipes
+        Names out of :data:`cdu_synth.area.recipes.RECIPES`, of whose results the best is taken.
+    sta
+        ``opensta``, ``builtin``, or ``auto``: OpenSTA where it is installed.
+    """
+
+    config: CduConfig
+    blocks: Sequence[str] = ()
+    pdk: str = pdk.DEFAULT
+    clocks_ns: Sequence[float] = (CLOCK_NS,)
+    yosys: str = yosys.GENERATOR
+    recipes: Sequence[str] = tuple(RECIPES)
+    sta: str = opensta.AUTO
+
+    def __post_init__(self) -> None:
+        check_blocks(self.blocks)
+        check_recipes(self.recipes)
+        for clock_ns in self.clocks_ns:
+            check_clock(clock_ns)
+
+
+def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progress | None = None) -> Report:
+    """Area, critical path and leakage of blocks: ``report.json``, ``report.md``, ``area.png``; ``sweep.png`` with more periods.
+
+    Parameters
+    ----------
+    settings
+        What is synthesised.
+    command
+        What the report says that it was made by.
+    progress
+        Is told the cost of every block.
+
+    Raises MissingToolError when the library or a program is not here, :class:`cdu_tools.yosys.YosysError` where it fails.
+    """
+    shown = progress or Silent()
+    timer, library = opensta.choose(settings.sta), pdk.find(settings.pdk).read()
+    build, periods = yosys.engine(settings.yosys), settings.clocks_ns
+    made = generated(settings.config, settings.blocks)
+
+    def costs_of(item: Generated) -> dict[float, flow.Cost]:
+        by_row = item.name == settings.config.name or item.name in breakdown.UNITS
+        found = flow.clock_sweep(
+            item.verilog, item.name, library, periods, build, recipes=settings.recipes, by_row=by_row, sta=timer
+        )
+        costs = {period: flow.choose(of_recipes, period) for period, of_recipes in found.items()}
+        for period, cost in costs.items():
+            size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops"
+            shown.say(f"{item.name} for {period:g} ns: {size}, {cost.critical_path_ns:.2f} ns")
+        shown.step()
+        return costs
+
+    shown.begin("synthesising", len(made))
+    found = largest_first(costs_of, made, lambda item: len(item.verilog))
+    costs = {item.name: of_periods for item, of_periods in zip(made, found, strict=True)}
+    first = {name: of_periods[periods[0]] for name, of_periods in costs.items()}
+    made_with = provenance(settings.config, command, build.tools, library, periods[0], settings.recipes)
+    return report.of_content(report.report(first, made_with, library, timer, costs))

@@ -1,0 +1,118 @@
+"""The study of ``cdu power``: power and energy per value of synthesised blocks on given stimuli."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cdu.delivery import generator
+from cdu_spec.config import CduConfig
+from cdu_tools import yosys
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Report
+
+from cdu_synth.area.provenance import provenance
+from cdu_synth.area.recipes import CLOCK_NS, check_clock, check_recipes
+from cdu_synth.area.wanted import check_blocks
+from cdu_synth.library import pdk
+from cdu_synth.power import power_report
+from cdu_synth.power.gate_report import GateMeter
+
+#: The way to map whose netlists are measured unless another is named.
+RECIPE = "balanced"
+
+
+class Words(Protocol):
+    """What is played to a netlist, and what must come out of it."""
+
+    @property
+    def inputs(self) -> Mapping[str, Sequence[int]]:
+        """Words by input stream."""
+
+    @property
+    def expected(self) -> Mapping[str, Sequence[int]]:
+        """Words by output stream."""
+
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """Bits of input ports that are no streams."""
+
+    @property
+    def values(self) -> int:
+        """Uncompressed values that pass."""
+
+
+#: The stimuli of a block with these ports (of its manifest, by name): codec, kind of data, and words.
+Stimuli = Callable[[str, Mapping[str, Any]], Iterable[tuple[str, str, Words]]]
+
+
+@dataclass(frozen=True)
+class PowerSettings:
+    """What is measured, and how. UserError for what is not allowed.
+
+    Parameters
+    ----------
+    config, blocks, pdk, yosys
+        As of :class:`cdu_synth.area.synthesise_blocks.SynthesisSettings`; there is at least one block.
+    clock_ns
+        Period that gates are sized for and that the figures are for, whether or not it is met.
+    recipe
+        One of :data:`cdu_synth.area.recipes.RECIPES`.
+    """
+
+    config: CduConfig
+    blocks: Sequence[str]
+    pdk: str = pdk.DEFAULT
+    clock_ns: float = CLOCK_NS
+    yosys: str = yosys.GENERATOR
+    recipe: str = RECIPE
+
+    def __post_init__(self) -> None:
+        assert self.blocks, "there is nothing to measure"
+        check_blocks(self.blocks)
+        check_recipes([self.recipe])
+        check_clock(self.clock_ns)
+
+
+def measure_power(
+    settings: PowerSettings, stimuli: Stimuli, source: str, command: str, progress: Progress | None = None
+) -> Report:
+    """Simulate the netlists of blocks: ``power.json``, ``power.md``, and the netlists, ``BLOCK_gates.v``.
+
+    Parameters
+    ----------
+    settings
+        What is measured.
+    stimuli
+        What each block is played.
+    source
+        A phrase on where that is from.
+    command
+        What the report says that it was made by.
+    progress
+        Is told every result.
+
+    Raises :class:`~cdu_synth.power.gate_simulator.GateSimulationError` when a netlist gives other words than expected,
+    MissingToolError when the library or a program is not here.
+    """
+    shown = progress or Silent()
+    library, build = pdk.find(settings.pdk).read(), yosys.engine(settings.yosys)
+    runs: list[dict[str, Any]] = []
+    netlists: dict[str, str] = {}
+    for block in settings.blocks:
+        made = generator.generate(settings.config, block)
+        shown.begin(f"preparing what {block} is played")
+        played = list(stimuli(block, {port["name"]: port for port in made.manifest["ports"]}))
+        shown.begin(f"synthesising {block} (kept in the cache)")
+        meter = GateMeter(made.verilog, block, library, settings.clock_ns, settings.recipe, build)
+        netlists[f"{block}_gates.v"] = meter.netlist()
+        shown.begin(f"simulating {block}", len(played))
+        for codec, data, words in played:
+            figures = meter.measure(words.inputs, words.expected, words.settings, words.values)
+            runs.append({"block": block, "codec": codec, "data": data, **figures})
+            what = f"{figures['milliwatts']:.2f} mW, {figures['picojoules_per_value']:.2f} pJ/value"
+            shown.say(f"{block}, {codec}, {data}: {what}")
+            shown.step()
+    made_with = provenance(settings.config, command, build.tools, library, settings.clock_ns, [settings.recipe])
+    return power_report.of_content(made_with | {"volts": meter.volts, "source": source, "runs": runs}, netlists)
