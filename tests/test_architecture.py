@@ -55,6 +55,23 @@ def test_rooms_import_rooms_below_them(package):
     assert up == {arrow for arrow in UPWARDS if arrow[0] == package}
 
 
+#: Folders of tests, and the folder of code whose folders they have.
+MIRRORED = {"hw": "hw/cdu", "verif": "verif/cdu_verif", "synth": "synth/cdu_synth", "sw": "sw", "sw/actcodec": "sw/actcodec"}
+
+
+@pytest.mark.parametrize("tests", MIRRORED)
+def test_tests_stand_where_their_code_does(tests):
+    base = ROOT / "tests" / tests
+    rooms = {path.relative_to(base).parts[0] for path in base.rglob("test_*.py")}
+    assert len(rooms) > 4
+    assert rooms <= {path.name for path in (ROOT / MIRRORED[tests]).iterdir() if path.is_dir()}
+
+
+def test_no_test_stands_beside_the_rooms():
+    alone = [path for tests in MIRRORED for path in (ROOT / "tests" / tests).glob("test_*.py")]
+    assert not alone
+
+
 def test_every_path_on_the_page_is_there():
     for path in re.findall(r"`((?:hw|sw|verif|synth|tests)/[\w./]+)`", PAGE):
         assert (ROOT / path).exists(), path

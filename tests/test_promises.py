@@ -20,8 +20,8 @@ ROWS = [row for path in TABLES for row in csv.DictReader(path.open(encoding="utf
 PAGES = {"reference/bitstream.md": None, "user/integration.md": None, "reference/registers.md": {"0", "A job", "Errors"}}
 #: What tests of rules are parametrised with.
 NAMES = {
-    "tests/sw/streams/test_rules.py": {one.name for one in (*rules.rules(), *ignored())},
-    "tests/sw/jpeg/test_jpeg_base_rules.py": {rule.name.removeprefix("jpeg-base, ") for rule in jpeg_base.rules()},
+    "tests/sw/actcodec/codecs/test_stream_rules.py": {one.name for one in (*rules.rules(), *ignored())},
+    "tests/sw/actcodec/codecs/test_jpeg_base_rules.py": {rule.name.removeprefix("jpeg-base, ") for rule in jpeg_base.rules()},
 }
 
 

@@ -17,7 +17,7 @@ import typer
 from actcodec.training import Rule
 from cdu_cli.main import app
 from cdu_spec import CONFIGS, CduConfig
-from cdu_spec.dqt_file import write_table
+from cdu_spec.dqt_file import table_text
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -27,7 +27,7 @@ from torch.utils.checkpoint import checkpoint
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
-#: Needs a unit: run by tests/verif/test_driver.py.
+#: Needs a unit: run by tests/verif/backends/test_driver.py.
 ELSEWHERE = "docs/user/integration.md"
 PYTHON = [
     (page, snippet)
@@ -66,7 +66,7 @@ def names(tmp_path, monkeypatch):
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 5))
     table = tmp_path / "build" / "dqt" / "table.json"
     table.parent.mkdir(parents=True)
-    write_table(table, [16] * 64, {})
+    table.write_text(table_text([16] * 64, {}))
     (tmp_path / "mine.toml").write_text('[[rules]]\ncodec = "sfpr"\n', encoding="utf-8")
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
     torch._dynamo.reset()

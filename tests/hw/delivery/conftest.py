@@ -6,7 +6,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu.delivery import generator
-from cdu.delivery.blocks import BLOCKS
 from cdu_spec import CduConfig
 
 PIXEL = data.StructLayout({"level": signed(5), "kind": 3})
@@ -80,10 +79,18 @@ class Small(wiring.Component):
         return m
 
 
+class _Generated(dict):
+    """Blocks of the default configuration by their names, each generated when it is first asked for."""
+
+    def __missing__(self, name):
+        self[name] = generator.generate(CduConfig(), name)
+        return self[name]
+
+
 @pytest.fixture(scope="session")
 def generated():
     """Every block, and the whole unit under None, in the default configuration."""
-    return {name: generator.generate(CduConfig(), name) for name in (*BLOCKS, None)}
+    return _Generated()
 
 
 @pytest.fixture

@@ -1,0 +1,88 @@
+"""Compiling the kernels: once, and with a clear sentence when it cannot be done."""
+
+import subprocess
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+from actcodec.backends.native import build
+from actcodec.golden import gmc, zvc
+from cdu_tools import cache
+from cdu_tools.errors import MissingToolError, UserError
+
+_PACK = """
+#include <cstdio>
+#include <cstdlib>
+#include "gmc.h"
+#include "zvc.h"
+using Coder = cdu::CODER;
+int main() {
+    int8_t q[64], back[64];
+    uint8_t out[Coder::LONGEST + Coder::SLACK];
+    while (std::fread(q, 1, 64, stdin) == 64) {
+        int size = int(Coder::pack(q, out) - out);
+        Coder::unpack(out, size, back);
+        if (Coder::length(out) != size || std::memcmp(q, back, 64)) std::abort();
+        std::fwrite(out, 1, size, stdout);
+    }
+}
+"""
+
+
+def test_nothing_is_compiled_twice(monkeypatch):
+    first = build.library()
+    compiled = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: compiled.append(command) or run(command, **options))
+    assert build.library() == first
+    assert all("-shared" not in command for command in compiled)
+
+
+def test_another_source_is_another_library(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
+    made = []
+    monkeypatch.setattr(cache, "entry", lambda kind, ingredients, make: made.append(ingredients) or tmp_path)
+    build.library()
+    monkeypatch.setattr(build, "constants", lambda: "// other")
+    build.library()
+    assert made[0] != made[1]
+
+
+def test_missing_compiler(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(MissingToolError, match=r"no-such-compiler of \$CXX: add one with `apt-get install g\+\+`"):
+        build.library()
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingToolError, match="backend 'native' needs a C\\+\\+ compiler"):
+        build.library()
+
+
+def test_compiler_that_fails(monkeypatch, tmp_path):
+    program = tmp_path / "c++"
+    program.write_text("#!/bin/sh\necho 'values.h:1: error: no such thing' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    with pytest.raises(UserError, match=r"cannot be compiled by .*no such thing.*use another"):
+        build.library()
+
+
+@pytest.mark.parametrize(("coder", "encode"), [("Zvc", zvc.encode), ("Gmc", lambda blocks: gmc.encode(blocks)[0])])
+def test_packing_on_a_machine_without_bit_extraction(tmp_path, coder, encode):
+    """Most machines here have the instruction; the lines for those without it are compiled and run too."""
+    (tmp_path / "constants.h").write_text(build.constants())
+    for name in ("values.h", "coded_blocks.h", "zvc.h", "gmc.h"):
+        (tmp_path / name).write_text((build.files(build.__package__) / name).read_text())
+    (tmp_path / "pack.cpp").write_text(_PACK.replace("CODER", coder))
+    options = ["-O1", "-std=c++20", "-Wno-psabi", "pack.cpp", "-o", "pack"]
+    subprocess.run([build.compiler(), *options], cwd=tmp_path, check=True)
+    blocks = np.random.default_rng(0).integers(-128, 128, (200, 64)).astype(np.int8)
+    blocks[np.random.default_rng(1).random(blocks.shape) < np.linspace(0, 1, 200)[:, None]] = 0
+    packed = subprocess.run([tmp_path / "pack"], input=blocks.tobytes(), capture_output=True, check=True).stdout
+    assert packed == encode(torch.from_numpy(blocks)).numpy().tobytes()
+
+
+def test_unknown_backends_are_named():
+    with pytest.raises(UserError, match="'torch', 'native'"):
+        actcodec.codec("sfpr", backend="fast")

@@ -1,0 +1,188 @@
+"""Streams of version 2: jpeg-act with GMC or a reconstruction point, what they promise and what is refused of them."""
+
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import actcodec
+import pytest
+import torch
+from actcodec.golden.dct import dct
+from cdu_spec import BitstreamError, UserError, dqt, gmc
+from cdu_spec.bitstream import Coder, Dtype, Header, MatrixView, Mode
+from plain_stream import decode
+
+PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
+SHAPE = (1, 3, 3, 13)
+#: Strips of 8 of the 9 rows, and blocks side by side.
+BLOCKS = 2 * 2
+BACKENDS = ("torch", "native")
+
+
+def sealed(body: bytes) -> bytes:
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def stream(payload: bytes, *, version: int = 2, mode: int = 3, coder: int = 1, point: int = 3) -> bytes:
+    """With a right length and checksum, whatever the rest is."""
+    header = struct.pack("<4s8BQ", b"CDU\x1a", version, mode, 0, 4, 12, 2, coder, point, len(payload))
+    numbers = struct.pack("<4I", *SHAPE) + bytes(range(24)) + struct.pack("<3f", 1 / 64, 1 / 100, 1 / 128)
+    return sealed(header + numbers + payload)
+
+
+def same(packed: bytes) -> None:
+    """Both decoders give what the independent one does."""
+    _, expected = decode(packed)
+    for backend in BACKENDS:
+        assert torch.equal(actcodec.from_bytes(packed).decompress(backend), torch.from_numpy(expected))
+
+
+def test_known_bytes():
+    """Worked out by hand: a block of zeros is one head of zero; optL is 8 in all places, shift 3; k of zeros is 128."""
+    packed = actcodec.codec("jpeg-gmc", dqt="optL").compress(torch.zeros(1, 1, 8, 8)).to_bytes()
+    table = sum(3 << 3 * place for place in range(64)).to_bytes(24, "little")
+    body = bytes.fromhex("4344551a 02 03 00 04 0c 02 01 03 0100000000000000") + struct.pack("<4I", 1, 1, 8, 8)
+    assert packed == sealed(body + table + struct.pack("<f", 1 / 128) + b"\0")
+
+
+@pytest.mark.parametrize("rec", [0, 1 / 8, 1 / 4, 3 / 8, 1 / 2])
+@pytest.mark.parametrize("name", ["jpeg-act", "jpeg-gmc"])
+def test_a_stream_has_the_least_version_that_says_it(name, rec):
+    x = torch.randn(SHAPE, generator=torch.Generator().manual_seed(1))
+    packed = actcodec.codec(name, dqt="optL", rec=rec).compress(x)
+    data = packed.to_bytes()
+    coder = int(name == "jpeg-gmc")
+    assert (data[4], data[10], data[11]) == (2 if coder or rec else 1, coder, 8 * rec)
+    assert packed.codec == actcodec.from_bytes(data).codec == name
+    assert actcodec.from_bytes(data).to_bytes() == data
+    same(data)
+
+
+def test_the_point_changes_no_payload_and_lessens_the_error():
+    x = torch.randn(2, 3, 40, 40, generator=torch.Generator().manual_seed(1)).cumsum(3).cumsum(2)
+    codecs = [actcodec.codec("jpeg-act", dqt="optH", rec=rec) for rec in (0, 3 / 8)]
+    published, nearer = (codec.compress(x) for codec in codecs)
+    assert torch.equal(published.payload, nearer.payload)
+    assert (nearer.decompress() - x).norm() < 0.95 * (published.decompress() - x).norm()
+
+
+@pytest.mark.parametrize("mode", [1, 2, 4, 5, 6, 7, 8, 9, 10])
+def test_version_2_is_of_jpeg_act_alone(mode):
+    with pytest.raises(BitstreamError, match="stream version 2 is not known for what this one says"):
+        actcodec.from_bytes(stream(bytes(BLOCKS), mode=mode))
+
+
+def test_version_2_with_neither_coder_nor_point_is_refused():
+    with pytest.raises(BitstreamError, match="stream version 2 is not known for what this one says: it is version 1"):
+        actcodec.from_bytes(stream(bytes(8 * BLOCKS), coder=0, point=0))
+
+
+@pytest.mark.parametrize(("coder", "point"), [(1, 0), (0, 1), (0, 3), (1, 1)])
+def test_version_1_has_neither_coder_nor_point(coder, point):
+    size = BLOCKS if coder else 8 * BLOCKS
+    same(stream(bytes(size), coder=coder, point=point))
+    with pytest.raises(BitstreamError, match="reserved header bits"):
+        actcodec.from_bytes(stream(bytes(size), version=1, coder=coder, point=point))
+
+
+@pytest.mark.parametrize("coder", [2, 3, 128, 255])
+def test_other_coders_are_refused(coder):
+    with pytest.raises(BitstreamError, match=f"coder {coder} does not exist"):
+        actcodec.from_bytes(stream(bytes(8 * BLOCKS), coder=coder))
+
+
+@pytest.mark.parametrize("coder", [0, 1])
+def test_points_are_0_to_4(coder):
+    payload = bytes(8 * BLOCKS if coder == 0 else BLOCKS)
+    for point in range(5) if coder else range(1, 5):
+        same(stream(payload, coder=coder, point=point))
+    for point in (5, 8, 128, 255):
+        with pytest.raises(BitstreamError, match=f"reconstruction point {point} is not allowed"):
+            actcodec.from_bytes(stream(payload, coder=coder, point=point))
+
+
+def test_payload_bounds():
+    assert MatrixView.of(SHAPE, Mode.JPEG_ACT).payload_bounds(Dtype.FP32, coder=Coder.GMC) == (BLOCKS, 81 * BLOCKS)
+    longest = (b"\xff" + bytes(range(80))) * BLOCKS
+    same(stream(bytes(BLOCKS)))
+    same(stream(longest))
+    for payload in (bytes(BLOCKS - 1), longest + b"\0", b""):
+        with pytest.raises(BitstreamError, match="payload bytes cannot hold shape"):
+            actcodec.from_bytes(stream(payload))
+
+
+def test_what_a_decoder_allocates_is_bounded_by_the_payload():
+    packed = actcodec.codec("jpeg-gmc").compress(torch.zeros(1, 1, 8, 72))
+    assert 4 * packed.payload.numel() * 64 == 256 * packed.header.payload_bytes == 4 * 8 * 72
+
+
+def test_blocks_that_do_not_end_where_the_payload_does_are_refused():
+    block = b"\x10\x55\x2a"
+    broken = {
+        "a byte behind the last block": block * BLOCKS + b"\0",
+        "the last byte is not there": (block * BLOCKS)[:-1],
+        "a block behind the last": block * (BLOCKS + 1),
+        "the last block is not there": block * (BLOCKS - 1),
+        "a head of a longer block": b"\x18" + block[1:] + block * (BLOCKS - 1),
+        "a head of a long block": block * (BLOCKS - 1) + b"\xff" + block[1:],
+    }
+    same(stream(block * BLOCKS))
+    for label, payload in broken.items():
+        for backend in BACKENDS:
+            with pytest.raises(BitstreamError, match="the blocks do not end where the payload ends"):
+                pytest.fail(f"{label}: {actcodec.from_bytes(stream(payload)).decompress(backend)}")
+
+
+def test_the_tables_of_the_page_are_those_of_the_code():
+    (text,) = re.findall(r"```\n(A_CODES.*?)\n```", PAGE, re.DOTALL)
+    expected = []
+    for name in ("A_CODES", "B_CODES", "MASK_CODES"):
+        expected += [name, *(f"  {row}: {' '.join(words)}" for row, words in enumerate(getattr(gmc, name)))]
+    assert text.splitlines() == expected
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 8, 16, 32, 64, 128])
+def test_uniform_tables(step):
+    assert dqt.shifts(f"uniform-{step}") == (max(step.bit_length() - 1, 3), *(step.bit_length() - 1,) * 63)
+
+
+def test_dc_of_uniform_tables_does_not_saturate():
+    """DC of 8-bit samples is 8 times their mean at any precision, and 8 divides it into int8."""
+    for const_bits, pass1_bits in ((8, 0), (12, 2), (13, 4)):
+        samples = torch.tensor([-128, 127], dtype=torch.int8)[:, None, None].expand(2, 8, 8)
+        dc = dct(samples, const_bits, pass1_bits)[:, 0, 0]
+        assert dc.tolist() == [-1024, 1016]
+        assert [int(code) for code in dc // 2 ** dqt.shifts("uniform-1")[0]] == [-128, 127]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rec": 0.3}, "rec = 0.3 is not allowed: use 0, 0.125, 0.25, 0.375, 0.5"),
+        ({"rec": True}, "rec = True is not allowed"),
+        ({"rec": "3/8"}, "rec = '3/8' is not allowed"),
+        ({"rec": [0]}, "rec = "),
+        ({"dqt": "uniform-24"}, "uniform-24 is not exact in shifts: use uniform-N with N of 1, 2, 4, 8, 16, 32, 64, 128"),
+        ({"dqt": "uniform-0"}, "unknown quantisation table 'uniform-0'"),
+        ({"dqt": "uniform-256"}, "unknown quantisation table 'uniform-256'"),
+    ],
+)
+def test_bad_options(options, message):
+    for name in ("jpeg-act", "jpeg-gmc"):
+        with pytest.raises(UserError, match=re.escape(message)):
+            actcodec.codec(name, **options)
+
+
+def test_every_uniform_step_is_a_table_of_divisors():
+    x = torch.randn(1, 2, 16, 16, generator=torch.Generator().manual_seed(3))
+    packed = actcodec.codec("jpeg-base", dqt="uniform-24").compress(x)
+    assert dqt.divisors("uniform-24") == (24,) * 64
+    assert dqt.divisors("uniform-3") == (8, *(3,) * 63)
+    assert (packed.decompress() - x).norm() < 0.3 * x.norm()
+
+
+def test_a_header_of_another_mode_has_no_coder():
+    for fields in ({"coder": Coder.GMC}, {"point": 1}):
+        with pytest.raises(BitstreamError, match="neither coder nor reconstruction point"):
+            Header(Mode.SFPR, Dtype.FP32, (8,), 8, **fields)

@@ -1,0 +1,174 @@
+"""Exact signs beside lossy streams: a decoder written from the text reads them, for any values, and ReLU's zeros stay zeros."""
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+from actcodec.backends.backend import backend
+from actcodec.codecs import compressed
+from actcodec.codecs.sign_corrections import corrected, corrections
+from actcodec.codecs.signed_copies import SignedCodec
+from actcodec.golden.sfpr import NonFiniteError
+from cdu_spec.bitstream import BitstreamError
+from cdu_tools.errors import UserError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_stream import decode
+from torch.nn import functional as F
+
+FORMATS = (torch.float32, torch.bfloat16, torch.float16)
+CODECS = (("jpeg-gmc", {}), ("jpeg-gmc", {"dqt": "optH", "rec": 0}), ("jpeg-act", {}), ("sfpr", {}), ("sfpr+zvc", {"S": 2.0}))
+
+
+def signed(name="jpeg-gmc", **options):
+    return SignedCodec(actcodec.codec(name, **options))
+
+
+def smooth(*shape, seed=0):
+    """Maps in which neighbours are alike."""
+    n, c, h, w = shape
+    coarse = torch.randn(n, c, -(-h // 4) + 1, -(-w // 4) + 1, generator=torch.Generator().manual_seed(seed))
+    return F.interpolate(coarse, (h, w), mode="bilinear", align_corners=True)
+
+
+def positive_by_the_text(copy):
+    """From the bytes of both streams alone: what the module says, in numpy."""
+    _, values = decode(copy.form.to_bytes())
+    _, numbers = decode(copy.corrections.to_bytes())
+    data = np.asarray(numbers, np.float64).astype(np.int8).view(np.uint8)
+    bits = np.unpackbits(data[1:], bitorder="little")
+    assert not bits[values.size :].any()
+    wrong = bits[: values.size].reshape(values.shape)
+    unit = np.asarray(copy.form.reciprocals, np.float32)
+    if unit.size > 1:
+        unit = unit.reshape(-1, *[1] * (values.ndim - 2))
+    steps = np.round(np.asarray(values, np.float32) / unit)
+    return (steps > data[0]) != wrong.astype(bool)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize(("name", "options"), CODECS)
+@pytest.mark.parametrize("relu", [False, True])
+def test_streams_are_read_by_the_text(name, options, dtype, relu):
+    x = smooth(3, 5, 13, 21).to(dtype)
+    x = x.relu() if relu else x
+    copy = signed(name, **options).compress(x)
+    assert np.array_equal(positive_by_the_text(copy), (x > 0).numpy())
+    assert copy.nbytes == len(copy.form.to_bytes()) + len(copy.corrections.to_bytes())
+    assert torch.equal(copy.decompress() > 0, x > 0)
+
+
+@st.composite
+def tensors(draw):
+    """Of any shape that the codec takes, with magnitudes from subnormal to large, zeros, and constants."""
+    dtype = draw(st.sampled_from(FORMATS))
+    shape = draw(st.tuples(*[st.integers(1, most) for most in (3, 4, 11, 19)]))
+    random = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    least, most = (-24, 15) if dtype is torch.float16 else (-126, 100)
+    x = torch.randn(shape, generator=random) * 2.0 ** draw(st.integers(least, most))
+    x = x * (torch.rand(shape, generator=random) < draw(st.sampled_from((0.1, 0.7, 1.0))))
+    x = x + draw(st.sampled_from((0.0, 1.0, -3.0))) * 2.0 ** draw(st.integers(least, most))
+    kind = draw(st.sampled_from(("both", "not negative", "not positive", "constant")))
+    x = {"both": x, "not negative": x.relu(), "not positive": -x.relu(), "constant": x[:1, :1, :1, :1].expand(shape)}[kind]
+    return x.to(dtype).nan_to_num()
+
+
+@given(tensors(), st.sampled_from(CODECS), st.sampled_from(("torch", "native")))
+@settings(max_examples=150, deadline=None)
+def test_signs_are_exact_whatever_the_values(x, codec, which):
+    name, options = codec
+    copy = signed(name, backend=which, **options).compress(x)
+    got = copy.decompress()
+    assert (got.shape, got.dtype) == (x.shape, x.dtype)
+    assert got.isfinite().all()
+    assert torch.equal(got > 0, x > 0)
+    if not bool((x < 0).any()):
+        assert torch.equal(got != 0, x != 0)
+    assert torch.equal(copy.values().view(-1) > 0, x.flatten() > 0)
+
+
+@given(st.integers(1, 300), st.integers(0, 2**32), st.floats(0, 1), st.sampled_from(("torch", "native")))
+@settings(max_examples=60, deadline=None)
+def test_corrections_of_any_signs(count, seed, density, which):
+    """Also of signs that have nothing to do with the values; and the bytes of both backends are the same."""
+    random = torch.Generator().manual_seed(seed)
+    steps = torch.randint(-200, 200, (count,), generator=random).float()
+    positive = torch.rand(count, generator=random) < density
+    stream = corrections(steps, positive, torch.float32, backend(which))
+    assert stream.to_bytes() == corrections(steps, positive, torch.float32, backend("torch")).to_bytes()
+    assert torch.equal(corrected(steps, compressed.from_bytes(stream.to_bytes()), backend(which)), positive)
+    blocks = -(-(1 + -(-count // 8)) // 64)
+    assert stream.header.payload_bytes <= 8 * blocks + 1 + -(-count // 8)
+
+
+def test_the_limit_is_the_one_with_the_fewest_corrections():
+    random = torch.Generator().manual_seed(0)
+    steps = torch.randint(-128, 128, (4000,), generator=random).float()
+    positive = steps + 20 * torch.randn(4000, generator=random) > 9
+    errors = [int(((steps > limit) != positive).sum()) for limit in range(128)]
+    stream = corrections(steps, positive, torch.float32, backend("torch"))
+    _, numbers = decode(stream.to_bytes())
+    assert int(numbers[0]) == errors.index(min(errors)) > 0
+    assert np.unpackbits(numbers[1:].astype(np.int8).view(np.uint8)).sum() == min(errors)
+
+
+def test_corrections_of_smooth_maps_take_less_than_bits():
+    """A map, and what ReLU makes of it: and the error is no greater than without them."""
+    x = smooth(8, 16, 32, 32)
+    for values, most in ((x, 0.4), (x.relu(), 0.7)):
+        copy = signed().compress(values)
+        plain = actcodec.codec("jpeg-gmc").compress(values)
+        assert copy.form.nbytes == plain.nbytes
+        assert copy.corrections.nbytes < x.numel() / 8 * most
+        errors = [float((one.decompress() - values).norm()) for one in (copy, plain)]
+        assert errors[0] <= errors[1]
+
+
+def test_signs_come_when_they_are_asked_for():
+    x = smooth(4, 8, 16, 16)
+    copy = signed().copy(x, torch.zeros(8), torch.ones(8))
+    before, plain = copy.nbytes, actcodec.codec("jpeg-gmc").compress(x)
+    assert before == plain.nbytes
+    assert torch.equal(copy.decompress(), plain.decompress())
+    copy.keep_signs(x.relu())
+    assert copy.nbytes > before
+    once = copy.nbytes
+    copy.keep_signs(x)
+    assert copy.nbytes == once
+    got = copy.decompress()
+    assert torch.equal(got > 0, x > 0)
+    same = (got == plain.decompress()).float().mean()
+    assert 0.8 < same < 1  # what had its sign already is as it was
+    assert (got < 0).any()
+
+
+def test_channels_that_are_far_from_zero_have_centres_and_signs():
+    x = smooth(4, 8, 16, 16)
+    x[:, ::2] += 300
+    copy = signed().compress(x)
+    got = copy.decompress()
+    assert torch.equal(got > 0, x > 0)
+    assert float((got - x)[:, ::2].norm() / (x[:, ::2] - 300).norm()) < 0.3
+
+
+@pytest.mark.parametrize("name", ["sfpr", "jpeg-gmc"])
+def test_which_inputs_follow(name):
+    """Where the result is as near to beta as its scale asks for."""
+    deviation = torch.ones(6, dtype=torch.float64)
+    middle = torch.tensor([0.0, 2.0, 5.0, -20.0, 1e9, 0.0], dtype=torch.float64)
+    x = (smooth(4, 6, 16, 16).clamp(-2, 2).double() + middle.view(1, 6, 1, 1)).float()
+    x[:, 5] = 0
+    codec = signed(name)
+    found = codec.follows(codec.copy(x, middle, deviation), x, middle, deviation)
+    # The fourth is centred; next to the fifth's middle there are no numbers; the last has no values.
+    assert found.tolist() == [True, True, False, True, False, False]
+
+
+def test_what_is_refused():
+    with pytest.raises(NonFiniteError):
+        signed().compress(torch.full((1, 1, 8, 8), float("nan")))
+    copy = signed().compress(smooth(1, 2, 8, 8))
+    with pytest.raises(UserError, match="no single stream"):
+        copy.to_bytes()
+    with pytest.raises(BitstreamError, match="does not correct 100 signs"):
+        corrected(torch.zeros(100), copy.corrections, backend("torch"))

@@ -1,0 +1,81 @@
+"""Sentences of docs/reference/bitstream.md that are no rule of a stream and no promise of one mode: figures, sizes, bounds."""
+
+import math
+import re
+from pathlib import Path
+
+import actcodec
+import pytest
+import torch
+from actcodec.codecs import CODEC_NAMES
+from cdu_verif.stimulus.streams import jpeg_base, rules
+
+PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
+
+
+def test_magnitudes_of_the_constants():
+    """Of 12 bits, and nowhere between two integers in the middle."""
+    exact = [math.sqrt(2) * math.cos(j * math.pi / 16) for j in range(1, 8)]
+    assert f"\n{', '.join(str(round(x * 2**12)) for x in exact)}.\n" in PAGE
+    assert all(abs(x * 2**bits % 1 - 0.5) > 1e-3 for x in exact for bits in range(8, 14))
+
+
+@pytest.mark.parametrize("scale_bits", [8, 11, 24])
+def test_float16_is_infinite_for_small_s_only(scale_bits):
+    largest = torch.finfo(torch.float16).max
+    x = torch.tensor([largest, -largest, 1.0], dtype=torch.float16)
+    for name in ("sfpr", "sfpr+zvc"):
+        infinite = {}
+        for thousandths in (*range(900, 1000, 3), *range(1010, 2001, 15)):
+            codec = actcodec.codec(name, S=thousandths / 1000, scale_bits=scale_bits)
+            infinite[thousandths] = bool(codec.decompress(codec.compress(x)).isinf().any())
+        assert any(infinite[thousandths] for thousandths in infinite if thousandths < 1010)
+        assert not any(infinite[thousandths] for thousandths in infinite if thousandths >= 1010)
+
+
+@pytest.mark.parametrize("name", ["actnn", "division", "autoquant", "autoquantz"])
+def test_channels_of_zeros_have_the_greatest_multiplier(name):
+    x = torch.zeros(1, 2, 8, 8)
+    assert actcodec.codec(name).compress(x).reciprocals.eq(2.0**-120).all()
+    assert actcodec.codec("sfpr").compress(x).reciprocals.eq(1 / 128).all()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 7, 100])
+def test_what_a_decoder_allocates_is_bounded_by_the_payload(blocks):
+    """No stream of the rules exceeds the bounds; blocks of zeros reach them."""
+    for rule in rules.rules():
+        for label, stream in rule.good.items():
+            packed = actcodec.from_bytes(stream)
+            assert 4 * math.prod(packed.header.shape) <= 32 * packed.header.payload_bytes, label
+    shape = (1, 1, 8, 8 * blocks)
+    packed = actcodec.codec("sfpr+zvc").compress(torch.zeros(shape))
+    assert 4 * 64 * blocks == 32 * packed.header.payload_bytes
+    packed = actcodec.codec("jpeg-base", huffman="optimal").compress(torch.zeros(shape))
+    assert packed.header.payload_bytes == -(-2 * blocks // 8)
+    for rule in jpeg_base.rules():
+        for label, stream in rule.good.items():
+            packed = actcodec.from_bytes(stream)
+            assert 4 * math.prod(packed.header.shape) <= 1024 * packed.header.payload_bytes, label
+
+
+def test_what_division_costs():
+    """The table, and payloads of those maps: two saved tensors and a mask stand for 9 bytes per value."""
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+    assert [int(row[0]) for row in rows] == [56, 28, 14, 7]
+    for n, in_float, *whole in ((int(n), *map(float, costs)) for n, *costs in rows):
+        assert in_float == pytest.approx(9 / (4 / min(64, n * n) + 2 / 4 + 8 / n**2 + 1 / 8), abs=0.005)
+        x = torch.randn(2, 4, n, n, generator=torch.Generator().manual_seed(n))
+        mask = actcodec.codec("brc").compress(x).header.payload_bytes
+        for kind, stated in zip(("channel", "block"), whole, strict=True):
+            payload = actcodec.codec("division", bits=2, range=kind).compress(x).header.payload_bytes
+            assert 9 * x.numel() / (2 * payload + mask) == pytest.approx(stated, abs=0.005)
+
+
+def test_every_mode_of_the_header_is_a_codec():
+    (row,) = re.findall(r"^\| 5 \| 1 \| mode \| (.*) \|$", PAGE, re.MULTILINE)
+    labels = [entry.split()[1] for entry in row.split(", ")]
+    assert set(labels) <= set(CODEC_NAMES)
+    x = torch.randn(1, 2, 8, 8)
+    for number, label in enumerate(labels, 1):
+        stream = actcodec.codec(label).compress(x).to_bytes()
+        assert (stream[4], stream[5]) == (1, number)

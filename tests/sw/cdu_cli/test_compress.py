@@ -1,0 +1,197 @@
+"""The commands ``cdu compress`` and ``cdu decompress``."""
+
+import json
+import pickle
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+import typer
+from cdu_cli import compress
+from cdu_spec import UserError
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer()
+    compress.register(app)
+
+    def call(*words):
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return call
+
+
+@pytest.fixture
+def array(tmp_path):
+    values = np.random.default_rng(0).standard_normal((2, 3, 9, 17)).astype(np.float32)
+    path = tmp_path / "in.npy"
+    np.save(path, values)
+    return path, values
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "options"),
+    [
+        ([], "jpeg-act", {}),
+        (["--dqt", "optH", "--S", "1.0"], "jpeg-act", {"dqt": "optH", "S": 1.0}),
+        (["--dqt", "uniform-32", "--rec", "0.375"], "jpeg-act", {"dqt": "uniform-32", "rec": 3 / 8}),
+        (["--codec", "jpeg-gmc"], "jpeg-gmc", {}),
+        (["--codec", "jpeg-gmc", "--dqt", "optL", "--rec", "0"], "jpeg-gmc", {"dqt": "optL", "rec": 0}),
+        (["--codec", "jpeg-base"], "jpeg-base", {}),
+        (
+            ["--codec", "jpeg-base", "--huffman", "optimal", "--rounding", "trunc"],
+            "jpeg-base",
+            {"huffman": "optimal", "rounding": "trunc"},
+        ),
+        (["--codec", "sfpr+zvc"], "sfpr+zvc", {}),
+        (["--codec", "brc"], "brc", {}),
+        (["--codec", "bypass"], "bypass", {}),
+        (["--codec", "division"], "division", {}),
+        (
+            ["--codec", "division", "--bits", "4", "--range", "channel", "--seed", "3"],
+            "division",
+            {"bits": 4, "range": "channel", "seed": 3},
+        ),
+        (["--codec", "actnn", "--rounding", "nearest"], "actnn", {"rounding": "nearest"}),
+        (["--codec", "blpa", "--bits", "8"], "blpa", {"bits": 8}),
+        (["--codec", "autoquant"], "autoquant", {}),
+        (["--codec", "autoquantz", "--bits", "4"], "autoquantz", {"bits": 4}),
+    ],
+)
+def test_round_trip(run, array, tmp_path, words, name, options):
+    path, values = array
+    stream, back, report = tmp_path / "x.cdu", tmp_path / "out.npy", tmp_path / "report.json"
+    assert run("compress", path, stream, *words, "--json", report).exit_code == 0
+    packed = actcodec.codec(name, **options).compress(torch.from_numpy(values))
+    assert stream.read_bytes() == packed.to_bytes()
+    assert json.loads(report.read_text())["bytes_compressed"] == packed.nbytes
+    assert run("decompress", stream, back).exit_code == 0
+    assert np.array_equal(np.load(back), packed.decompress().numpy())
+    assert np.load(back).dtype == np.float32
+
+
+def test_half_precision_and_foreign_byte_order_and_fortran_order(run, tmp_path):
+    values = np.random.default_rng(0).standard_normal((4, 100)).astype(np.float16)
+    for name, stored in (("half", values), ("big", values.astype(">f2")), ("fortran", np.asfortranarray(values))):
+        np.save(tmp_path / f"{name}.npy", stored)
+        run("compress", tmp_path / f"{name}.npy", tmp_path / f"{name}.cdu", "--codec", "sfpr")
+    expected = actcodec.codec("sfpr").compress(torch.from_numpy(values)).to_bytes()
+    assert all((tmp_path / f"{name}.cdu").read_bytes() == expected for name in ("half", "big", "fortran"))
+    run("decompress", tmp_path / "half.cdu", tmp_path / "half_back.npy")
+    assert np.load(tmp_path / "half_back.npy").dtype == np.float16
+
+
+def test_bypass_keeps_nan_infinity_and_the_sign_of_zero(run, tmp_path):
+    values = np.array([np.nan, -np.inf, -0.0, 1e-40, 3.0], dtype=np.float32)
+    values[:1].view(np.uint32)[0] = 0xFFC12345
+    np.save(tmp_path / "x.npy", values)
+    run("compress", tmp_path / "x.npy", tmp_path / "x.cdu", "--codec", "bypass")
+    run("decompress", tmp_path / "x.cdu", tmp_path / "back.npy")
+    assert np.load(tmp_path / "back.npy").tobytes() == values.tobytes()
+
+
+def test_bfloat16_becomes_float32_with_a_note(run, tmp_path):
+    x = torch.randn(64, generator=torch.Generator().manual_seed(0)).bfloat16()
+    packed = actcodec.codec("sfpr").compress(x)
+    (tmp_path / "x.cdu").write_bytes(packed.to_bytes())
+    result = run("decompress", tmp_path / "x.cdu", tmp_path / "x.npy")
+    assert "no bfloat16" in result.stderr
+    assert np.array_equal(np.load(tmp_path / "x.npy"), packed.decompress().float().numpy())
+
+
+class Trap:
+    """Would run code if it were unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+def bad_files(folder):
+    np.save(folder / "double.npy", np.ones(4))
+    np.save(folder / "nan.npy", np.full((1, 1, 8, 8), np.nan, dtype=np.float32))
+    np.save(folder / "empty.npy", np.zeros((0, 3), dtype=np.float32))
+    np.save(folder / "flat.npy", np.ones(64, dtype=np.float32))
+    np.save(folder / "objects.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    (folder / "pickle.npy").write_bytes(pickle.dumps(Trap()))
+    (folder / "text.npy").write_text("1 2 3")
+    (folder / "nothing.npy").write_bytes(b"")
+    whole = (folder / "flat.npy").read_bytes()
+    (folder / "cut.npy").write_bytes(whole[:-5])
+    (folder / "header.npy").write_bytes(whole[:20])
+    (folder / "garbled.npy").write_bytes(whole[:10] + b"{(((" + whole[14:])
+    np.savez(folder / "archive.npy.npz", np.ones(3))
+    (folder / "archive.npy.npz").rename(folder / "archive.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.npy", "No such file"),
+        ("double.npy", "holds float64: use float32 or float16"),
+        ("nan.npy", "NaN or infinite"),
+        ("empty.npy", "empty tensor"),
+        ("flat.npy", "use sfpr"),
+        ("objects.npy", "Python objects"),
+        ("pickle.npy", "no whole .npy file"),
+        ("text.npy", "no whole .npy file"),
+        ("nothing.npy", "no whole .npy file"),
+        ("cut.npy", "no whole .npy file"),
+        ("header.npy", "no whole .npy file"),
+        ("garbled.npy", "no whole .npy file"),
+        ("archive.npy", "no whole .npy file"),
+        (".", "Is a directory"),
+    ],
+)
+def test_bad_input_leaves_no_output(run, tmp_path, name, message):
+    bad_files(tmp_path)
+    with pytest.raises(UserError, match=message) as caught:
+        run("compress", tmp_path / name, tmp_path / "out.cdu")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize("rank", range(10))
+def test_every_rank_comes_back_or_is_refused(run, tmp_path, rank):
+    """Rows first, columns first and big endian: the same array; ranks that the header does not have: one sentence, no file."""
+    array = np.arange(2 ** min(rank, 3), dtype=np.float32).reshape((2,) * min(rank, 3) + (1,) * max(rank - 3, 0)) + 1
+    for number, form in enumerate((array, np.array(array, order="F"), array.astype(">f4"))):
+        source, packed, target = (tmp_path / f"{number}{suffix}" for suffix in (".npy", ".cdu", "-back.npy"))
+        np.save(source, form)
+        if rank in (0, 9):
+            with pytest.raises(UserError, match=rf"a tensor of rank {rank}: reshape it to a rank from 1 to 8") as caught:
+                run("compress", source, packed, "--codec", "bypass")
+            assert "\n" not in str(caught.value)
+            assert not packed.exists()
+            continue
+        run("compress", source, packed, "--codec", "bypass")
+        run("decompress", packed, target)
+        back = np.load(target)
+        assert back.shape == array.shape
+        assert np.array_equal(back, array)
+
+
+def test_bad_streams(run, array, tmp_path):
+    path, _ = array
+    run("compress", path, tmp_path / "x.cdu")
+    whole = (tmp_path / "x.cdu").read_bytes()
+    for bad in (b"", whole[:-1], whole[:100] + b"\xff" + whole[101:], b"PK" + whole[2:]):
+        (tmp_path / "bad.cdu").write_bytes(bad)
+        with pytest.raises(UserError, match=r"bad\.cdu: "):
+            run("decompress", tmp_path / "bad.cdu", tmp_path / "out.npy")
+    with pytest.raises(UserError, match="cannot read"):
+        run("decompress", tmp_path / "absent.cdu", tmp_path / "out.npy")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_an_existing_file_survives_a_failure(run, array, tmp_path):
+    path, _ = array
+    (tmp_path / "out.cdu").write_bytes(b"precious")
+    with pytest.raises(UserError):
+        run("compress", path, tmp_path / "out.cdu", "--codec", "zip")
+    assert (tmp_path / "out.cdu").read_bytes() == b"precious"

@@ -1,0 +1,35 @@
+"""The help of options names what the catalogues hold."""
+
+import re
+
+import typer.main
+from actcodec.study.networks import NETWORKS
+from actcodec.training import POLICY_NAMES
+from cdu_cli.main import app
+from cdu_cli.names import with_names
+from cdu_offload.catalog import TITLES
+from typer.testing import CliRunner
+
+
+def _help(command):
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "4000"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_names_are_those_of_the_catalogues():
+    assert with_names("one of {models}.") == f"one of {', '.join(NETWORKS)}."
+    assert with_names("modes=A|B,C|D") == "modes=A|B,C|D"
+
+
+def test_help_has_them():
+    for command, names in (("train", (*POLICY_NAMES, *NETWORKS)), ("offload", TITLES)):
+        # A line may end behind the hyphen of a name.
+        text = re.sub(r"-\n\s*", "-", _help(command))
+        assert all(name in text for name in names), command
+
+
+def test_no_help_of_any_command_has_a_name_left_open():
+    for command in typer.main.get_command(app).commands:
+        # Arguments stand in braces of their own, but before the options.
+        assert not re.search(r"\{[a-z]+\}", _help(command).partition("Options:")[2]), command

@@ -1,0 +1,70 @@
+"""What a visitor meets first: the README, the index of the manual, and how its pages begin."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+#: Words of the README, its tables included.
+WORDS = 400
+
+
+@pytest.fixture(scope="module")
+def writers():
+    """The modules that write figures."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import configurations
+        import front_page
+    finally:
+        sys.path.pop(0)
+    return front_page, configurations
+
+
+def test_readme_is_short_and_has_a_picture():
+    assert len(README.split()) <= WORDS
+    assert re.search(r"!\[[^\]]+\]\(docs/\S+\.svg\)", README)
+
+
+def test_figures_are_those_that_were_measured(writers):
+    front_page, configurations = writers
+    for path, to_docs in front_page.PAGES.items():
+        page = path.read_text(encoding="utf-8")
+        assert f"{front_page.BEGIN}\n\n{front_page.figures(to_docs)}\n\n{front_page.END}" in page, path
+        assert front_page.written(page, to_docs) == page
+    figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
+    assert configurations.page(figures) == configurations.PAGE.read_text(encoding="utf-8")
+
+
+def test_page_says_which_units_are_older_than_the_present_one(writers):
+    _, configurations = writers
+    figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
+    present = {name: found | {"registers": configurations.REGISTERS} for name, found in figures.items()}
+    assert "Measured with register map" not in configurations.page(present)
+    older = present | {"tiny": figures["tiny"] | {"registers": "0.9"}}
+    assert "Measured with register map 0.9: tiny.\n" in configurations.page(older)
+
+
+def test_index_and_site_have_every_page():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    names = {page.relative_to(DOCS).as_posix() for page in PAGES}
+    assert set(re.findall(r"\]\(([\w/-]+\.md)\)", index)) | {"index.md"} == names
+    assert set(re.findall(r": (\S+\.md)$", site, re.MULTILINE)) == names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_a_page_begins_with_what_it_says(page):
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    title, first, *_ = re.split(r"\n\s*\n", text.strip())
+    if "\n" in title:
+        title, _, first = title.partition("\n")
+    assert re.match(r"# \S", title)
+    assert not re.match(r"#|\||```| {4}|- ", first), first
+    assert len(" ".join(first.split())) >= 160, first

@@ -1,0 +1,88 @@
+"""The pages: every link leads somewhere, and no picture is there twice."""
+
+import hashlib
+import re
+from collections import defaultdict
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
+PICTURES = (".png", ".svg", ".jpg", ".gif")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`[^`\n]*`")
+INLINE = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+REFERENCE = re.compile(r"^\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", re.MULTILINE)
+HTML = re.compile(r"<(?:img|a)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
+HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+NAMED = re.compile(r"<a\b[^>]*?\b(?:id|name)=\"([^\"]+)\"")
+
+
+def links(text):
+    """Targets of the links and pictures of a page that are not on other machines."""
+    text = FENCE.sub("", text)
+    found = REFERENCE.findall(text) + HTML.findall(text) + INLINE.findall(CODE.sub("code", text))
+    return [target for target in found if not re.match(r"[a-z][a-z+.-]*:", target, re.IGNORECASE)]
+
+
+def anchors(text):
+    """Names of the headings as a forge makes them, and those that a page gives itself."""
+    seen = defaultdict(int)
+    found = set(NAMED.findall(text))
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        shown = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        name = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    broken = []
+    for target in links(page.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        other = (page.parent / unquote(file)).resolve() if file else page
+        there = other.exists() and other.is_relative_to(ROOT)
+        if not there or (
+            anchor and other.suffix == ".md" and unquote(anchor) not in anchors(other.read_text(encoding="utf-8"))
+        ):
+            broken.append(target)
+    assert not broken
+
+
+def stray(text):
+    """Lines that look like the beginning of a list or table in the middle of a paragraph, where no reader begins one."""
+    found = []
+    for block in re.split(r"\n\s*\n", FENCE.sub("", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))):
+        lines = [line for line in block.splitlines() if line.strip() and not line.startswith(("#", "    "))]
+        begins = [re.match(r"([-*]|\d+\.) |\|", line) for line in lines]
+        found += [] if not lines or begins[0] else [line for line, one in zip(lines, begins, strict=True) if one]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_line_of_a_paragraph_looks_like_a_list(page):
+    assert stray(page.read_text(encoding="utf-8")) == []
+
+
+def test_every_picture_is_there_once_and_shown():
+    kept = [path for path in (ROOT / "docs").rglob("*") if path.suffix in PICTURES]
+    by_content = defaultdict(list)
+    for path in kept:
+        by_content[hashlib.sha256(path.read_bytes()).hexdigest()].append(path.name)
+    assert [names for names in by_content.values() if len(names) > 1] == []
+    shown = {(page.parent / unquote(target)).resolve() for page in PAGES for target in links(page.read_text(encoding="utf-8"))}
+    assert [path.name for path in kept if path not in shown] == []
+
+
+def test_what_is_a_link():
+    text = '[a](b.md#c) `[no](x)` ![d [e]](<f.png>) [g][h]\n```\n[no](y)\n```\n[h]: i.md\n<img src="j.png"> <https://k> [l](http://m)'
+    assert sorted(links(text)) == ["b.md#c", "f.png", "i.md", "j.png"]
+    assert anchors("# A `b`: c, d\n## A `b`: c, d\n```\n# no\n```\n### [x](y.md)-Z") == {"a-b-c-d", "a-b-c-d-1", "x-z"}
+
+
+def test_what_is_stray():
+    assert stray("# A\n- a\n  b\n- c\n\n1. a\n2. b\n\n| a |\n\na\n- b) c\n\n```\na\n- b\n```") == ["- b) c"]

@@ -1,0 +1,106 @@
+"""The page of results: summaries of measurements, with all rows of their tables in files beside it."""
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "evidence"
+PAGE = FOLDER / "results.md"
+MEASURED = """# A report
+
+Two runs.
+
+### slow of them
+
+| block | kGE | note |
+|---|--:|---|
+| dct | 25.49 | x |
+| sfpr | 18.23 | y |
+
+fast, too:
+
+| block | kGE | note |
+|---|--:|---|
+| dct | 1,026.98 |  |
+
+| case | figure |
+|---|---|
+| -1..1 | 3 |
+
+- versions: cdu 0.1.0
+
+![All](all.png)
+"""
+
+
+@pytest.fixture(scope="module")
+def writers():
+    """The modules that write the page."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import digest
+        import results
+    finally:
+        sys.path.pop(0)
+    return digest, results
+
+
+def test_a_section_is_a_summary_and_files(writers):
+    digest, _ = writers
+    text, files, notes = digest.digest("name", MEASURED, ("blocks", "cases"), digest.first("blocks", "of", "kGE", block="dct"))
+    assert list(files) == ["results_name_blocks.csv", "results_name_cases.csv"]
+    kinds = list(files.values())
+    assert kinds[0].header == ("of", "block", "kGE", "note")
+    assert kinds[0].rows == (
+        ("slow of them", "dct", "25.49", "x"),
+        ("slow of them", "sfpr", "18.23", "y"),
+        ("fast, too", "dct", "1,026.98", ""),
+    )
+    assert [digest.read(table.csv()) for table in kinds] == kinds
+    assert notes == ["versions: cdu 0.1.0"]
+    parts = text.split("\n\n")
+    assert "| slow of them | 25.49 |\n| fast, too | 1,026.98 |" in parts[1]
+    assert parts[-1] == "![All](all.png)"
+    assert "[results_name_blocks.csv](results_name_blocks.csv) (3 rows)" in parts[-2]
+
+
+def test_tables_without_a_name_are_an_error(writers):
+    digest, _ = writers
+    with pytest.raises(ValueError, match="2 kinds of tables"):
+        digest.digest("name", MEASURED, ("",), lambda found: "")
+
+
+def test_what_is_not_measured_again_stays_as_it_is(writers):
+    _, results = writers
+    page = PAGE.read_text(encoding="utf-8")
+    assert results.write_page(results.introduction(page), results.standing(page)) == page
+
+
+def test_notes_stay_and_are_replaced_by_section(writers, monkeypatch):
+    _, results = writers
+    monkeypatch.chdir(ROOT)
+    before = results.NOTES.read_text(encoding="utf-8")
+    assert results.write_notes({}) == before
+    kept = [line for line in before.splitlines() if not line.startswith("area,")]
+    assert [line for line in results.write_notes({"area": ["new"]}).splitlines() if line != "area,new"] == kept
+
+
+def test_a_subject_is_short_and_every_file_of_it_is_there(writers):
+    _, results = writers
+    page = PAGE.read_text(encoding="utf-8")
+    for title, body in results.standing(page).items():
+        assert body != results.MISSING, title
+        linked = re.findall(r"\]\((results_\w+\.csv)\)", body)
+        assert linked, title
+        said = [line for line in body.splitlines() if line and ".csv" not in line and not line.startswith("![")]
+        assert len(said) <= 15, title
+    files = set(re.findall(r"\]\((results_\w+\.csv)\)", page))
+    assert files == {path.name for path in FOLDER.glob("results_*.csv")}
+    for name in files:
+        header, *rows = csv.reader((FOLDER / name).open(encoding="utf-8"))
+        assert rows, name
+        assert {len(row) for row in rows} == {len(header)}, name

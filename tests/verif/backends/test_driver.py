@@ -1,0 +1,381 @@
+"""The reference driver, in Python and in C, on a compiled unit: results, queueing, errors and recovery."""
+
+import ast
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from cdu_driver import Driver, JobLostError, JobRefusedError, RecoveryError, run
+from cdu_driver import Job as DriverJob
+from cdu_spec import CONFIGS, Mode
+from cdu_spec.ports import PORTS
+from cdu_spec.register_documents import c_header
+from cdu_spec.registers import Channel, ScaleSource, address, register
+from cdu_tools.errors import UserError
+from cdu_verif.backends.compiled import library
+from cdu_verif.backends.compiled.device import CompiledDevice
+from cdu_verif.backends.compiled.unit import CompiledUnit, Packet
+from cdu_verif.simulation.driver_jobs import driver_job
+from cdu_verif.stimulus.payloads import float_bytes
+from cdu_verif.stimulus.tensors import exchange
+from tools_here import needs_verilator
+
+CONFIG = CONFIGS["universal"]
+INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
+EXAMPLE = Path(__file__).parents[3] / "sw" / "cdu_driver" / "c" / "example.c"
+SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
+
+
+pytestmark = needs_verilator
+
+
+class FaultyDevice(CompiledDevice):
+    """A device whose next packets, by port, are changed on their way: ``faults[port]`` is called with the bytes."""
+
+    def __init__(self, unit):
+        super().__init__(unit)
+        self.faults = {}
+
+    async def send(self, port, packet):
+        fault = self.faults.pop(port, None)
+        if fault is None:
+            await super().send(port, packet)
+        else:
+            for part in fault(bytes(packet)):
+                self.unit.queue(port, part)
+
+
+def _cut(count):
+    """A packet that ends ``count`` bytes too early."""
+    return lambda raw: [Packet(np.frombuffer(raw[:-count], np.uint8))]
+
+
+def _prolong(count):
+    return lambda raw: [Packet(np.frombuffer(raw + raw[-count:], np.uint8))]
+
+
+def _stop(count):
+    """A source that stops after ``count`` bytes, without TLAST."""
+    return lambda raw: [Packet(np.frombuffer(raw[:count], np.uint8), last=False)]
+
+
+def _nothing(raw):
+    return []
+
+
+@pytest.fixture(scope="module")
+def unit():
+    design = library.generated(CONFIG)
+    return CompiledUnit(library.unit(CONFIG), design.streams)
+
+
+@pytest.fixture
+def device(unit):
+    unit.reset()
+    return FaultyDevice(unit)
+
+
+@pytest.fixture(params=[False, True], ids=["scale ports", "scale registers"])
+def driver(device, request):
+    made = Driver(device, scales_by_registers=request.param)
+    run(made.open())
+    return made
+
+
+@pytest.fixture
+def watched(device):
+    made = Driver(device, watchdog=3000)
+    run(made.open())
+    return made
+
+
+def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS):
+    """Jobs of a direction with their golden results."""
+    rng = Random(seed)
+    for number in range(count):
+        item = exchange(CONFIG, rng, rng.choice(SHAPES), modes[number % len(modes)], kind)
+        values = float_bytes(item.beats)
+        if channel is Channel.COMPRESS:
+            yield driver_job(item.compression, values), item.payload
+        else:
+            yield driver_job(item.decompression, item.payload), float_bytes(item.restored)
+
+
+def _check(queue, pairs):
+    jobs, wanted = zip(*pairs, strict=True)
+    results = run(queue.run(jobs))
+    assert [bytes(result.data) == golden for result, golden in zip(results, wanted, strict=True)] == [True] * len(jobs)
+    return results
+
+
+def _queue(driver, channel):
+    return driver.compress if channel is Channel.COMPRESS else driver.decompress
+
+
+@pytest.mark.parametrize("channel", Channel, ids=lambda channel: channel.value)
+def test_jobs_of_all_modes_in_a_row(driver, channel):
+    """20 jobs, 3 at a time, four shift tables in two banks."""
+    results = _check(_queue(driver, channel), list(_jobs(20, channel=channel)))
+    assert not any(result.nonfinite for result in results)
+
+
+def test_what_the_unit_says_about_itself(driver):
+    assert driver.dtype is CONFIG.dtype
+    assert driver.modes == set(CONFIG.built_modes)
+
+
+def test_both_directions_at_once(driver):
+    pairs = {channel: list(_jobs(6, seed=3, channel=channel)) for channel in Channel}
+
+    async def both():
+        for number in range(6):
+            for channel in Channel:
+                await _queue(driver, channel).submit(pairs[channel][number][0])
+            for channel in Channel:
+                result = await _queue(driver, channel).collect()
+                assert bytes(result.data) == pairs[channel][number][1]
+
+    run(both())
+
+
+def test_counters(driver):
+    pairs = list(_jobs(5))
+    run(driver.compress.clear_counters())
+    _check(driver.compress, pairs)
+    counters = run(driver.compress.counters())
+    assert counters.jobs_done == 5
+    assert counters.values == sum(8 * job.beats for job, _ in pairs)
+    assert counters.bytes == sum(len(golden) for _, golden in pairs)
+    assert 0 < counters.values_per_cycle <= 8
+    assert counters.input_stall + counters.input_idle + counters.output_stall <= 2 * counters.cycles
+    run(driver.compress.clear_counters())
+    assert run(driver.compress.counters()) == type(counters)(*[0] * 7)
+    _check(driver.compress, pairs)
+
+
+def test_a_payload_of_an_impossible_length_is_refused_and_the_others_go_on(driver):
+    (good, wanted), (bad, _) = _jobs(2, (Mode.SFPR,), channel=Channel.DECOMPRESS)
+    run(driver.decompress.submit(good))
+    with pytest.raises(JobRefusedError, match=r"bad_length: .*check where the payload was cut") as caught:
+        run(driver.decompress.submit(DriverJob(**vars(bad) | {"data": bad.data[:-1]})))
+    assert caught.value.flags == ("bad_length",)
+    assert bytes(run(driver.decompress.collect()).data) == wanted
+    _check(driver.decompress, list(_jobs(4, channel=Channel.DECOMPRESS)))
+
+
+FAULTS = (
+    (Channel.COMPRESS, "input", _cut(64), "early_last"),
+    (Channel.COMPRESS, "input", _prolong(640), "late_last"),
+    (Channel.COMPRESS, "input", _cut(5), "keep"),
+    (Channel.COMPRESS, "scales", _cut(16), "scale_missing"),
+    (Channel.COMPRESS, "scales", _prolong(8), "scale_surplus"),
+    (Channel.DECOMPRESS, "input", _cut(20), "early_last"),
+    (Channel.DECOMPRESS, "input", _prolong(300), "late_last"),
+    (Channel.DECOMPRESS, "scales", _cut(8), "scale_missing"),
+    (Channel.DECOMPRESS, "scales", _prolong(16), "scale_surplus"),
+    (Channel.COMPRESS, "scales", _nothing, "timeout"),
+    (Channel.COMPRESS, "input", _nothing, "timeout"),
+    (Channel.DECOMPRESS, "input", _nothing, "timeout"),
+)
+# A job that gets nothing is the last one: any other would get what belongs to the next
+POSITIONS = [(*fault, position) for fault in FAULTS for position in (0, 2) if position or fault[3] != "timeout"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "port", "fault", "flag", "position"),
+    POSITIONS,
+    ids=[f"{channel.value} {port} {flag} {position}" for channel, port, _, flag, position in POSITIONS],
+)
+def test_faults_lose_the_jobs_under_way_and_nothing_else(watched, device, channel, port, fault, flag, position):
+    queue = _queue(watched, channel)
+    pairs = [(job, golden) for job, golden in _jobs(12, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel)]
+    pairs = [(job, golden) for job, golden in pairs if len(job.scales) >= 12][:3]
+
+    async def spoiled():
+        for number, (job, _) in enumerate(pairs):
+            if number == position:
+                device.faults[getattr(PORTS[channel], port)] = fault
+            await queue.submit(job)
+        for _ in pairs:
+            await queue.collect()
+
+    with pytest.raises(JobLostError) as caught:
+        run(spoiled())
+    assert flag in caught.value.flags
+    assert f"lost in the {channel.value} channel: job" in str(caught.value)
+    assert queue.under_way == 0
+    device.faults.clear()
+    _check(queue, list(_jobs(6, seed=6, channel=channel)))
+
+
+def test_a_source_that_stops_in_the_middle(watched, device):
+    """The rest of its packet is thrown away when it comes; until then the driver says what it waits for."""
+    job, _ = next(_jobs(1, (Mode.JPEG_ACT,), seed=2))
+    port = PORTS[Channel.COMPRESS].input
+    device.faults[port] = _stop(len(job.data) // 64 * 32)
+    run(watched.compress.submit(job))
+    with pytest.raises(RecoveryError, match=f"waits for the rest of a packet: end it with TLAST at port {port}"):
+        run(watched.compress.collect())
+    rest = device.unit.queue(port, Packet(np.zeros(100, np.uint8)))
+    device.unit.run(100)
+    assert rest.ended
+    run(watched.compress.recover())
+    _check(watched.compress, list(_jobs(5)))
+
+
+def test_values_that_are_not_finite_are_told(driver):
+    pairs = list(_jobs(2, (Mode.SFPR,)))
+    values = np.frombuffer(pairs[0][0].data, "<f4").copy()
+    values[3] = np.nan
+    run(driver.compress.submit(DriverJob(**vars(pairs[0][0]) | {"data": values.tobytes()})))
+    assert run(driver.compress.collect()).nonfinite
+    assert not _check(driver.compress, pairs)[0].nonfinite
+
+
+def test_a_new_driver_finds_the_unit_in_the_middle_of_jobs(driver, device):
+    for job, _ in list(_jobs(3)):
+        run(driver.compress.submit(job))
+    again = Driver(device)
+    run(again.open())
+    for channel in Channel:
+        _check(_queue(again, channel), list(_jobs(5, channel=channel)))
+
+
+def test_misuse_is_told(driver):
+    (job, _), *_ = _jobs(1)
+    with pytest.raises(UserError, match="no job is under way"):
+        run(driver.compress.collect())
+    with pytest.raises(UserError, match="bytes are no"):
+        run(driver.compress.submit(DriverJob(**vars(job) | {"data": job.data[:-1]})))
+    with pytest.raises(UserError, match="an empty payload"):
+        run(driver.decompress.submit(DriverJob(**vars(job) | {"data": b""})))
+    run(driver.compress.submit(job))
+    with pytest.raises(UserError, match="cannot be cleared"):
+        run(driver.compress.clear_counters())
+    run(driver.compress.collect())
+
+
+class CJob(ctypes.Structure):
+    """``struct cdu_job`` of the example."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
+        ("shifts", ctypes.c_uint8 * 64),
+    )
+
+
+OK, NO_UNIT, NO_SPACE, REFUSED, LOST = range(5)
+
+
+class Example:
+    """example.c, compiled, with a compiled unit as its platform."""
+
+    def __init__(self, folder, unit):
+        (folder / "tiny.h").write_text(c_header(), encoding="utf-8")
+        # The three functions of the platform call back
+        (folder / "platform.c").write_text("""
+#include <stdint.h>
+uint32_t (*platform_read)(uint32_t);
+void (*platform_write)(uint32_t, uint32_t);
+void (*platform_wait)(void);
+uint32_t cdu_read(uint32_t address) { return platform_read(address); }
+void cdu_write(uint32_t address, uint32_t value) { platform_write(address, value); }
+void cdu_wait_interrupt(void) { platform_wait(); }
+""")
+        command = ["cc", "-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c99", "-shared", "-fPIC", "-I.", str(EXAMPLE)]
+        subprocess.run([*command, "platform.c", "-o", "example.so"], cwd=folder, check=True)
+        self.library = ctypes.CDLL(str(folder / "example.so"))
+        number = ctypes.c_uint32
+        self._keep = {
+            "platform_read": ctypes.CFUNCTYPE(number, number)(unit.read),
+            "platform_write": ctypes.CFUNCTYPE(None, number, number)(unit.write),
+            "platform_wait": ctypes.CFUNCTYPE(None)(lambda: self._wait(unit)),
+        }
+        for name, function in self._keep.items():
+            ctypes.c_void_p.in_dll(self.library, name).value = ctypes.cast(function, ctypes.c_void_p).value
+        self.open, self.start = self.library.cdu_open, self.library.cdu_start
+
+    @staticmethod
+    def _wait(unit):
+        assert unit.run(100_000, until_interrupt=True) < 100_000, "no interrupt"
+
+    def give_scales(self, raw):
+        """The scales of a job."""
+        self.library.cdu_give_scales(raw, len(raw) // 4)
+
+    def finish(self):
+        """Result, number of jobs, errors."""
+        done, errors = ctypes.c_uint32(), ctypes.c_uint32()
+        result = self.library.cdu_finish(ctypes.byref(done), ctypes.byref(errors))
+        return result, done.value, errors.value
+
+
+@pytest.fixture
+def example(tmp_path, unit):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    unit.reset()
+    return Example(tmp_path, unit)
+
+
+def _c_job(job, bank):
+    numbers = (job.beats, job.row_beats, job.channel_rows, bank, ScaleSource.REGISTERS)
+    return ctypes.byref(CJob(*numbers, (ctypes.c_uint8 * 64)(*job.shifts)))
+
+
+def test_the_c_example_compresses_and_recovers(example, unit):
+    ports = PORTS[Channel.COMPRESS]
+    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9))
+    assert example.open(5000) == OK
+
+    def start(job, golden, bank):
+        assert example.start(_c_job(job, bank)) == OK
+        unit.queue(ports.input, Packet(np.frombuffer(job.data, np.uint8)))
+        packet = unit.queue(ports.output, Packet(np.zeros(len(golden) + 200, np.uint8)))
+        example.give_scales(job.scales)
+        return packet
+
+    for number, (job, golden) in enumerate(pairs):
+        packet = start(job, golden, number % 2)
+        assert example.finish() == (OK, number + 1, 0)
+        while not packet.ended:
+            unit.run(100, until_packet=True)
+        assert packet.array[: packet.moved].tobytes() == golden
+
+    # A job that cannot be, a table in use, a queue that is full
+    job, golden = pairs[0]
+    wrong = DriverJob(**vars(job))
+    object.__setattr__(wrong, "beats", job.beats + 8 * job.row_beats - 8 if job.row_beats > 1 else job.beats + 1)
+    assert example.start(_c_job(wrong, 0)) == REFUSED
+    assert example.start(_c_job(job, 0)) == OK
+    assert example.start(_c_job(job, 0)) == NO_SPACE
+
+    # Nothing is fed: the watchdog ends it, the next job works
+    result, done, errors = example.finish()
+    assert (result, done) == (LOST, len(pairs))
+    assert register("ERRORS").unpack(errors) == {**dict.fromkeys(register("ERRORS").unpack(0), 0), "timeout": 1}
+    assert unit.read(address("ERRORS", Channel.COMPRESS)) == 0
+    assert not unit.interrupt
+    packet = start(job, golden, 0)
+    assert example.finish() == (OK, len(pairs) + 1, 0)
+    while not packet.ended:
+        unit.run(100, until_packet=True)
+    assert packet.array[: packet.moved].tobytes() == golden
+
+
+def test_snippet_of_the_integration_page(device):
+    (snippet,) = re.findall(r"^```python\n(.*?)^```", INTEGRATION.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    jobs, wanted = zip(*_jobs(2), strict=True)
+    names = {"device": device, "jobs": jobs}
+    code = compile(snippet, str(INTEGRATION), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def page():
+        await eval(code, names)
+
+    run(page())
+    assert [bytes(result.data) for result in names["results"]] == list(wanted)

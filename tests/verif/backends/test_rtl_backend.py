@@ -1,0 +1,461 @@
+"""Codecs on compiled RTL: the same bytes and values as the golden model, and what the backend refuses."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from itertools import product
+
+import actcodec
+import numpy as np
+import pytest
+import torch
+import typer
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.job import beats_in, compression_job
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.codecs import Backend, MismatchError
+from actcodec.codecs.centring import compress_centred
+from cdu_cli import compress as compress_command
+from cdu_cli import train as train_command
+from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
+from cdu_spec.affine import AffineSettings
+from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_verif.backends.checked_backend import CheckedBackend
+from cdu_verif.backends.compiled import pieces
+from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
+from tools_here import needs_verilator
+from typer.testing import CliRunner
+
+MODES = ("jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass")
+SHAPES = (
+    *((1, 1, 1, 1), (1, 1, 8, 8), (1, 1, 1, 70), (2, 3, 8, 8), (3, 5, 7, 11), (1, 2, 13, 33), (2, 7, 5, 64), (1, 3, 40, 41)),
+    *((7,), (1000,), (5, 9), (4, 3, 100), (1, 513, 2, 4), (2, 2, 3, 3, 3)),
+)
+
+
+pytestmark = needs_verilator
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """One unit for all tests: jobs of all kinds follow one another."""
+    return RtlBackend(CduConfig(), threads=1, every_format=True)
+
+
+@pytest.fixture
+def _cut_small_jobs(monkeypatch):
+    monkeypatch.setattr(pieces, "LEAST_BEATS", 1)
+
+
+def _tensor(shape, seed=0):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return x.relu() if seed % 2 else x
+
+
+def _same(x, y):
+    return x.dtype == y.dtype and x.shape == y.shape and torch.equal(x.view(torch.uint8), y.view(torch.uint8))
+
+
+def _compare(name, x, unit, **options):
+    golden, rtl = actcodec.codec(name, **options), actcodec.codec(name, **options, backend=unit)
+    packed = golden.compress(x)
+    assert rtl.compress(x).to_bytes() == packed.to_bytes()
+    assert _same(rtl.decompress(packed), golden.decompress(packed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", MODES)
+def test_every_shape(tiny, name, dtype):
+    for seed, shape in enumerate(SHAPES):
+        if actcodec.codec(name).takes(shape):
+            _compare(name, _tensor(shape, seed).to(dtype), tiny)
+
+
+@pytest.mark.parametrize("name", ["sfpr", "jpeg-act"])
+def test_channels_far_from_zero_are_centred_before_the_unit(tiny, name):
+    x = _tensor((2, 3, 8, 8))
+    x[:, 1] += 40
+    golden, rtl = (compress_centred(x, actcodec.codec(name, backend=backend)) for backend in ("torch", tiny))
+    assert rtl.left.to_bytes() == golden.left.to_bytes()
+    assert torch.equal(rtl.centres.values, golden.centres.values)
+    assert _same(rtl.decompress(), golden.decompress())
+
+
+AFFINE = (
+    *(("division", {"bits": bits, "range": kind}) for bits, kind in ((2, "channel"), (1, "block"), (8, "channel"))),
+    *(
+        (name, {"bits": bits})
+        for name, bits in (("actnn", 2), ("blpa", 4), ("autoquant", 8), ("autoquantz", 4), ("autoquantz", 2))
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def universal():
+    """A unit with every mode."""
+    return RtlBackend(CONFIGS["universal"], threads=2)
+
+
+@pytest.mark.parametrize(("name", "options"), AFFINE, ids=[f"{name} {options}" for name, options in AFFINE])
+@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16), (2, 3, 2, 3)])
+def test_affine_modes(universal, name, options, shape):
+    x = _tensor(shape, seed=len(shape))
+    on_unit, golden = actcodec.codec(name, backend=universal, **options), actcodec.codec(name, **options)
+    mine, theirs = on_unit.compress(x), golden.compress(x)
+    assert mine.to_bytes() == theirs.to_bytes()
+    assert _same(on_unit.decompress(mine), golden.decompress(theirs))
+
+
+def test_acgcs_policy_runs_on_a_unit(universal):
+    """Error bounds that are learnt in the first step choose the bits of the second: on the unit as in the golden model."""
+    x = _tensor((4, 3, 8, 8))
+    found = []
+    for backend in (universal, "torch"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)
+        )
+        policy = actcodec.training.policy("autoquantz", interval=1, backend=backend)
+        for _ in range(2):
+            model.zero_grad()
+            with actcodec.compress_activations(model, policy):
+                y = model(x)
+            y.backward(_tensor(y.shape, seed=2))
+        found.append((policy.layers, [parameter.grad.tolist() for parameter in model.parameters()]))
+    assert found[0] == found[1]
+    assert all(layer.error is not None for layer in found[0][0])
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
+def test_first_pass(universal, shape):
+    x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)
+    k = torch.full((view.channels,), 4096.0)
+    job = compression_job(view, Dtype.FP32, k, settings=AffineSettings(statistics=True))
+    beats = beats_in(x, view)
+    assert torch.equal(universal.compress(job, beats), TorchBackend().compress(job, beats))
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """A unit that differs from ``tiny`` in most: directions by turns, two CDUs, another number format."""
+    return RtlBackend(CduConfig("halves", cdus=2, duplex="half", value_format="fp16"), threads=1)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_half_duplex_and_several_lanes(halves, name):
+    for seed, shape in enumerate([(2, 3, 8, 8), (1, 2, 13, 33), (3, 5, 7, 11)]):
+        _compare(name, _tensor(shape, seed).to(torch.float16), halves)
+
+
+@pytest.mark.parametrize("dqt", ["optL", "optH", "image50"])
+def test_shift_tables(tiny, dqt):
+    _compare("jpeg-act", _tensor((2, 4, 16, 24)), tiny, dqt=dqt)
+
+
+def test_views_that_are_not_contiguous(tiny):
+    x = _tensor((4, 6, 10, 16))
+    for view in (x.transpose(0, 1), x[:, ::2], x.permute(0, 3, 1, 2), x[1:, :, 3:9]):
+        _compare("jpeg-act", view, tiny)
+        _compare("sfpr", view, tiny)
+
+
+def test_saturated_values(tiny):
+    x = _tensor((2, 3, 8, 16))
+    x[0, 1, 2, 3], x[1, 2, 0, 0], x[1, 0, 7, 7] = float("nan"), float("inf"), -float("inf")
+    _compare("sfpr", x, tiny, nonfinite="saturate")
+    _compare("sfpr", _tensor((2, 3, 8, 16)), tiny)
+    _compare("bypass", x, tiny)
+
+
+@pytest.mark.usefixtures("_cut_small_jobs")
+@pytest.mark.parametrize("name", MODES)
+def test_any_number_of_units_gives_the_same(name, monkeypatch):
+    units = RtlBackend(CduConfig(), threads=3)
+    worked = []
+    monkeypatch.setattr(pieces, "piece", lambda *arguments, cut=pieces.piece: worked.append(0) or cut(*arguments))
+    for seed, shape in enumerate([(3, 5, 7, 11), (2, 4, 16, 32), (1, 1, 40, 70), (1, 6, 64, 8), (900,)]):
+        if actcodec.codec(name).takes(shape):
+            _compare(name, _tensor(shape, seed), units)
+    assert len(worked) > 12, "the jobs were not cut"
+
+
+def test_what_is_idle_rests_and_wakes(tiny):
+    """Compressing, the three parts of the other direction rest; after a job all six do; results stay the golden model's."""
+    x = _tensor((2, 8, 32, 32))
+    packed = actcodec.codec("jpeg-act").compress(x)
+    _compare("jpeg-act", x, tiny)
+    waiting = tiny._idle[Dtype.FP32]
+    worker = waiting.get()
+    unit = worker.unit
+    waiting.put(worker)
+
+    def rested(action):
+        cycles, edges = unit.cycle, unit.rested
+        action()
+        return (unit.rested - edges) / (unit.cycle - cycles)
+
+    codec = actcodec.codec("jpeg-act", backend=tiny)
+    for _ in range(3):
+        assert 2.5 < rested(lambda: codec.compress(x)) < 3.5
+        assert 2.5 < rested(lambda: codec.decompress(packed)) < 3.5
+        unit.run(10_000)
+        assert rested(lambda: unit.run(1000)) == 6
+        _compare("jpeg-act", x, tiny)
+
+
+def test_as_many_units_as_torch_has_threads(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    counts = []
+    monkeypatch.setattr(pieces, "cuts", lambda job, count, cut=pieces.cuts: counts.append(count) or cut(job, count))
+    for threads in (None, 2):
+        actcodec.codec("sfpr", backend=RtlBackend(CduConfig(), threads)).compress(_tensor((1, 2, 8, 8)))
+    assert counts == [3, 2]
+    with pytest.raises(UserError, match="0 threads"):
+        RtlBackend(CduConfig(), 0)
+
+
+def test_threads_share_a_backend(tiny):
+    tensors = [_tensor((2, 4, 16, 32), seed) for seed in range(4)]
+    results = {}
+
+    def work(number):
+        results[number] = actcodec.codec("jpeg-act", backend=tiny).compress(tensors[number]).to_bytes()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [results[number] for number in range(4)] == [actcodec.codec("jpeg-act").compress(x).to_bytes() for x in tensors]
+
+
+def test_by_name(tmp_path):
+    x = _tensor((1, 2, 8, 16))
+    for name in ("rtl", "rtl:tiny"):
+        _compare("sfpr", x, name)
+    file = tmp_path / "mine.toml"
+    file.write_text("const_bits = 11\n")
+    with pytest.raises(UnsuitedUnitError, match=r"unit mine was built with const_bits = 11, the job needs const_bits = 12"):
+        actcodec.codec("jpeg-act", backend=f"rtl:{file}").compress(x)
+    with pytest.raises(UserError, match="unknown configuration 'huge'"):
+        actcodec.codec("sfpr", backend="rtl:huge")
+
+
+def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
+    built = set()
+
+    def build(config):
+        built.add(config)
+        raise ChildProcessError("a unit would be built now")
+
+    monkeypatch.setattr("cdu_verif.backends.compiled.backend.Worker", build)
+    through = backend_of("rtl")
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        x = _tensor((1, 2, 8, 16)).to(dtype)
+        for const_bits, pass1_bits in (
+            product(range(8, 14), range(5)) if dtype is torch.float32 else ((12, 2), (11, 2), (12, 1))
+        ):
+            precision = {"const_bits": const_bits, "pass1_bits": pass1_bits}
+            stream = actcodec.codec("jpeg-act", **precision).compress(x).to_bytes()
+            own = (const_bits, pass1_bits) == (CduConfig.const_bits, CduConfig.pass1_bits)
+            with pytest.raises(ChildProcessError if own else UnsuitedUnitError, match="unit"):
+                actcodec.from_bytes(stream).decompress(through)
+            with pytest.raises(ChildProcessError):  # the unit does SFPR of jpeg-base, and no transform
+                actcodec.codec("jpeg-base", **precision).compress(x).decompress(through)
+    assert len(built) == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "options", "message"),
+    [
+        ({}, "jpeg-act", {"pass1_bits": 1}, "pass1_bits = 2, the job needs pass1_bits = 1"),
+        ({}, "jpeg-act", {"rounding": "half_away"}, "rounding = trunc, the job needs rounding = half_away"),
+        ({"value_format": "fp16"}, "sfpr", {}, "value_format = fp16, the job needs value_format = fp32"),
+        ({"modes": ("brc",)}, "sfpr", {}, "without mode sfpr, only with brc"),
+        ({}, "sfpr", {"scale_bits": 24}, "scale_bits = 8, the scales have more"),
+    ],
+)
+def test_what_a_unit_was_not_built_for(config, name, options, message):
+    with pytest.raises(UnsuitedUnitError, match=message) as caught:
+        actcodec.codec(name, **options, backend=RtlBackend(CduConfig(**config))).compress(_tensor((1, 3, 8, 16)))
+    assert "\n" not in str(caught.value)
+
+
+def test_coders_and_points_of_other_units_are_refused_in_one_sentence():
+    x, unit = _tensor((1, 3, 8, 16)), RtlBackend(CduConfig())
+    with pytest.raises(UnsuitedUnitError, match="unit tiny was built without coder gmc, only with coders = zvc: use backend"):
+        actcodec.codec("jpeg-gmc", backend=unit).compress(x)
+    for name, rec, missing in (("jpeg-gmc", 0, "coder gmc"), ("jpeg-act", 1 / 8, "a reconstruction point")):
+        with pytest.raises(UnsuitedUnitError, match=f"unit tiny was built without {missing}"):
+            actcodec.codec(name, rec=rec).compress(x).decompress(unit)
+    with pytest.raises(UnsuitedUnitError, match="without coder zvc, only with coders = gmc"):
+        actcodec.codec("jpeg-act", backend=RtlBackend(CduConfig(coders=("gmc",)))).compress(x)
+
+
+@pytest.fixture(scope="module")
+def entropy_coding():
+    """Two units with both coders of jpeg-act."""
+    return RtlBackend(CduConfig("entropy_coding", coders=("zvc", "gmc")), threads=2, every_format=True)
+
+
+@pytest.mark.usefixtures("_cut_small_jobs")
+@pytest.mark.parametrize("dqt", ["optL", "optH", "uniform-16", "uniform-64"])
+def test_both_coders_with_every_point(entropy_coding, dqt):
+    for seed, shape in enumerate(((1, 1, 8, 8), (3, 5, 7, 11), (2, 7, 5, 64), (1, 3, 40, 41))):
+        for eighths in range(5):
+            _compare("jpeg-gmc", _tensor(shape, seed), entropy_coding, dqt=dqt, rec=eighths / 8)
+            _compare("jpeg-act", _tensor(shape, seed), entropy_coding, dqt=dqt, rec=eighths / 8)
+    _compare("sfpr+zvc", _tensor((3, 5, 7, 11)), entropy_coding)
+
+
+def test_the_policy_with_exact_signs_runs_on_a_unit(entropy_coding):
+    """Copies, corrections of their signs and gradients: on the unit as in the golden model."""
+    x = _tensor((2, 3, 16, 16))
+    found = []
+    for backend in (entropy_coding, "torch"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            *(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)),
+            *(torch.nn.Conv2d(8, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 2, 3)),
+        )
+        with actcodec.compress_activations(model, actcodec.training.policy("jpeg-gmc", backend=backend)) as stats:
+            y = model(x)
+        y.backward(_tensor(y.shape, seed=2))
+        found.append((stats.bytes_of_everything, [parameter.grad.tolist() for parameter in model.parameters()]))
+    assert found[0] == found[1]
+
+
+def test_damaged_blocks_of_gmc_do_not_stop_a_unit(entropy_coding):
+    """Bytes that no encoder writes decode as in the golden model; heads that do not fit are refused; the next job is right."""
+    golden = actcodec.codec("jpeg-gmc")
+    packed = golden.compress(_tensor((2, 3, 16, 32)))
+    rng, decoded, refused = random.Random(1), 0, 0
+    for _ in range(80):
+        payload = packed.payload.clone()
+        for _ in range(rng.randint(1, 3)):
+            payload[rng.randrange(len(payload))] = rng.randrange(256)
+        damaged = actcodec.codecs.Compressed(packed.header, packed.shifts, packed.reciprocals, payload)
+        try:
+            expected = golden.decompress(damaged)
+        except BitstreamError:
+            refused += 1
+            with pytest.raises(BitstreamError):
+                damaged.decompress(entropy_coding)
+        else:
+            decoded += 1
+            assert _same(damaged.decompress(entropy_coding), expected)
+    assert decoded > 5
+    assert refused > 5
+    _compare("jpeg-gmc", _tensor((2, 3, 16, 32)), entropy_coding)
+
+
+def test_payloads_that_do_not_fit(tiny):
+    for name in MODES:
+        packed = actcodec.codec(name).compress(_tensor((1, 2, 16, 16)))
+        for payload in (packed.payload[:-1], torch.cat([packed.payload, packed.payload[:1]])):
+            with pytest.raises(BitstreamError):
+                actcodec.codecs.Compressed(packed.header, packed.shifts, packed.reciprocals, payload).decompress(tiny)
+        _compare(name, _tensor((1, 2, 16, 16)), tiny)
+
+
+def test_a_mask_that_lies(tiny):
+    packed = actcodec.codec("sfpr+zvc").compress(_tensor((1, 2, 16, 16), 1))
+    payload = packed.payload.clone()
+    payload[0] ^= 1
+    with pytest.raises(BitstreamError, match="corrupted stream"):
+        actcodec.codecs.Compressed(packed.header, packed.shifts, packed.reciprocals, payload).decompress(tiny)
+
+
+def test_the_library_is_found_again():
+    """Another process does not compile again."""
+    code = "from cdu_spec import CduConfig; from cdu_verif.backends.compiled.library import unit; print(unit(CduConfig()))"
+    actcodec.codec("sfpr", backend=RtlBackend(CduConfig())).compress(_tensor((1, 1, 8, 8)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+class Faulty(Backend):
+    """Changes one byte or value of what another backend computes."""
+
+    def __init__(self, inner, place):
+        self.inner, self.place = inner, place
+
+    def compress(self, job, beats):
+        payload = self.inner.compress(job, beats).clone()
+        if self.place == "byte":
+            payload[5] ^= 1
+        return payload[:-1] if self.place == "length" else payload
+
+    def decompress(self, job, payload):
+        beats = self.inner.decompress(job, payload).clone()
+        if self.place == "value":
+            beats[0, 3] += 1
+        return beats
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (
+            "byte",
+            r"payload number 0 \(sfpr, from a tensor of shape \(1, 2, 8, 16\)\) differs .* at byte 5",
+        ),
+        ("length", r"has 255 bytes, the golden model's has 256"),
+        ("value", r"tensor number 0 \(sfpr, shape \(1, 2, 8, 16\)\) differs from the golden model's at value 3"),
+    ],
+)
+def test_a_difference_is_named(tiny, place, message):
+    codec = actcodec.codec("sfpr", backend=CheckedBackend(Faulty(tiny, place)))
+    with pytest.raises(MismatchError, match=message):
+        codec.decompress(codec.compress(_tensor((1, 2, 8, 16))))
+
+
+@pytest.mark.parametrize("place", ["byte", "value"])
+def test_a_difference_in_training_names_the_module(tiny, place):
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.Conv2d(8, 1, 3))
+    x = _tensor((2, 1, 8, 16)).requires_grad_()
+
+    def step():
+        with actcodec.compress_activations(model, "sfpr", backend=CheckedBackend(Faulty(tiny, place))):
+            loss = model(x).sum()
+        loss.backward()
+
+    with pytest.raises(MismatchError, match=r"^[01]: (payload|tensor) number 0"):
+        step()
+
+
+def _run(command, *arguments):
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    command.register(app)
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_training_through_the_unit(tmp_path):
+    arguments = ("--steps", 2, "--seeds", 1, "--batch", 8, "--limit", 64, "--codec", "jpeg-act")
+    losses = {}
+    for backend in ("torch", "rtl"):
+        check = ("--check",) if backend == "rtl" else ()
+        result = _run(train_command, *arguments, "--backend", backend, *check, "--json", tmp_path / "r.json", "-o", tmp_path)
+        results = json.loads((tmp_path / "r.json").read_text())
+        losses[backend] = [run["losses"] for run in results["runs"]]
+        assert {run["backend"] for run in results["runs"]} == {backend}
+    assert losses["rtl"] == losses["torch"]
+    assert "equal to the golden model's:" in result.output
+
+
+def test_files_through_the_unit(tmp_path):
+    array = _tensor((1, 4, 16, 20)).numpy()
+    np.save(tmp_path / "in.npy", array)
+    for backend in ("torch", "rtl"):
+        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / f"{backend}.cdu", "--backend", backend)
+    assert (tmp_path / "rtl.cdu").read_bytes() == (tmp_path / "torch.cdu").read_bytes()
+    _run(compress_command, "decompress", tmp_path / "rtl.cdu", tmp_path / "out.npy", "--backend", "rtl", "--check")
+    expected = actcodec.decompress(actcodec.from_bytes((tmp_path / "torch.cdu").read_bytes())).numpy()
+    assert np.array_equal(np.load(tmp_path / "out.npy"), expected)
+    with pytest.raises(UserError, match="--check"):
+        _run(compress_command, "compress", tmp_path / "in.npy", tmp_path / "x.cdu", "--check")

@@ -1,0 +1,92 @@
+"""Mutants: the design among them is the design, faults are found, and what changes nothing is told apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cdu.delivery import generator
+from cdu_cli.main import app
+from cdu_spec.config import CONFIGS
+from cdu_verif.mutation import campaign, mutants
+from cdu_verif.mutation.mutants import Mutant
+from typer.testing import CliRunner
+
+TINY = CONFIGS["tiny"]
+
+
+@pytest.fixture
+def netlist(tmp_path):
+    """The folder with the flat netlist of the shift quantiser, and its mutants."""
+    generated = generator.generate(TINY, "shift_quantizer")
+    generated.write(tmp_path)
+    chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.name, tmp_path, 6, seed=1)
+    return tmp_path, chosen
+
+
+def test_mutants_are_spread_and_follow_the_seed(netlist, tmp_path):
+    """As many as are asked for, all different, the same for the same seed and others for another."""
+    folder, chosen = netlist
+    again, others = (mutants.choose(folder / "shift_quantizer.v", "shift_quantizer", tmp_path, 6, seed) for seed in (1, 2))
+    assert [mutant.number for mutant in chosen] == [1, 2, 3, 4, 5, 6]
+    assert len({mutant.options for mutant in chosen}) == 6
+    assert again == chosen != others
+    assert all(mutant.mode and mutant.line.startswith("shift_quantizer.v:") for mutant in chosen)
+
+
+def test_what_changes_nothing_is_equivalent(netlist):
+    """A mutation of no effect is shown to be none; an inverted output of a register is not."""
+    folder, chosen = netlist
+    harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
+    assert not mutants.equivalent(harmful, "shift_quantizer", folder)
+    harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
+    assert mutants.equivalent(harmless, "shift_quantizer", folder)
+
+
+#: A word of which only the first bit leads on, and a memory.
+DEAD_BITS = """\
+module top(input clk, input [3:0] i, input [3:0] mask, input place, output o);
+  reg [1:0] kept [1:0];
+  wire [3:0] part = i & mask;
+  always @(posedge clk) kept[place] <= {part[0], kept[place][1]};
+  assign o = kept[place][0];
+endmodule
+"""
+
+
+def test_bits_that_lead_nowhere_and_memories_are_judged(tmp_path):
+    """A fault in a bit that nothing looks at is none, though a wire has it; one in the bit that is used is a fault."""
+    (tmp_path / "top.v").write_text(DEAD_BITS)
+    netlists = tmp_path / "netlists"
+    netlists.mkdir()
+    chosen = mutants.choose(tmp_path / "top.v", "top", netlists, 100, seed=1)
+    inverted = {mutant.place[-2]: mutant for mutant in chosen if "$and" in mutant.place and " Y" in mutant.place}
+    assert mutants.equivalent(inverted["3"], "top", netlists)
+    assert not mutants.equivalent(inverted["0"], "top", netlists)
+
+
+def test_benches_find_faults(tmp_path):
+    """The unchanged design passes (or there would be an error), inverted bits are found, and the report says by which test."""
+    command = ["mutate", "--block", "shift_quantizer", "--mutants", "3", "-o", str(tmp_path / "mutants")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    (block,) = json.loads((tmp_path / "mutants" / "report.json").read_text())["blocks"]
+    assert block["mutants"] == 3
+    assert block["killed"] + block["equivalent"] == 3
+    rows = (tmp_path / "mutants" / "mutants.csv").read_text().splitlines()
+    assert rows[0] == "block,mutant,mode,cell,line,outcome,test"
+    assert all(row.split(",")[-1] for row in rows[1:] if ",killed," in row)
+
+
+def test_score_leaves_out_equivalent_mutants():
+    """Percent of those that can be found."""
+    fates = [campaign.Fate(Mutant(1, ""), outcome) for outcome in ("killed", "killed", "killed", "survived", "equivalent")]
+    assert campaign.Score("dct", tuple(fates)).percent == 75.0
+    assert campaign.Score("dct", tuple(fates[-1:])).percent == 100.0
+
+
+def test_unknown_block_is_refused(tmp_path):
+    """One sentence, and nothing is written."""
+    done = CliRunner().invoke(app, ["mutate", "--block", "dtc", "-o", str(tmp_path / "out")])
+    assert done.exit_code
+    assert not (tmp_path / "out").exists()

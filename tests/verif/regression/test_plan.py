@@ -1,0 +1,32 @@
+"""Which blocks are simulated with which parameters."""
+
+import pytest
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_verif.blocks import names, record
+from cdu_verif.regression import plan
+
+
+def test_sets_that_what_is_pinned_makes_impossible_are_left_out():
+    """Without mode jpeg-act there is no unit with its coder GMC."""
+    config = CduConfig(modes=("sfpr+zvc", "brc"))
+    found = plan.runs(config, ["control"], full=False, pinned=["modes"])
+    assert [(run.label, run.config) for run in found] == [("control", config)]
+    assert "control[coders=zvc,gmc]" not in {run.label for run in plan.runs(config, [], full=True, pinned=["modes"])}
+    labels = {run.label for run in plan.runs(CduConfig(), [], full=True, pinned=["modes"])}
+    assert "control[coders=zvc,gmc]" in labels
+
+
+@pytest.mark.parametrize("block", names())
+def test_no_set_is_left_out_where_nothing_is_fixed(block):
+    for values in (*record(block).quick, *record(block).full):
+        assert CduConfig().override(**values)
+
+
+@pytest.mark.parametrize(
+    ("coders", "policies"),
+    [(("zvc",), ["jpeg-act"]), (("gmc",), ["jpeg-gmc"]), (("zvc", "gmc"), ["jpeg-act", "jpeg-gmc"])],
+)
+def test_a_unit_trains_with_the_policies_that_it_has_modes_and_coders_for(coders, policies):
+    assert plan.training_policies(CduConfig(coders=coders)) == policies
+    every = plan.training_policies(CONFIGS["universal"].override(coders=coders))
+    assert every == [*policies, "division", "actnn"]
