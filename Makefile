@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint unit verify formal full results results-hw compare docs release-check clean
+.PHONY: demo test lint unit verify formal mutate coverage full results results-hw compare docs release-check clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,16 +37,27 @@ lint: $(INSTALLED)
 	$(BIN)/mypy --allow-untyped-calls --allow-any-generics --implicit-reexport benchmarks examples
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 verify: $(INSTALLED)
 	$(BIN)/cdu verify --level quick -o build/verify/verilator
 	$(WITH_ICARUS) $(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
-	$(BIN)/cdu verify --config universal --training --steps 2 -o build/verify/training
+	$(BIN)/cdu verify --config universal --set coders=zvc,gmc --training --steps 2 -o build/verify/training
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)
 	$(BIN)/cdu formal -o build/formal --table docs/evidence/verification.md
+
+mutate: $(INSTALLED)
+	$(BIN)/cdu mutate -o build/mutants
+
+# Coverage of the Verilog (quick level) and of the golden model and plug-in; mutants of `make mutate` when their table is there
+MUTANTS := $(wildcard docs/evidence/mutants.csv)
+coverage: $(INSTALLED)
+	$(BIN)/cdu verify --level quick --coverage -o build/coverage/verilog
+	$(BIN)/pytest -n auto tests/sw --cov=actcodec --cov-report=json:build/coverage/python.json
+	$(BIN)/cdu coverage build/coverage/verilog $(if $(MUTANTS),--mutants $(MUTANTS)) --python build/coverage/python.json \
+		--table docs/evidence/coverage.md -o build/coverage/report
 
 full: $(INSTALLED)
 	$(BIN)/cdu verify --level full --coverage -o build/full/verilator

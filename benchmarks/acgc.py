@@ -20,6 +20,7 @@ from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.grid_search import least_bits
 from actcodec.training import Policy, policy
+from cdu_tools.report import Table
 from torch import Tensor, nn
 
 DRAWS = 30
@@ -125,11 +126,12 @@ def print_training(recipe: experiment.Recipe, dataset: Dataset, seeds: range, pa
 
 def print_layers(policies: list[ErrorBoundPolicy]) -> None:
     """Bits of every tensor with each of ``POLICIES``."""
-    heads = " | ".join(title(name, options) for name, options in POLICIES)
-    print(f"\nBits per value in the last step, everything included.\n\n| tensor | {heads} |\n|---|{'---|' * len(policies)}")
-    for of_layer in zip(*(chosen.layers for chosen in policies), strict=True):
-        bits = " | ".join(f"{layer.bits:.2f}" for layer in of_layer)
-        print(f"| {of_layer[0].operation} into {of_layer[0].module} | {bits} |", flush=True)
+    rows = [
+        [f"{of_layer[0].operation} into {of_layer[0].module}", *(f"{layer.bits:.2f}" for layer in of_layer)]
+        for of_layer in zip(*(chosen.layers for chosen in policies), strict=True)
+    ]
+    print("\nBits per value in the last step, everything included.\n")
+    print(Table(["tensor", *(title(name, options) for name, options in POLICIES)], rows).markdown(), flush=True)
 
 
 def grid(recipe: experiment.Recipe, dataset: Dataset, seeds: range, base: list[experiment.Run]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from cdu_spec import CduConfig, named_config
 from cdu_spec.registers import Channel
+from cdu_tools.report import table_row
 from cdu_verif.regression import plan, regression, results
 
 _HEADER = (
@@ -81,7 +82,7 @@ def _line(config: Any, row: dict[str, Any]) -> str:
     parts = [f"{100 * row[name] / row['cycles']:.0f} %" for name in ("input_stall", "input_idle", "output_stall")]
     cells = [config.cdus, config.packed_bytes, row["direction"], row["mode"], row["content"]]
     rates = [f"{row[name]:.2f}" for name in ("ratio", "values_per_cycle", "possible")]
-    return "| " + " | ".join(map(str, (*cells, *rates, *parts))) + " |"
+    return table_row((*cells, *rates, *parts))
 
 
 if __name__ == "__main__":

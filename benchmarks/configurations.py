@@ -4,7 +4,7 @@
 
 The page is docs/evidence/configurations.md.
 
-Every figure comes out of `cdu synth --block array` and `cdu verify --block array`; half duplex is synthesised as well, for the
+Every figure is what `cdu synth --block array` and `cdu verify --block array` find; half duplex is synthesised as well, for the
 area that it saves. Synthesis of whole arrays uses the native Yosys of the package pyosys and one recipe, which differs from
 the default of `cdu synth` by a few percent and takes minutes instead of hours. ``--only`` measures some configurations again
 and keeps the figures of the others.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,49 +21,74 @@ from typing import Any
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
 from cdu_spec.registers import MAJOR, MINOR
-from cdu_tools.files import write_whole
+from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
+from cdu_synth.area.wanted import UNIT
+from cdu_tools.files import make_folder, write_whole
+from cdu_tools.progress import Lines
+from cdu_tools.report import Table
+from cdu_verif.regression.regression import Settings
+from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "configurations"
 #: What `cdu list` reads.
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
 #: How whole arrays are synthesised.
-SYNTHESIS = ("--yosys", "pyosys", "--recipe", "balanced")
+YOSYS, RECIPE = "pyosys", "balanced"
+COMMAND = "python benchmarks/configurations.py"
 PAGE = ROOT / "docs" / "evidence" / "configurations.md"
+HEAD = (
+    "name",
+    "CDUs",
+    "value port",
+    "packed port",
+    "full duplex",
+    "half duplex",
+    "saved",
+    "compress",
+    "decompress",
+    "tests passed",
+)
 #: Version of the register map that a unit has which is measured now.
 REGISTERS = f"{MAJOR}.{MINOR}"
 
 
-def run(*arguments: str) -> dict[str, Any]:
-    """The report of a `cdu` command, which writes it into the folder after ``-o``."""
-    print(f"cdu {' '.join(arguments)}", file=sys.stderr, flush=True)
-    command = [str(Path(sys.executable).parent / "cdu"), *arguments]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    report: dict[str, Any] = json.loads((Path(arguments[-1]) / "report.json").read_text(encoding="utf-8"))
-    return report
+def cost(name: str, duplex: str) -> dict[str, Any]:
+    """What the array of a configuration costs; the report is kept."""
+    config = CONFIGS[name].override(duplex=duplex)
+    settings = SynthesisSettings(config, [UNIT], yosys=YOSYS, recipes=[RECIPE])
+    report = synthesise_blocks(settings, COMMAND, Lines())
+    report.write(make_folder(KEPT / f"{name}-{duplex}-synth"))
+    figures: dict[str, Any] = report.content["blocks"][UNIT]
+    return figures
+
+
+def verified(name: str) -> dict[str, Any]:
+    """The report of `cdu verify` for the array of a configuration."""
+    # What is pinned is not varied; modes are, for a unit of this size with all of them shall work too.
+    pinned = ("cdus", "duplex", "value_format", "packed_port_bits")
+    config, folder = CONFIGS[name], KEPT / f"{name}-verify"
+    command = " ".join([f"cdu verify --config {name}", *(f"--set {key}={getattr(config, key)}" for key in pinned)])
+    report = verify_blocks(VerifySettings(config, Settings(folder, command=command), [UNIT], pinned), Lines())
+    report.write(folder)
+    if report.failed:
+        sys.exit("\n".join(report.failed))
+    return report.content
 
 
 def measure(name: str) -> dict[str, Any]:
     """The figures of one configuration."""
-    cost = {}
-    for duplex in DUPLEX:
-        folder = str(KEPT / f"{name}-{duplex}-synth")
-        report = run("synth", "--config", name, "--set", f"duplex={duplex}", "--block", "array", *SYNTHESIS, "-o", folder)
-        cost[duplex] = report["blocks"]["array"]
-    # What is set is not varied; modes are, for a unit of this size with all of them shall work too.
-    fixed = {key: getattr(CONFIGS[name], key) for key in ("cdus", "duplex", "value_format", "packed_port_bits")}
-    pinned = [part for key, value in fixed.items() for part in ("--set", f"{key}={value}")]
-    verified = run("verify", "--config", name, "--block", "array", *pinned, "-o", str(KEPT / f"{name}-verify"))
-    rates = [row for result in verified["results"] for row in result["measurements"] if row["mode"] != Mode.BYPASS.label]
+    costs, report = {duplex: cost(name, duplex) for duplex in DUPLEX}, verified(name)
+    rates = [row for result in report["results"] for row in result["measurements"] if row["mode"] != Mode.BYPASS.label]
     return {
         "registers": REGISTERS,
-        "ge": {duplex: round(figures["ge"]) for duplex, figures in cost.items()},
-        "critical_path_ns": {duplex: round(figures["critical_path_ns"], 2) for duplex, figures in cost.items()},
+        "ge": {duplex: round(figures["ge"]) for duplex, figures in costs.items()},
+        "critical_path_ns": {duplex: round(figures["critical_path_ns"], 2) for duplex, figures in costs.items()},
         "values_per_cycle": {
             direction: max(rate["values_per_cycle"] for rate in rates if rate["direction"] == direction)
             for direction in ("compress", "decompress")
         },
-        "tests": {key: verified[key] for key in ("tests", "failures", "skipped")},
+        "tests": {key: report[key] for key in ("tests", "failures", "skipped")},
     }
 
 
@@ -84,8 +108,8 @@ def page(figures: dict[str, Any]) -> str:
         "# Named configurations",
         "",
         "What each named configuration costs, how fast it is and how many tests it passes; `cdu list` shows the same figures.",
-        "`python benchmarks/configurations.py`: per configuration and kind of duplex",
-        f"`cdu synth --config NAME --set duplex=KIND --block array {' '.join(SYNTHESIS)}`, and",
+        f"`{COMMAND}`: per configuration and kind of duplex",
+        f"`cdu synth --config NAME --set duplex=KIND --block array --yosys {YOSYS} --recipe {RECIPE}`, and",
         "`cdu verify --config NAME --block array` with nothing varied but the modes.",
         "",
         "Area in thousands of two-input NANDs and slowest path before layout, Nangate45 typical, memories as flip-flops, of",
@@ -94,9 +118,8 @@ def page(figures: dict[str, Any]) -> str:
         "same one with every mode that there is.",
         "",
         *old(figures),
-        "| name | CDUs | value port | packed port | full duplex | half duplex | saved | compress | decompress | tests passed |",
-        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    rows = []
     for name, found in figures.items():
         config: CduConfig = CONFIGS[name]
         cells = [f"{found['ge'][duplex] / 1e3:.0f} kGE, {found['critical_path_ns'][duplex]:.2f} ns" for duplex in DUPLEX]
@@ -105,8 +128,8 @@ def page(figures: dict[str, Any]) -> str:
         tests = found["tests"]
         passed = f"{tests['tests'] - tests['failures'] - tests['skipped']} of {tests['tests']}, {tests['skipped']} skipped"
         ports = [f"{config.port_beats * config.beat_bits} bits", f"{8 * config.packed_bytes} bits"]
-        lines.append("| " + " | ".join([name, str(config.cdus), *ports, *cells, f"{saved:.0%}", *rates, passed]) + " |")
-    return "\n".join(lines) + "\n"
+        rows.append([name, str(config.cdus), *ports, *cells, f"{saved:.0%}", *rates, passed])
+    return "\n".join([*lines, Table(HEAD, rows).markdown()]) + "\n"
 
 
 def main() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from cdu_tools import report
 
 #: Characters of a line of text on a page.
 WIDTH = 132
@@ -38,8 +39,8 @@ _NOTES += (
 
 
 @dataclass(frozen=True)
-class Table:
-    """Header and rows of one kind of table of a measurement."""
+class Table(report.Table):
+    """A table of a measurement, of which rows and columns can be taken."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -58,21 +59,6 @@ class Table:
         """The columns with these names."""
         places = [self.header.index(name) for name in names]
         return Table(names, tuple(tuple(row[at] for at in places) for row in self.rows))
-
-    def markdown(self) -> str:
-        """The table for a page; what is a number in all rows stands at the right."""
-        numeric = [
-            all(re.match(r"[-+]?\d[\d,]*(\.\d+)?( |x|%|e[-+]|$)|$", row[at]) for row in self.rows)
-            for at in range(len(self.header))
-        ]
-        marks = ["--:" if right else "---" for right in numeric]
-        return "\n".join("| " + " | ".join(row) + " |" for row in (self.header, marks, *self.rows))
-
-    def text(self) -> str:
-        """The table as CSV."""
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows([self.header, *self.rows])
-        return file.getvalue()
 
 
 #: What of the tables of a measurement stands on the page.

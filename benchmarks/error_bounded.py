@@ -36,6 +36,7 @@ from actcodec.golden.lorenzo import MAX_DIMENSIONS, differences
 from actcodec.study import experiment
 from actcodec.study.data import load
 from actcodec.study.recording import RecordingPolicy
+from cdu_tools.report import table_row
 from torch import Tensor
 
 #: RMS errors in units of the standard deviation of a tensor.
@@ -73,7 +74,7 @@ def at_equal_error(x: Tensor, error: Tensor) -> dict[str, Packed | None]:
 def print_ratios(kind: str, tensors: list[Tensor]) -> None:
     """The first table, for one kind of activations."""
     print(f"\n{len(tensors)} {kind} tensors; in brackets how many of them exceed the error, or cannot be so exact:\n")
-    print("| codec |", " | ".join(f"error {part:g}" for part in ERRORS), "|")
+    print(table_row(["codec", *(f"error {part:g}" for part in ERRORS)]))
     print("|---|" + "---|" * len(ERRORS))
     rows: dict[str, list[str]] = {}
     for part in ERRORS:
@@ -91,7 +92,7 @@ def print_ratios(kind: str, tensors: list[Tensor]) -> None:
             note = f" ({beyond[name]})" if beyond[name] else ""
             rows.setdefault(name, []).append(f"{4 * values / sum(bytes_kept):.2f}{note}")
     for name, cells in rows.items():
-        print(f"| {name} |", " | ".join(cells), "|", flush=True)
+        print(table_row([name, *cells]), flush=True)
 
 
 def print_predictions(tensors: list[Tensor]) -> None:
@@ -119,7 +120,7 @@ def print_predictions(tensors: list[Tensor]) -> None:
                 if found:
                     exceeding = sum(ratio > 1 for ratio in found) / len(found)
                     cells = (f"{median(found):.3f}", f"{max(found):.3f}", f"{exceeding:.3f} of {len(found)}")
-                    print(f"| {coder} | {deviations:g} | {kind} |", " | ".join(cells), "|", flush=True)
+                    print(table_row([coder, f"{deviations:g}", kind, *cells]), flush=True)
 
 
 def print_steps(kinds: dict[str, list[Tensor]]) -> None:
@@ -144,7 +145,7 @@ def print_steps(kinds: dict[str, list[Tensor]]) -> None:
                 for found in (torch.cat(measured), torch.cat(steps))
                 for number in (found.min(), found.median(), found.max())
             ]
-            print(f"| {kind} | {part:g} |", " | ".join([*cells, " ".join(dimensions)]), "|", flush=True)
+            print(table_row([kind, f"{part:g}", *cells, " ".join(dimensions)]), flush=True)
 
 
 def entropy(values: Tensor) -> float:
@@ -171,7 +172,7 @@ def print_bytes(tensors: list[Tensor]) -> None:
                 sizes = [len(packer.compress(raw) + packer.flush()) for packer in packers]
                 for place, size in enumerate((entropy(left), 8 * encode(left).nbytes, *(8 * size for size in sizes))):
                     bits[place] += size
-            print(f"| {part:g} | {dimensions} |", " | ".join(f"{size / values:.3f}" for size in bits), "|", flush=True)
+            print(table_row([f"{part:g}", dimensions, *(f"{size / values:.3f}" for size in bits)]), flush=True)
 
 
 def best(action: Callable[[], object], runs: int) -> float:

@@ -2,7 +2,7 @@
 
     python benchmarks/fpga.py [--only ROW ...] [--limit-minutes M]
 
-Every row comes out of `cdu synth --fpga ecp5`, whose report is kept in build/fpga/ROW. Rows that are there with the same
+Every row is what `cdu fpga` finds, whose report is kept in build/fpga/ROW. Rows that are there with the same
 configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
 interrupted and continued. A row that takes longer than the limit is left out, and the page says so.
 """
@@ -11,19 +11,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
+from cdu_synth.area.wanted import UNIT
 from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import ECP5
 from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table
-from cdu_tools.files import write_whole
+from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
+from cdu_tools.files import make_folder, write_whole
+from cdu_tools.progress import Lines
+from cdu_tools.report import Table
 from digest import wrapped
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +36,7 @@ KEPT = ROOT / "build" / "fpga"
 PAGE = ROOT / "docs" / "evidence" / "fpga.md"
 #: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
 RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
+SMALLEST = CONFIGS["tiny"]
 #: Blocks of the smallest configuration, a row each.
 BLOCKS = (
     *("sfpr", "inverse_sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "inverse_shift_quantizer"),
@@ -66,27 +72,27 @@ READING = """\
 
 def measure(row: str, limit_minutes: float) -> None:
     """Make the report of a row; one that takes too long leaves none."""
-    arguments = command_of(row)
-    print(f"cdu {' '.join(arguments)}", file=sys.stderr, flush=True)
-    command = [str(Path(sys.executable).parent / "cdu"), *arguments]
-    # In a process group of its own: Yosys and nextpnr end with it.
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+    print(row, file=sys.stderr, flush=True)
+    process = multiprocessing.get_context("spawn").Process(target=place, args=(row,))
+    process.start()
     try:
-        if process.wait(60 * limit_minutes):
-            raise SystemExit(f"cdu {' '.join(arguments)} failed")
-    except subprocess.TimeoutExpired:
-        print(f"{row} was not finished within {limit_minutes:g} minutes", file=sys.stderr)
+        process.join(60 * limit_minutes)
+        if process.exitcode is None:
+            print(f"{row} was not finished within {limit_minutes:g} minutes", file=sys.stderr)
+        elif process.exitcode:
+            raise SystemExit(f"{row} failed")
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+        if process.exitcode is None and process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.join()
 
 
-def command_of(row: str) -> tuple[str, ...]:
-    """Arguments of `cdu` that measure a row."""
-    unit = UNITS.get(row)
-    what = ("--config", unit.name, "--set", f"duplex={unit.duplex}", "--block", "array") if unit else ("--block", row)
-    return "synth", "--fpga", ECP5.name, *what, "-o", f"build/fpga/{row}"
+def place(row: str) -> None:
+    """Place and route a row and keep its report, in a process group of its own, so that Yosys and nextpnr end with it."""
+    os.setsid()
+    settings = PlacementSettings(UNITS[row], [UNIT]) if row in UNITS else PlacementSettings(SMALLEST, [row])
+    place_blocks(settings, "python benchmarks/fpga.py", Lines()).write(make_folder(KEPT / row))
 
 
 def kept(row: str) -> dict[str, Any] | None:
@@ -95,7 +101,7 @@ def kept(row: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    config = UNITS.get(row, CONFIGS["tiny"])
+    config = UNITS.get(row, SMALLEST)
     versions = verilog.versions() | {ECP5.tool: nextpnr.version(ECP5.tool)}
     same = report["config"] == config.to_dict() and versions.items() <= report["versions"].items()
     return report if same else None
@@ -110,13 +116,12 @@ def page() -> str:
         if report is None:
             missing.append(row)
             continue
-        entry = report["blocks"]["array"]
+        entry = report["blocks"][UNIT]
         ways = rates[config.name]["values_per_cycle"]
         speed = ", ".join(f"{way} {rate * entry['mhz']:,.0f}" for way, rate in ways.items()) if entry["mhz"] else ""
         lines.append([config.name, config.duplex, *cells(entry), speed, entry["problem"]])
     head = ["configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", ""]
-    rows = [head, ["---"] * 3 + ["---:"] * 6 + ["---", "---"], *lines]
-    units = "\n".join(f"| {' | '.join(line)} |" for line in rows) + "\n\n" if lines else ""
+    units = Table(head, lines).markdown() + "\n\n" if lines else ""
     reports = [report for row in ROWS if (report := kept(row))]
     if not reports:
         raise SystemExit("nothing has been measured: give the benchmark more time")
@@ -127,22 +132,22 @@ def page() -> str:
     return f"""\
 # On an FPGA
 
-`cdu synth --fpga ecp5` runs Yosys (`{ECP5.synthesis}`) on the Verilog that `cdu generate` writes, then nextpnr, which packs,
-places and routes it on the smallest Lattice ECP5 that it fits, or on the device that is named (`--fpga LFE5U-85F`).
+`cdu fpga` runs Yosys (`{ECP5.synthesis}`) on the Verilog that `cdu generate` writes, then nextpnr, which packs,
+places and routes it on the smallest Lattice ECP5 that it fits, or on the device that is named (`--part LFE5U-85F`).
 `pip install {ECP5.tool}` adds what is needed; nothing else has to be installed.
 
 ## Named configurations
 
-`python benchmarks/fpga.py`: per row `cdu synth --fpga {ECP5.name} --config NAME --set duplex=KIND --block array`.
+`python benchmarks/fpga.py`: per row `cdu fpga --part {ECP5.name} --config NAME --set duplex=KIND --block array`.
 {wrapped(f"Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.")}
 
 {units}{absent}{wrapped(CAVEAT)}
 
 ## Blocks
 
-Per row `cdu synth --fpga {ECP5.name} --block NAME`, configuration tiny.
+Per row `cdu fpga --part {ECP5.name} --block NAME`, configuration tiny.
 
-{table(blocks)}
+{table(blocks).markdown()}
 
 {READING}"""
 

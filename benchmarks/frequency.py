@@ -22,6 +22,7 @@ from actcodec.study.data import Dataset, load
 from actcodec.study.frequency import DEFAULT_CORNER
 from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from cdu_tools.files import write_whole
+from cdu_tools.report import Table
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 from torch.nn import functional
@@ -52,19 +53,16 @@ def analysed(recipe: experiment.Recipe, images: Dataset, corner: float, probe: i
 def table(rows: Sequence[LayerFrequencies]) -> str:
     """A line per activation: first and last epoch, and the changes of the last epoch."""
     first, last = rows[0].epoch, rows[-1].epoch
-    lines = [
-        f"| module | operation | map | lambda_L, epoch {first} | lambda_H | energy in L (%) | lambda_L, epoch {last} "
-        "| lambda_H | energy in L (%) | change of L (%) | change of H (%) |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    norms = [name for epoch in (first, last) for name in (f"lambda_L, epoch {epoch}", "lambda_H", "energy in L (%)")]
+    cells = []
     count = sum(row.epoch == first for row in rows)
     for start, end in zip(rows[:count], rows[-count:], strict=True):
         assert end.relative_change is not None, "there is an epoch before the last one"
-        changes = " | ".join(f"{100 * part:.1f}" for part in end.relative_change)
-        norms = " | ".join(f"{row.norms.low:.4g} | {row.norms.high:.4g} | {100 * row.norms.share:.1f}" for row in (start, end))
-        size = f"{start.shape[2]}x{start.shape[3]}"
-        lines.append(f"| {start.module or '-'} | {start.operation} | {size} | {norms} | {changes} |")
-    return "\n".join(lines)
+        line = [start.module or "-", start.operation, f"{start.shape[2]}x{start.shape[3]}"]
+        for row in (start, end):
+            line += [f"{row.norms.low:.4g}", f"{row.norms.high:.4g}", f"{100 * row.norms.share:.1f}"]
+        cells.append([*line, *(f"{100 * part:.1f}" for part in end.relative_change)])
+    return Table(["module", "operation", "map", *norms, "change of L (%)", "change of H (%)"], cells).markdown()
 
 
 def listing(rows: Sequence[LayerFrequencies]) -> str:

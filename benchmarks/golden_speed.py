@@ -18,6 +18,7 @@ from functools import partial
 
 import actcodec
 import torch
+from cdu_tools.report import table_row
 from sklearn.datasets import load_sample_images
 from torch import Tensor
 from torch.nn import functional
@@ -81,12 +82,7 @@ def main() -> None:
                 f"{up * 1e3:.1f}",
                 f"{copy * 1e3:.2f}",
             ]
-            print(
-                "|",
-                " | ".join([*cells, f"{rate:.1f}", f"{(down + up) / copy:.1f}"]),
-                "|",
-                flush=True,
-            )
+            print(table_row([*cells, f"{rate:.1f}", f"{(down + up) / copy:.1f}"]), flush=True)
 
 
 if __name__ == "__main__":

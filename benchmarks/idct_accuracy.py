@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_errors, inverse_errors
 from cdu_verif.stimulus.ieee1180 import LIMITS, Errors
 
@@ -20,14 +21,14 @@ def main() -> None:
     parser.add_argument("--bits", nargs="+", default=["13/2", "12/2", "11/2", "13/1", "12/1"], help="const_bits/pass1_bits")
     precisions = [tuple(map(int, text.split("/"))) for text in parser.parse_args().bits]
     figures = list(vars(LIMITS))
-    print("| precision |", " | ".join(name.replace("_", " ") for name in figures), "| IEEE 1180 |")
+    print(table_row(["precision", *(name.replace("_", " ") for name in figures), "IEEE 1180"]))
     print("|---" * (len(figures) + 2) + "|")
-    print("| limit |", " | ".join(f"{getattr(LIMITS, name):g}" for name in figures), "| |")
+    print(table_row(["limit", *(f"{getattr(LIMITS, name):g}" for name in figures), ""]))
     for const_bits, pass1_bits in precisions:
         errors = inverse_errors(const_bits, pass1_bits)
         worst = (f"{getattr(Errors.worst(errors), name):.4g}" for name in figures)
         verdict = "passes" if all(error.passed for error in errors) else "fails"
-        print(f"| {const_bits}/{pass1_bits} |", " | ".join(worst), f"| {verdict} |")
+        print(table_row([f"{const_bits}/{pass1_bits}", *worst, verdict]))
     print("\n| precision | forward: greatest error | mean square error |\n|---|---|---|")
     print("| exact coefficient, rounded | 0.5 | 0.0833 |")
     for const_bits, pass1_bits in precisions:

@@ -8,9 +8,7 @@ native Yosys (package pyosys), and prints markdown tables.
 
 from __future__ import annotations
 
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 from cdu.delivery import generator
 from cdu_spec.bitstream import AFFINE_MODES, JPEG_ACT_MODES, Mode
@@ -18,6 +16,8 @@ from cdu_spec.config import CduConfig
 from cdu_synth.area import flow
 from cdu_synth.library import pdk
 from cdu_tools import yosys
+from cdu_tools.parallel import largest_first
+from cdu_tools.report import Table
 
 CLOCK_NS = 2.0
 RECIPE = "balanced"
@@ -41,30 +41,33 @@ def main() -> None:
     """Synthesise and print."""
     library, build = pdk.find(pdk.DEFAULT).read(), yosys.engine("pyosys")
 
-    def cost(task: tuple[str, tuple[Mode, ...]]) -> flow.Cost:
+    def made(task: tuple[str, tuple[Mode, ...]]) -> generator.Generated:
         block, modes = task
-        config = CduConfig(modes=tuple(mode.label for mode in (*JPEG_ACT_MODES, *modes)))
-        made = generator.generate(config, block)
-        found = flow.synthesise(made.verilog, made.name, library, CLOCK_NS, build, recipes=[RECIPE])[RECIPE]
-        print(f"{block}, {len(modes)} affine modes: {found.ge / 1e3:.1f} kGE", file=sys.stderr, flush=True)
+        return generator.generate(CduConfig(modes=tuple(mode.label for mode in (*JPEG_ACT_MODES, *modes))), block)
+
+    def cost(unit: generator.Generated) -> flow.Cost:
+        found = flow.synthesise(unit.verilog, unit.name, library, CLOCK_NS, build, recipes=[RECIPE])[RECIPE]
+        print(f"{unit.name}: {found.ge / 1e3:.1f} kGE", file=sys.stderr, flush=True)
         return found
 
     tasks = [(half, modes) for modes in ADDED.values() for half in HALVES]
     tasks += [(block, AFFINE_MODES) for block in (*ENGINE, *SHARED)] + [(block, ()) for block in SHARED]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        costs = dict(zip(tasks, pool.map(cost, tasks), strict=True))
+    found = largest_first(cost, largest_first(made, tasks, lambda task: len(task[1])), lambda unit: len(unit.verilog))
+    costs = dict(zip(tasks, found, strict=True))
     kge = {task: found.ge / 1e3 for task, found in costs.items()}
 
-    print("| modes | compressor, kGE | ns | decompressor, kGE | ns | more than JPEG-ACT's, kGE |\n|---|---|---|---|---|---|")
     least = sum(kge[half, ()] for half in HALVES)
+    units, blocks = [], []
     for name, modes in ADDED.items():
-        cells = [f"{kge[half, modes]:.1f} | {costs[half, modes].critical_path_ns:.2f}" for half in HALVES]
-        print(f"| {name} | {' | '.join(cells)} | {sum(kge[half, modes] for half in HALVES) - least:.1f} |")
-
-    print("\n| block, with all modes | kGE | ns | kGE with JPEG-ACT's modes |\n|---|---|---|---|")
+        cells = [text for half in HALVES for text in (f"{kge[half, modes]:.1f}", f"{costs[half, modes].critical_path_ns:.2f}")]
+        units.append([name, *cells, f"{sum(kge[half, modes] for half in HALVES) - least:.1f}"])
     for block in (*ENGINE, *SHARED):
         before = f"{kge[block, ()]:.1f}" if block in SHARED else "none"
-        print(f"| {block} | {kge[block, AFFINE_MODES]:.1f} | {costs[block, AFFINE_MODES].critical_path_ns:.2f} | {before} |")
+        cost_of = costs[block, AFFINE_MODES]
+        blocks.append([block, f"{cost_of.ge / 1e3:.1f}", f"{cost_of.critical_path_ns:.2f}", before])
+    head = ["modes", "compressor, kGE", "ns", "decompressor, kGE", "ns", "more than JPEG-ACT's, kGE"]
+    print(Table(head, units).markdown(), end="\n\n")
+    print(Table(["block, with all modes", "kGE", "ns", "kGE with JPEG-ACT's modes"], blocks).markdown())
 
     engine = sum(kge[block, AFFINE_MODES] for block in ENGINE)
     path = least - kge["sfpr", ()] - kge["inverse_sfpr", ()]

@@ -22,6 +22,7 @@ from cdu_spec.bitstream import MASK_BYTES
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_synth.peers import peers
 from cdu_tools import verilator, yosys
+from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_samples
 from cdu_verif.stimulus.ieee1180 import BLOCKS_PER_RUN, COEFFICIENT_LIMITS, LIMITS, Blocks, Errors, runs
 from numpy.typing import NDArray
@@ -89,18 +90,18 @@ def rate(printed: str, values: int) -> float:
 def inverse(bench: Bench, blocks: int) -> None:
     """Measure and print the inverse DCT."""
     names = list(vars(LIMITS))
-    print(f"| {INVERSE}: run |", " | ".join(name.replace("_", " ") for name in names), "| IEEE 1180 | values/cycle |")
+    print(table_row([f"{INVERSE}: run", *(name.replace("_", " ") for name in names), "IEEE 1180", "values/cycle"]))
     print("|---" * (len(names) + 3) + "|")
-    print("| limit |", " | ".join(f"{getattr(LIMITS, name):g}" for name in names), "| | |")
+    print(table_row(["limit", *(f"{getattr(LIMITS, name):g}" for name in names), "", ""]))
     for run in runs():
         coefficients, reference = run.stimulus(blocks)
         printed, lines = bench.run(packed(coefficients, 12))
         samples = unpacked(lines, 9, 8).reshape(-1, 8, 8)
         errors = Errors.of(samples, reference)
-        figures = " | ".join(f"{getattr(errors, name):.4g}" for name in names)
+        figures = [f"{getattr(errors, name):.4g}" for name in names]
         sign = "" if run.sign > 0 else ", sign reversed"
-        verdict = f"{'passes' if errors.passed else 'fails'} | {rate(printed, 64 * blocks):.2f}"
-        print(f"| {-run.low}..{run.high}{sign} | {figures} | {verdict} |", flush=True)
+        verdict = ["passes" if errors.passed else "fails", f"{rate(printed, 64 * blocks):.2f}"]
+        print(table_row([f"{-run.low}..{run.high}{sign}", *figures, *verdict]), flush=True)
     # Flat blocks show how large a coefficient may be.
     flat = np.zeros((blocks, 8, 8), dtype=np.int64)
     half = min(blocks // 2, -COEFFICIENT_LIMITS[0])

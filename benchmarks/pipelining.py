@@ -24,6 +24,7 @@ from cdu_spec import CduConfig, named_config
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 from cdu_synth.area import flow
+from cdu_synth.area.recipes import RECIPES
 from cdu_synth.library import pdk
 from cdu_tools import yosys
 
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--block", action="append", choices=list(SETTINGS), help="default: all; array is the unit")
     parser.add_argument("--config", default="tiny")
     parser.add_argument("--pdk", default=pdk.DEFAULT)
-    parser.add_argument("--recipe", default="balanced", choices=list(flow.RECIPES))
+    parser.add_argument("--recipe", default="balanced", choices=list(RECIPES))
     parser.add_argument("--clock-ns", type=float, default=1.4)
     arguments = parser.parse_args()
     library, build = pdk.find(arguments.pdk).read(), yosys.engine("pyosys")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cdu_tools.report import Table
+
 #: Network -> method -> (score in per cent or dB, ratio). AC-GC (Evans and Aamodt, NeurIPS 2021), mean of 3 or 5 runs; its
 #: column "JPEG-ACT" is the schedule optL5H.
 AC_GC = {
@@ -59,15 +61,16 @@ OTHERS = (
     ("ActNN (ICML 2021), L3, 2 bits", "ImageNet ResNet-50", 77.1, 76.9, 12.2),
     ("DIVISION (ICML 2023)", "ImageNet ResNet-50", 76.2, 75.9, 10.4),
 )
+_HEAD = ("paper", "network", "uncompressed", "score", "ratio")
 
 
 def table() -> str:
     """Both as markdown tables."""
     methods = list(next(iter(AC_GC.values())))
-    lines = ["| AC-GC's table: score (ratio) | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
+    rows = []
     for network, row in AC_GC.items():
         cells = (f"{score:g}" + (f" ({ratio:g})" if method != "base" else "") for method, (score, ratio) in row.items())
-        lines.append(f"| {network} | " + " | ".join(cells) + " |")
-    lines += ["", "| paper | network | uncompressed | score | ratio |", "|---|---|---|---|---|"]
-    lines += [f"| {name} | {network} | {base:g} | {score:g} | {ratio:g} |" for name, network, base, score, ratio in OTHERS]
-    return "\n".join(lines)
+        rows.append([network, *cells])
+    others = [[name, network, f"{base:g}", f"{score:g}", f"{ratio:g}"] for name, network, base, score, ratio in OTHERS]
+    tables = Table(["AC-GC's table: score (ratio)", *methods], rows), Table(_HEAD, others)
+    return "\n\n".join(one.markdown() for one in tables)

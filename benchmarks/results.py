@@ -443,7 +443,7 @@ def main() -> None:
             markdown = kept.read_text(encoding="utf-8").strip()
             bodies[section.title], files, notes[section.name] = digest(section.name, markdown, section.tables, section.summary)
             for file, table in files.items():
-                write_whole(PAGE.with_name(file), table.text())
+                write_whole(PAGE.with_name(file), table.csv())
     write_whole(PAGE, write_page(introduction(page), bodies))
     write_whole(NOTES, write_notes(notes))
 

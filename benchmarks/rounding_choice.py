@@ -19,6 +19,7 @@ from actcodec.golden.sfpr import scales
 from cdu_spec import CduConfig, Dtype, MatrixView, Mode, Rounding
 from cdu_spec.bitstream import Header
 from cdu_spec.sfpr import DEFAULT_S, SCALE_BITS
+from cdu_tools.report import table_row
 from golden_speed import conv_features
 from sklearn.datasets import load_sample_images
 from torch import Tensor
@@ -64,7 +65,7 @@ def main() -> None:
             for rounding in (Rounding.TRUNC, Rounding.HALF_AWAY):
                 packed = codec("jpeg-act", dqt=table, rounding=rounding.value).compress(x)
                 cells += [f"{packed.nbytes / x.numel():.4f}", f"{relative_error(x, packed.decompress()):.5f}"]
-            print("|", " | ".join([name, table, *cells]), "|")
+            print(table_row([name, table, *cells]))
 
     print("\n| input | error | trunc bytes/value | half_away bytes/value | half_away / trunc |")
     print("|---|---|---|---|---|")
@@ -78,13 +79,13 @@ def main() -> None:
             other = float(np.exp(np.interp(np.log(error), errors, sizes)))
             print(f"| {name} | {error:.5f} | {size:.4f} | {other:.4f} | {other / size:.3f} |")
 
-    print("\n| input | codec |", " | ".join(f"error, scale {bits} bits" for bits in SCALE_BITS), "|")
+    print("\n" + table_row(["input", "codec", *(f"error, scale {bits} bits" for bits in SCALE_BITS)]))
     print("|---|---|" + "---|" * len(SCALE_BITS))
     for name, x in tensors.items():
         for kind in ("sfpr", "jpeg-act"):
             found = [codec(kind, scale_bits=bits) for bits in SCALE_BITS]
             errors_text = [f"{relative_error(x, one.decompress(one.compress(x))):.6f}" for one in found]
-            print("|", " | ".join([name, kind, *errors_text]), "|")
+            print(table_row([name, kind, *errors_text]))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from actcodec.codecs import Backend, Compressed, TorchBackend, codec
 from cdu.delivery import generator
 from cdu_spec.config import CduConfig, named_config
 from cdu_tools.files import write_whole
+from cdu_tools.report import table_row
 from cdu_verif.backends.compiled.backend import RtlBackend
 from cdu_verif.benches import speed
 from cdu_verif.simulation.bench import LEVEL, MANIFEST, RECORDS
@@ -123,7 +124,7 @@ def main() -> None:
     print("Thousand values per second, compressed and decompressed, and their ratios.\n")
     columns = ("configuration", "codec", "cocotb", "rtl", "rtl, 2 threads", "golden model")
     ratios = ("rtl / cocotb, processor time", "rtl / cocotb", "rtl, 2 threads / cocotb")
-    print("|", " | ".join((*columns, *ratios)), "|")
+    print(table_row((*columns, *ratios)))
     print("|---|---|---|---|---|---|---|---|---|")
     figures: list[dict[str, Any]] = []
     for name in arguments.config:
@@ -139,7 +140,7 @@ def main() -> None:
             cells = [f"{rates[label].wall / 1e3:.1f}" for label in ("cocotb", "rtl", "rtl_2", "golden")]
             cells += [f"{rates['rtl'].processor / rates['cocotb'].processor:.0f}"]
             cells += [f"{rates[label].wall / rates['cocotb'].wall:.0f}" for label in ("rtl", "rtl_2")]
-            print("|", " | ".join([config.name, chosen, *cells]), "|", flush=True)
+            print(table_row([config.name, chosen, *cells]), flush=True)
     load = os.getloadavg()[0]
     print(f"\n{os.cpu_count()} processors; on average {load:.1f} processes wanted one in the last minute, this one included.")
     if arguments.json:

@@ -28,6 +28,7 @@ from actcodec.policies import catalog
 from actcodec.study.allocations import allocations
 from actcodec.study.models.library import torchvision
 from actcodec.training import Statistics
+from cdu_tools.report import table_row
 from torch import Tensor, nn
 
 #: The step without hooks.
@@ -83,7 +84,7 @@ def main() -> None:
     for network in arguments.networks.split(","):
         for policy in arguments.policies.split(","):
             row = peaks(network, policy, arguments.batch or NETWORKS.get(network, 32))
-            print("|", " | ".join(row), "|", flush=True)
+            print(table_row(row), flush=True)
 
 
 if __name__ == "__main__":

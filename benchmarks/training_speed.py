@@ -34,6 +34,8 @@ import sys
 import time
 from typing import Any
 
+from cdu_tools.report import table_row
+
 #: The step without hooks, which all others are compared with.
 WITHOUT = "without"
 POLICIES = ("none", "sfpr", "sfpr+zvc", "division", "division-channel", "actnn", "actnn-L2", "jpeg-act")
@@ -154,7 +156,7 @@ def main() -> None:
             f"{last['peak']:.0f}",
             f"{last['peak'] / plain[-1]['peak']:.2f}",
         ]
-        print("|", " | ".join(cells), "|", flush=True)
+        print(table_row(cells), flush=True)
 
 
 def _median(replies: list[dict[str, float]], key: str) -> float:
