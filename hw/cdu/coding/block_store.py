@@ -61,7 +61,8 @@ class BlockStore(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         nibbles = 2 * self.slot_bytes
-        last_nibble, written = Signal(range(2 * gmc.MAX_WRITTEN_BLOCK_BYTES)), Signal(range(self.longest + 1))
+        last_nibble = Signal(range(2 * gmc.MAX_WRITTEN_BLOCK_BYTES))
+        written = Signal(range(self.longest + 1))
         whole = data.StructLayout(
             {"last": last_nibble.shape(), "slots": written.shape(), "category": gmc.CATEGORY_BITS, "tag": Mark()}
         )
@@ -70,7 +71,8 @@ class BlockStore(wiring.Component):
 
         # 1: a part into its slot
         part: Any = self.i.payload
-        row, bank = Signal(range(self.rows)), Signal(range(self.slots))
+        row = Signal(range(self.rows))
+        bank = Signal(range(self.slots))
         begins_row = bank == 0
         takes = Signal()
         m.d.comb += [
@@ -92,9 +94,11 @@ class BlockStore(wiring.Component):
                 m.d.sync += row.eq(Mux(row == self.rows - 1, 0, row + 1))
 
         # 2: the last nibble of the block that is not zero, one cycle behind
-        looks, ends = Signal(), Signal()
+        looks = Signal()
+        ends = Signal()
         present = Signal(nibbles, reset_less=True)
-        category, tag = Signal(gmc.CATEGORY_BITS, reset_less=True), Signal(Mark(), reset_less=True)
+        category = Signal(gmc.CATEGORY_BITS, reset_less=True)
+        tag = Signal(Mark(), reset_less=True)
         before = Signal.like(last_nibble, init=CATEGORY_AT // NIBBLE)
         first = Signal.like(last_nibble)  # nibble of the part
         m.d.sync += looks.eq(takes)
@@ -125,8 +129,10 @@ class BlockStore(wiring.Component):
         ]
 
         # 3: out, a row of the ring per slice
-        read, left, slots_left = Signal(range(self.rows)), Signal(range(gmc.MAX_WRITTEN_BLOCK_BYTES + 1)), Signal.like(written)
-        busy, begins, short = Signal(), Signal(), Signal()
+        read = Signal(range(self.rows))
+        left = Signal(range(gmc.MAX_WRITTEN_BLOCK_BYTES + 1))
+        slots_left = Signal.like(written)
+        busy, begins, short = (Signal(name=name) for name in ("busy", "begins", "short"))
         head = Signal(8)
         leaving: Any = Signal(Mark())
         left_with: Any = Signal(Mark())  # the tag of o
@@ -152,7 +158,9 @@ class BlockStore(wiring.Component):
         with m.If(frees):
             m.d.sync += read.eq(Mux(read == self.rows - 1, 0, read + 1))
         next_one: Any = waiting.o.payload
-        is_short, up_to_last, amount = Signal(), Signal.like(left), Signal.like(left)
+        is_short = Signal()
+        up_to_last = Signal.like(left)
+        amount = Signal.like(left)
         m.d.comb += [
             is_short.eq((next_one["last"] <= 2 * (1 + gmc.SHORT_BYTES)) & ~next_one["category"][-1]),
             up_to_last.eq((next_one["last"] + is_short) >> 1),

@@ -75,7 +75,7 @@ class GmcEncoder(wiring.Component):
         m.submodules.store = store = BlockStore(self.config)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         moves = [Signal(name=f"moves{stage}") for stage in range(3)]
-        valid, first, ends = Signal(3), Signal(3), Signal(3)
+        valid, first, ends = (Signal(3, name=name) for name in ("valid", "first", "ends"))
 
         # 1: classes and fields
         row: Any = self.i.payload
@@ -216,21 +216,27 @@ class GmcEncoder(wiring.Component):
         """
         size, most = 8 * store.slot_bytes, len(column["bits"])
         most_kept = BODY_AT + len(begin["bits"]) + most
-        kept, place = Signal(max(size, most_kept), reset_less=True), Signal(range(most_kept + 1), reset_less=True)
-        waits, whole = Signal(), Signal(reset_less=True)  # whole: it is the end of a block
-        kept_category, kept_tag = Signal(gmc.CATEGORY_BITS, reset_less=True), Signal(Mark(), reset_less=True)
-        base, at = Signal(size), Signal(range(size))
+        kept = Signal(max(size, most_kept), reset_less=True)
+        place = Signal(range(most_kept + 1), reset_less=True)
+        waits = Signal()
+        whole = Signal(reset_less=True)  # it is the end of a block
+        kept_category = Signal(gmc.CATEGORY_BITS, reset_less=True)
+        kept_tag = Signal(Mark(), reset_less=True)
+        base = Signal(size)
+        at = Signal(range(size))
         with m.If(first):
             m.d.comb += [base.eq(Cat(Const(0, CATEGORY_AT), category, begin["bits"])), at.eq(BODY_AT + begin["length"])]
         with m.Elif(waits):
             m.d.comb += [base.eq(kept[size:]), at.eq(place - size)]
         with m.Else():
             m.d.comb += [base.eq(kept), at.eq(place)]
-        both, total = Signal(size + most), Signal(range(size + most))
+        both = Signal(size + most)
+        total = Signal(range(size + most))
         m.d.comb += [both.eq(base | raised(m, column["bits"], at, len(both), "moved")), total.eq(at + column["length"])]
-        over, exactly, accepts = Signal(), Signal(), Signal()
-        part: Any = store.i.payload
+        over, exactly, accepts = (Signal(name=name) for name in ("over", "exactly", "accepts"))
+        part: Any = Signal.like(store.i.payload, name="part")
         m.d.comb += [
+            store.i.payload.eq(part),
             over.eq(total >= size),
             exactly.eq(total == size),
             accepts.eq(valid & ~(waits & over & ~whole) & (store.i.ready | ~(waits | over))),

@@ -1,8 +1,8 @@
-"""The decoder of GMC: what leaves is what the format says, for any bytes."""
+"""The coder of GMC: columns are coded as the tables read them, and what leaves a decoder is what the format says, for any bytes."""
 
 from __future__ import annotations
 
-from cdu.coding.gmc_words import A_BITS, B_BITS, COLUMN_BITS, FIELDS_BITS, MASK_BITS
+from cdu.coding.gmc_words import A_BITS, B_BITS, BODY_AT, COLUMN_BITS, FIELDS_BITS, MASK_BITS
 from cdu_spec import gmc
 from cdu_spec.geometry import VALUE_BITS
 
@@ -10,11 +10,56 @@ from cdu_verif.formal.binding import fields, instance, packed
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
+
+def _with_length(bits: int) -> int:
+    """Bits of a register with so many bits and their number."""
+    return bits + bits.bit_length()
+
+
 _PREFIX_BITS = 2 * MASK_BITS + A_BITS + B_BITS
 _LENGTH_BITS = 4
+#: Of a slot of 10 bytes.
+_SLICE_BITS = 80
+
+#: Bits that a block begins with: those of DC, and the classes of the first column.
+_BEGIN_BITS = gmc.MAX_CATEGORY + A_BITS + B_BITS
+#: What is seen of an encoder's stages.
+ENCODER_PROBES = {
+    **dict.fromkeys(("moves0", "moves1", "moves2"), 1),
+    **dict.fromkeys(("valid", "first", "ends", "number"), 3),
+    "dc": 1 + VALUE_BITS,
+    **dict.fromkeys(("a_class1", "b_class1", "a_before", "b_before"), 3),
+    **dict.fromkeys(("a_mask1", "b_mask1"), gmc.GROUP_VALUES),
+    **dict.fromkeys(("a_fields1", "b_fields1"), FIELDS_BITS),
+    "masks2": _with_length(2 * MASK_BITS),
+    "fields2": _with_length(2 * FIELDS_BITS),
+    "begin2": _with_length(_BEGIN_BITS),
+    "category2": gmc.CATEGORY_BITS,
+    "column3": _with_length(COLUMN_BITS),
+}
+
+#: The lemmas of gmc_encoder_rules.sv in turn: those before one are assumed.
+ENCODER_LEMMAS = {
+    "order": "Columns pass the stages in order, none is lost, none comes twice.",
+    "classes": "Classes, masks and fields of a column are those of its coefficients.",
+    "mask_words": "The tables read both masks back from their code words; no bit is behind them.",
+    "fields": "Both groups' fields read back side by side are the coefficients; no bit is behind them.",
+    "begin": "DC and the classes of the first column are read back from what a block begins with; no bit is behind it.",
+    "column_masks": "The tables read both masks back from the whole column.",
+    "column_next": "The tables read the classes of the next column back behind the masks, for all classes of this one.",
+    "column_fields": "Fields stand behind the classes, and no bit behind them.",
+    "column": "The coefficients are read back from the whole column.",
+}
+#: Of an encoder whose slots have 10 bytes, what is seen of its last stage.
+_KEPT_BITS = BODY_AT + _BEGIN_BITS + COLUMN_BITS
+SLOTS_PROBES = {name: ENCODER_PROBES[name] for name in ("valid", "first", "ends", "begin2", "category2", "column3")} | {
+    **dict.fromkeys(("accepts", "waits", "whole", "store.i__valid", "store.i__ready"), 1),
+    "kept": _KEPT_BITS,
+    "place": _KEPT_BITS.bit_length(),
+    "part": _SLICE_BITS + 1 + gmc.CATEGORY_BITS + 5,
+}
 
 #: What is seen of a decoder whose slices have 10 bytes.
-_SLICE_BITS = 80
 _WINDOW_BITS = COLUMN_BITS + _PREFIX_BITS + _SLICE_BITS
 DECODER_PROBES = {
     "window": _WINDOW_BITS,
@@ -53,6 +98,19 @@ WINDOW_PROBES = {
 }
 
 
+def encoder_harness(device: Device, lemma: int) -> str:
+    """One lemma of those by which the tables read every column back from the bits that the encoder makes of it."""
+    parameters = {"PROVEN": lemma, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS, **_tables()}
+    return with_assumptions(device, instance("gmc_encoder_rules", parameters, fields(device, "i__payload", "values", "ends")))
+
+
+def slots_harness(device: Device) -> str:
+    """Slots are the bits of a block one behind the other."""
+    parameters = {"SLOT_BITS": _SLICE_BITS, "KEPT_BITS": _KEPT_BITS, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS}
+    ports = {"part_data": f"inner_part[{_SLICE_BITS - 1}:0]", "part_ends": f"inner_part[{_SLICE_BITS}]"}
+    return with_assumptions(device, instance("gmc_slots_rules", parameters, ports))
+
+
 def window_harness(device: Device) -> str:
     """A slice stands behind the bits that are in the window, and the bits of a column go, whatever the registers hold."""
     parameters = {"SLICE_BITS": _SLICE_BITS, "WINDOW_BITS": _WINDOW_BITS}
@@ -61,10 +119,7 @@ def window_harness(device: Device) -> str:
 
 def column_harness(device: Device) -> str:
     """Masks, classes and lengths of a column are those of the tables, whatever stands in the registers of a decoder."""
-    tables = {"A": gmc.A_CODES, "B": gmc.B_CODES, "MASK": gmc.MASK_CODES}
-    parameters = {"PREFIX_BITS": _PREFIX_BITS, "COLUMN_BITS": COLUMN_BITS}
-    for name, codes in tables.items():
-        parameters |= _table(name, codes)
+    parameters = {"PREFIX_BITS": _PREFIX_BITS, "COLUMN_BITS": COLUMN_BITS, **_tables()}
     ports = {"prefix_bits": f"inner_window[{_PREFIX_BITS - 1}:0]"}
     return with_assumptions(device, instance("gmc_column_rules", parameters, ports))
 
@@ -84,6 +139,11 @@ def decoder_harness(device: Device) -> str:
         **fields(device, "o__payload", "values", "ends", "tag.bank", "tag.last"),
     }
     return with_assumptions(device, instance("gmc_decoder_rules", parameters, ports))
+
+
+def _tables() -> dict[str, int]:
+    """Parameters with the code words of all tables."""
+    return _table("A", gmc.A_CODES) | _table("B", gmc.B_CODES) | _table("MASK", gmc.MASK_CODES)
 
 
 def _table(name: str, codes: gmc.Codes) -> dict[str, int]:
