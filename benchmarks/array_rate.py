@@ -1,6 +1,6 @@
 """Values per cycle of the whole unit against the number of CDUs, the width of the packed port, and the content.
 
-    python benchmarks/array_rate.py [--cdus 1 2 3 4 8] [--packed-port-bits 0 128] [-o build/array_rate]
+    python benchmarks/array_rate.py [--cdus 1 2 3 4 8] [--packed-port-bits 0 128] [--coders zvc,gmc] [--modes jpeg-act]
     python benchmarks/array_rate.py --report build/verify/verilator/report.json
 
 Simulates generated units through their AXI ports and prints a markdown table. The source offers and the sink takes a word in
@@ -36,6 +36,8 @@ def main() -> None:
     parser.add_argument("--config", default="tiny")
     parser.add_argument("--cdus", type=int, nargs="+", default=[1, 2, 3, 4, 8])
     parser.add_argument("--packed-port-bits", type=int, nargs="+", default=[0, 128], help="0: as wide as the CDUs need")
+    parser.add_argument("--coders", help="how units code jpeg-act, with commas between; as in the configuration when left out")
+    parser.add_argument("--modes", nargs="+", help="modes that are measured; all that are built when left out")
     parser.add_argument("-o", "--output", type=Path, default=Path("build", "array_rate"))
     parser.add_argument("--report", type=Path, help="report.json of a finished `cdu verify`: measure nothing")
     arguments = parser.parse_args()
@@ -47,16 +49,20 @@ def main() -> None:
                 print(_line(_config_of(named_config(arguments.config), result["group"]), row))
         return
     base = named_config(arguments.config)
+    built = {"coders": arguments.coders} if arguments.coders else {}
     runs: dict[Any, plan.Run] = {}
     for bits in arguments.packed_port_bits:
         for cdus in arguments.cdus:
-            parameters = {"cdus": cdus, "packed_port_bits": bits}
-            config = base.override(**parameters)
+            parameters = {"cdus": str(cdus), "packed_port_bits": str(bits), **built}
+            config = base.override_texts(parameters)
             # The same unit may be asked for by two names of its width
             runs.setdefault((cdus, config.packed_bytes), plan.Run(plan.ARRAY, config, tuple(parameters.items())))
     arguments.output.mkdir(parents=True, exist_ok=True)
     tests = tuple(
-        f"rate/direction={channel.value}/mode={mode.name.lower()}" for channel in Channel for mode in base.built_modes
+        f"rate/direction={channel.value}/mode={mode.name.lower()}"
+        for channel in Channel
+        for mode in base.built_modes
+        if not arguments.modes or mode.label in arguments.modes
     )
     settings = regression.Settings(arguments.output, tests=tests)
     found, _ = regression.regress(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import torch
 from actcodec.backends.job import DTYPES
+from actcodec.study.setup import TrainingSetup
 from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.ports import PORTS
@@ -16,6 +18,7 @@ from cdu_verif.cases.content import generator
 from cdu_verif.cases.gmc import DENSEST_AT_RATE, MOST_CYCLES
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
+from cdu_verif.stimulus import recorded_jobs
 from cdu_verif.stimulus.rates import block_bytes, least_cycles, rows_per_cycle
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
@@ -30,6 +33,18 @@ _HAND_OVER_CYCLES = 256
 _HAND_OVER_JOBS = 6
 #: Words after which a unit works at its steady rate.
 _SETTLING_WORDS = 64
+#: The DQT that a codec with this coder has by default.
+_USUAL_TABLES = {Coder.ZVC: "optL", Coder.GMC: "uniform-16"}
+#: Steps of the training of which activations are recorded.
+_STEPS = 4
+
+
+@cache
+def _activations() -> torch.Tensor:
+    """The input of a ResNet's first batch normalisation after some steps on the digits, (32, 8, 16, 16)."""
+    setup = TrainingSetup(steps=_STEPS, batch=32)
+    recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], setup.recipe.batch)
+    return next(one.values for one in recorded[Mode.JPEG_ACT] if one.name == "bn/conv")
 
 
 def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
@@ -39,13 +54,17 @@ def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
         return [("any", exchange(bench.config, bench.rng, shape, mode, "normal"))]
     if mode.has_dct:
         items = []
+        images = -(-shape[-1] * BLOCK_SIDE // _activations()[0].numel())
+        real = _activations()[:images].to(DTYPES[bench.config.dtype])
         for coder in bench.config.built_coders:
             full = incompressible(bench.config, bench.rng, shape, coder)
             others = {
                 kind: exchange(bench.config, bench.rng, shape, mode, kind, TABLES[:1], coder)
                 for kind in ("normal", "smooth", "zeros")
             }
-            named = {"no coefficient is zero": full, **others}
+            table = _USUAL_TABLES[coder]
+            activations = of_tensor(bench.config, bench.rng, real, mode, "activations", [table], coder)
+            named = {"no coefficient is zero": full, **others, f"activations, {table}": activations}
             if coder is Coder.GMC:
                 longest = exchange(bench.config, bench.rng, shape, mode, "extremes", TABLES[:1], coder)
                 named = {f"{content}, gmc": item for content, item in {**named, "extremes": longest}.items()}

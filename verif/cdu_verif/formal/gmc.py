@@ -1,4 +1,4 @@
-"""The coder of GMC: columns are coded as the tables read them, and what leaves a decoder is what the format says, for any bytes."""
+"""The coder of GMC: the tables read back what is coded, and what leaves a decoder is what the format says, for any bytes."""
 
 from __future__ import annotations
 

@@ -33,12 +33,13 @@ module gmc_slots_rules #(
   wire [4:0] column_at = first ? BODY_AT + begin_length : 0;
   wire [MOST-1:0] comes = (first ? {begin_bits, inner_category2, 8'd0} : 0) | MOST'(column) << column_at;
   wire [7:0] comes_length = column_at + column_length;
-  reg between;  // blocks
-  always @(posedge clk) between <= rst ? 1 : inner_accepts ? ends : between;
+  reg [2:0] columns;  // of the block, that came
+  wire between = columns == 0;  // blocks
+  always @(posedge clk) columns <= rst ? 0 : columns + inner_accepts;
   always @* if (valid) begin
     assume (begin_bits >> begin_length == 0 && begin_length <= BEGIN_BITS);
     assume (column >> column_length == 0 && column_length <= COLUMN_BITS);
-    assume (first == between && (~first | ~ends));
+    assume (first == between && ends == (columns == 7));
   end
 
   // The bit that is followed: its place, or that it left, and what it is when it is among those that came
@@ -66,6 +67,8 @@ module gmc_slots_rules #(
     open <= rst ? 0 : inner_accepts ? ~(goes_through & part_ends) : open & ~(slot & part_ends);
   end
 
+  reg [2:0] since_end;  // cycles
+  always @(posedge clk) since_end <= rst ? 7 : slot & part_ends ? 1 : since_end == 7 ? 7 : since_end + 1;
   wire signed [11:0] place_out = inner_waits ? place : place_now, come_out = inner_waits ? come : come_with;
   wire left_out = inner_waits ? left : left_now;
   wire is_out = inner_waits ? place < come & is : is_now;
@@ -75,6 +78,8 @@ module gmc_slots_rules #(
     leaving: assert (~slot | inner_waits | inner_accepts);
     waits: assert (~inner_waits | (open & inner_whole == complete));
     between_blocks: assert (between == (~open | complete));
+    apart: assert (since_end >= columns && (~(slot & part_ends) | since_end == 7));
+    if (open & complete) all_columns: assert (since_end == 7);
     if (slot) begin
       if (~left_out & place_out < SLOT_BITS) bit_of_slot: assert (part_data[place_out] == is_out);
       last_slot: assert (part_ends == (complete_out & come_out <= SLOT_BITS));

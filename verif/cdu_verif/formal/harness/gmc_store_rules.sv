@@ -23,7 +23,7 @@ module gmc_store_rules #(
 
   (* anyconst *) wire [2:0] chosen;    // block
   (* anyconst *) wire [9:0] followed;  // bit, as it is written
-  always @* assume (followed >= 12);
+  always @* assume (followed >= 12 && chosen < 3);
   wire takes = i__valid & i__ready, leaves = o__valid & o__ready;
 
   // What is written: the bits of slots, the category among the first
@@ -53,6 +53,9 @@ module gmc_store_rules #(
     end
     if (rst) {blocks_in, begin_in, known} <= 0;
   end
+  reg [2:0] since_end;  // cycles; there are as many columns in a block, less one (gmc_slots_rules.sv)
+  always @(posedge clk) since_end <= rst ? 7 : takes & i_ends ? 1 : since_end == 7 ? 7 : since_end + 1;
+  always @* if (i__valid & i_ends) assume (since_end == 7);
   reg [3:0] category_in;  // of the block that is written
   always @(posedge clk) if (takes & begin_in == 0) category_in <= i_data[11:8];
   always @* if (i__valid) begin
