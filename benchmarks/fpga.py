@@ -46,7 +46,7 @@ BLOCKS = (
     *("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"),
     *("gmc_encoder", "gmc_decoder", "lane_encoder", "lane_decoder"),
 )
-#: The units by row, the smaller ones first.
+#: The units by row, the smaller ones first, and the smallest with GMC.
 UNITS: dict[str, CduConfig] = {
     f"{name}-{duplex}": CONFIGS[name].override(duplex=duplex)
     for name in sorted(CONFIGS, key=lambda name: (CONFIGS[name].cdus, len(CONFIGS[name].modes)))
@@ -66,7 +66,7 @@ READING = """\
 - **DSPs.** A multiplication by a scale (SFPR, and inverse SFPR) has a significand of 24 bits on one side, so that it takes two
   18 x 18 multipliers: 16 for the 8 values of a row. The constants of the DCT take none: the generator writes them as shifts and
   additions that several constants share, which is what is small in gates, and Yosys does not turn additions back into
-  multiplications.
+  multiplications. In each coder of GMC two take lengths, the number of values times the bits of each.
 - **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
   wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
 - **Million values per second**: that frequency times the values per cycle and direction that the benches measure
