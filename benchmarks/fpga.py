@@ -4,7 +4,8 @@
 
 Every row is what `cdu fpga` finds, whose report is kept in build/fpga/ROW. Rows that are there with the same
 configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
-interrupted and continued. A row that takes longer than the limit is left out, and the page says so.
+interrupted and continued. A row without such a report stays as it stands on the page, if that is of the same versions. One that
+takes longer than the limit is left out, and the page says so.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cdu.delivery import verilog
+from cdu_spec.bitstream import Coder
 from cdu_spec.config import CONFIGS, DUPLEX, CduConfig
 from cdu_synth.area.wanted import UNIT
 from cdu_synth.fpga import nextpnr
@@ -29,7 +32,7 @@ from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
 from cdu_tools.report import Table
-from digest import wrapped
+from digest import tables, wrapped
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
@@ -41,14 +44,16 @@ SMALLEST = CONFIGS["tiny"]
 BLOCKS = (
     *("sfpr", "inverse_sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "inverse_shift_quantizer"),
     *("zvc_encoder", "zvc_decoder", "brc_encoder", "brc_decoder"),
+    *("gmc_encoder", "gmc_decoder", "lane_encoder", "lane_decoder"),
 )
-#: The units by row, the smaller ones first.
+#: The units by row, the smaller ones first, and the smallest with GMC.
 UNITS: dict[str, CduConfig] = {
     f"{name}-{duplex}": CONFIGS[name].override(duplex=duplex)
     for name in sorted(CONFIGS, key=lambda name: (CONFIGS[name].cdus, len(CONFIGS[name].modes)))
     for duplex in DUPLEX
-}
+} | {f"{SMALLEST.name}-gmc": SMALLEST.override(coders=(Coder.GMC.label,))}
 ROWS = (*BLOCKS, *UNITS)
+UNIT_HEAD = ("configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", "")
 READING = """\
 ## How to read it
 
@@ -61,7 +66,7 @@ READING = """\
 - **DSPs.** A multiplication by a scale (SFPR, and inverse SFPR) has a significand of 24 bits on one side, so that it takes two
   18 x 18 multipliers: 16 for the 8 values of a row. The constants of the DCT take none: the generator writes them as shifts and
   additions that several constants share, which is what is small in gates, and Yosys does not turn additions back into
-  multiplications.
+  multiplications. In each coder of GMC two take lengths, the number of values times the bits of each.
 - **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
   wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
 - **Million values per second**: that frequency times the values per cycle and direction that the benches measure
@@ -107,28 +112,46 @@ def kept(row: str) -> dict[str, Any] | None:
     return report if same else None
 
 
+def name(row: str) -> tuple[str, ...]:
+    """What stands before the figures of a row."""
+    if row not in UNITS:
+        return (row,)
+    config = UNITS[row]
+    return f"{config.name}, coders=gmc" if config.has_gmc else config.name, config.duplex
+
+
+def line(row: str, report: dict[str, Any]) -> Sequence[str]:
+    """The cells of a row. Rates are those of the benches, which measure them with ZVC."""
+    if row not in UNITS:
+        (block,) = table(report["blocks"]).rows
+        return block
+    config, entry = UNITS[row], report["blocks"][UNIT]
+    ways = {} if config.has_gmc else json.loads(RATES.read_text(encoding="utf-8"))[config.name]["values_per_cycle"]
+    speed = ", ".join(f"{way} {rate * entry['mhz']:,.0f}" for way, rate in ways.items()) if entry["mhz"] else ""
+    return [*name(row), *cells(entry), speed, entry["problem"]]
+
+
+def standing(text: str, made_with: str) -> dict[str, Sequence[str]]:
+    """The cells of the rows that a page has; none of one that says something else of what it was made with."""
+    lines = [one for _, shown in tables(text)[0] for one in shown.rows] if made_with in text else []
+    return {row: one for row in ROWS for one in lines if one[: len(name(row))] == name(row)}
+
+
 def page() -> str:
     """The markdown of docs/evidence/fpga.md."""
-    rates = json.loads(RATES.read_text(encoding="utf-8"))
-    lines, missing = [], []
-    for row, config in UNITS.items():
-        report = kept(row)
-        if report is None:
-            missing.append(row)
-            continue
-        entry = report["blocks"][UNIT]
-        ways = rates[config.name]["values_per_cycle"]
-        speed = ", ".join(f"{way} {rate * entry['mhz']:,.0f}" for way, rate in ways.items()) if entry["mhz"] else ""
-        lines.append([config.name, config.duplex, *cells(entry), speed, entry["problem"]])
-    head = ["configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", ""]
-    units = Table(head, lines).markdown() + "\n\n" if lines else ""
-    reports = [report for row in ROWS if (report := kept(row))]
+    reports = {row: report for row in ROWS if (report := kept(row))}
     if not reports:
         raise SystemExit("nothing has been measured: give the benchmark more time")
-    blocks = {name: found for row in BLOCKS if (report := kept(row)) for name, found in report["blocks"].items()}
-    versions = ", ".join(f"{name} {version}" for name, version in reports[0]["versions"].items())
-    grade, seed = reports[0]["speed_grade"], reports[0]["seed"]
-    absent = f"Not measured in the time given to the benchmark: {', '.join(missing)}.\n\n" if missing else ""
+    versions, grade, seed = (next(iter(reports.values()))[fact] for fact in ("versions", "speed_grade", "seed"))
+    made_with = wrapped(
+        f"Speed grade {grade}, seed {seed}; {', '.join(f'{program} {version}' for program, version in versions.items())}. "
+        "Percentages are of what the device has."
+    )
+    rows = standing(PAGE.read_text(encoding="utf-8"), made_with) | {row: line(row, report) for row, report in reports.items()}
+    units = Table(UNIT_HEAD, [rows[row] for row in UNITS if row in rows])
+    blocks = Table(table({}).header, [rows[row] for row in BLOCKS if row in rows])
+    missing = ", ".join(row for row in ROWS if row not in rows)
+    absent = f"Not measured in the time given to the benchmark: {missing}.\n\n" if missing else ""
     return f"""\
 # On an FPGA
 
@@ -138,16 +161,20 @@ places and routes it on the smallest Lattice ECP5 that it fits, or on the device
 
 ## Named configurations
 
-`python benchmarks/fpga.py`: per row `cdu fpga --part {ECP5.name} --config NAME --set duplex=KIND --block array`.
-{wrapped(f"Speed grade {grade}, seed {seed}; {versions}. Percentages are of what the device has.")}
+`python benchmarks/fpga.py`: per row `cdu fpga --part {ECP5.name} --config NAME --set duplex=KIND --block array`, with
+`--set coders=gmc` where that is said.
+{made_with}
 
-{units}{absent}{wrapped(CAVEAT)}
+{units.markdown()}
+
+{absent}{wrapped(CAVEAT)}
 
 ## Blocks
 
-Per row `cdu fpga --part {ECP5.name} --block NAME`, configuration tiny.
+Per row `cdu fpga --part {ECP5.name} --block NAME`, configuration tiny. Those of GMC and of a lane are of
+that configuration with both coders; a lane's have BRC as well.
 
-{table(blocks).markdown()}
+{blocks.markdown()}
 
 {READING}"""
 

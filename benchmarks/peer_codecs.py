@@ -33,23 +33,21 @@ from actcodec.codecs.acgc.cusz_codec import CuszCodec
 from actcodec.golden import blocks
 from actcodec.golden.sfpr import inverse_sfpr, reciprocals
 from actcodec.policies.policy import SavedTensor
-from actcodec.study import experiment
 from actcodec.study.activations import DenseActivations
-from actcodec.study.data import Dataset, load
+from actcodec.study.data import load
 from actcodec.study.dqt.coefficients import quantized_matrix
 from actcodec.study.dqt.comparison import interpolated
-from actcodec.study.models.library import torchvision
-from actcodec.study.recording import RecordingPolicy
 from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
 from cdu_spec.sfpr import DEFAULT_S
 from cdu_tools.files import write_whole
 from cdu_tools.report import table_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from recorded import Training, record, trainings
 from torch import Tensor, nn
 
 _EVIDENCE = Path(__file__).parent.parent / "docs" / "evidence"
-_IMAGES, _BATCH, _STEPS, _KEPT = 4000, 32, 40, 8
+_IMAGES, _KEPT = 4000, 8
 #: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
 _OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5), ("vit", 32, 2))
 _LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
@@ -150,7 +148,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows, curves = [], {}
-    for network, tensors in _networks(load("cifar10", arguments.data, _IMAGES)):
+    for network, training in trainings(load("cifar10", arguments.data, _IMAGES), _OWN, _LIBRARY):
+        tensors = _recorded(training)
         values = sum(x.numel() for x in tensors)
         print(f"{network}: {len(tensors)} tensors, {values} values", file=sys.stderr, flush=True)
         for name, peer in PEERS.items():
@@ -175,33 +174,10 @@ def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> tuple[flo
     return sum(errors) / len(errors), sum(4 * x.numel() for x in tensors) / sum(one.nbytes for one in coded)
 
 
-def _networks(cifar: Dataset) -> Iterator[tuple[str, list[Tensor]]]:
-    """Name and recorded activations of each network, float32 (N, C, H, W)."""
-    for name, width, depth in _OWN:
-        images = cifar if experiment.network(name).classifies else load("photos")
-        model = experiment.initial_model(experiment.Recipe.usual(name, width=width, depth=depth), images, 0)
-        optimizer = experiment.network(name).optimizer(model, experiment.network(name).learning_rate)
-        yield name, _recorded(model, images, optimizer)
-    for name, side in _LIBRARY:
-        torch.manual_seed(0)
-        model = getattr(torchvision().models, name)(num_classes=cifar.classes)
-        whole = nn.Sequential(nn.Upsample((side, side), mode="bilinear"), model)
-        yield name, _recorded(whole, cifar, torch.optim.SGD(whole.parameters(), 0.05, momentum=0.9))
-
-
-def _recorded(model: nn.Module, images: Dataset, optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    torch.manual_seed(0)
-    # Neighbours among the photographs' crops are alike.
-    batches = torch.randperm(len(images.train_inputs)).split(_BATCH)
-    for step in range(_STEPS):
-        chosen = batches[step % len(batches)]
-        optimizer.zero_grad()
-        loss = experiment.loss_of(model.train()(images.train_inputs[chosen]), images.train_targets[chosen], images)
-        torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+def _recorded(training: Training) -> list[Tensor]:
+    """What is coded of a network, float32 (N, C, H, W)."""
     maps, others = DenseActivations(), []
-    normalised = any(isinstance(one, nn.BatchNorm2d) for one in model.modules())
+    normalised = any(isinstance(one, nn.BatchNorm2d) for one in training[0].modules())
 
     def keep(tensor: SavedTensor, x: Tensor) -> None:
         maps(tensor, x)
@@ -210,10 +186,7 @@ def _recorded(model: nn.Module, images: Dataset, optimizer: torch.optim.Optimize
         elif x.dim() == 4 and tensor.producer == "relu" and not normalised:
             others.append(x.clone())
 
-    recording = RecordingPolicy({0}, keep)
-    recording.set_samples(None)
-    with actcodec.compress_activations(model, recording):
-        experiment.loss_of(model(images.train_inputs[batches[0]]), images.train_targets[batches[0]], images)
+    record(training, keep)
     found = [one.values for one in maps.found] + others
     return [x[:_KEPT].float().contiguous() for x in found]
 

@@ -33,7 +33,7 @@ from cdu_cli.options import (
 from cdu_cli.shown import Shown, command_line, publish
 
 CodecsOption = Annotated[
-    list[str] | None, typer.Option("--codec", help="jpeg-act (default) or sfpr+zvc; may be given several times.")
+    list[str] | None, typer.Option("--codec", help="jpeg-act (default), jpeg-gmc or sfpr+zvc; may be given several times.")
 ]
 StepsOption = Annotated[int, typer.Option(help="Training steps; the tensors of the last one are used.")]
 ImagesOption = Annotated[int, typer.Option(help="Images of the batch whose tensors are used.")]

@@ -40,8 +40,8 @@ from cdu.values.value_front import ValueFront
 
 
 def _only(config: CduConfig, mode: Mode) -> CduConfig:
-    """The configuration with a single mode."""
-    return config.override(modes=(mode.label,))
+    """The configuration with a single mode, which is not jpeg-act: no coder is chosen."""
+    return config.override(modes=(mode.label,), coders=(Coder.ZVC.label,))
 
 
 def several(config: CduConfig) -> CduConfig:

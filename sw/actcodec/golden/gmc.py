@@ -129,14 +129,17 @@ def _class_bits(classes: Tensor) -> Tensor:
     before = torch.cat((torch.zeros_like(classes[:, :1]), classes[:, :-1]), 1)
     symbols = torch.where(a > 0, a + 1, torch.where(b > 0, gmc.A_ZERO, gmc.A_BOTH_ZERO))
     first = torch.arange(BLOCK_SIDE, device=classes.device) == 0
-    context_a, context_b = _contexts(before, symbols, first)
+    context_a, context_b = contexts(before, symbols, first)
     words_a = _words(gmc.A_CODES, a.device)[:, context_a, symbols]
     words_b = _words(gmc.B_CODES, b.device)[:, context_b, b] * (symbols != gmc.A_BOTH_ZERO)
     return torch.stack((words_a, words_b), 3)
 
 
-def _contexts(before: Tensor, symbols: Tensor, first: Tensor | bool) -> tuple[Tensor, Tensor]:
-    """Contexts of A and of B, from the classes (..., 2) of the column before and the symbols of A beside B."""
+def contexts(before: Tensor, symbols: Tensor, first: Tensor | bool) -> tuple[Tensor, Tensor]:
+    """Contexts of A and of B, from the classes (..., 2) of the column before and the symbols of A beside B.
+
+    ``first`` says which columns are the first ones.
+    """
     context_a, context_b = before.clamp(max=gmc.LAST_CLASS_CONTEXT).unbind(-1)
     after_zero = (context_a == 0) & (context_b > 0)
     first = torch.as_tensor(first, device=before.device)
@@ -251,9 +254,9 @@ def _dc(bits: _Bits, category: Tensor) -> Tensor:
 
 def _read_classes(bits: _Bits, before: Tensor, *, first: bool) -> Tensor:
     """Classes (n, 2) of the groups of a column, from those of the column before."""
-    context_a, _ = _contexts(before, before[:, 0], first)
+    context_a, _ = contexts(before, before[:, 0], first)
     symbols = _read_word(bits, gmc.A_CODES, context_a)
-    _, context_b = _contexts(before, symbols, first)
+    _, context_b = contexts(before, symbols, first)
     b = _read_word(bits, gmc.B_CODES, context_b, symbols != gmc.A_BOTH_ZERO)
     return torch.stack(((symbols - 1).clamp_(min=0), b), 1)
 

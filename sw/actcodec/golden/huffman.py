@@ -20,26 +20,37 @@ def lookup(table: HuffmanTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.u
     return symbols, lengths
 
 
+def code_lengths(frequencies: npt.NDArray[np.int64], longest: int) -> npt.NDArray[np.int64]:
+    """Bits of the code word of each symbol, (n,), which make the fewest bits of n symbols that occur so often.
+
+    No word is longer than ``longest`` bits, of which there are enough for n words; n is 2 or more. All words together are
+    complete: the sum of ``2**-length`` is 1. Package-merge (Larmore and Hirschberg 1990).
+    """
+    ranks = np.argsort(frequencies, kind="stable")
+    leaves, members = frequencies[ranks], np.eye(len(frequencies), dtype=np.int64)
+    weights, packages = leaves, members
+    for _ in range(longest - 1):
+        paired = len(weights) // 2 * 2
+        weights = np.concatenate((leaves, weights[0:paired:2] + weights[1:paired:2]))
+        packages = np.concatenate((members, packages[0:paired:2] + packages[1:paired:2]))
+        order = np.argsort(weights, kind="stable")
+        weights, packages = weights[order], packages[order]
+    lengths = np.empty(len(leaves), dtype=np.int64)
+    lengths[ranks] = packages[: 2 * len(leaves) - 2].sum(axis=0)
+    return lengths
+
+
 def optimal_table(frequencies: Sequence[int]) -> HuffmanTable:
     """The table that makes the fewest bits of symbols that occur so often, with codes of at most 16 bits.
 
-    ``frequencies[s]`` belongs to symbol s; at least one is positive. Symbols that do not occur have no code. Package-merge
-    (Larmore and Hirschberg 1990), where T.81's K.2 shortens too long codes by a heuristic. A reserved symbol that never occurs
-    gets the longest code, which is the one of ones only that T.81 forbids.
+    ``frequencies[s]`` belongs to symbol s; at least one is positive. Symbols that do not occur have no code. T.81's K.2
+    shortens too long codes by a heuristic; here they are the best. A reserved symbol that never occurs gets the longest code,
+    which is the one of ones only that T.81 forbids.
     """
     counts = np.asarray(frequencies, dtype=np.int64)
     used = np.flatnonzero(counts)
     order = used[np.argsort(counts[used], kind="stable")]
-    leaves = np.concatenate(([0], counts[order]))
-    members = np.eye(len(leaves), dtype=np.int64)
-    weights, packages = leaves, members
-    for _ in range(MAX_CODE_BITS - 1):
-        paired = len(weights) // 2 * 2
-        weights = np.concatenate((leaves, weights[0:paired:2] + weights[1:paired:2]))
-        packages = np.concatenate((members, packages[0:paired:2] + packages[1:paired:2]))
-        ranks = np.argsort(weights, kind="stable")
-        weights, packages = weights[ranks], packages[ranks]
-    lengths = packages[: 2 * len(leaves) - 2].sum(axis=0)
+    lengths = code_lengths(np.concatenate(([0], counts[order])), MAX_CODE_BITS)
     per_length = np.bincount(lengths, minlength=MAX_CODE_BITS + 1)
     per_length[lengths[0]] -= 1
     by_length = np.lexsort((order, lengths[1:]))

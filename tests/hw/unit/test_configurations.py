@@ -13,6 +13,8 @@ VARIANTS = {
     "most_precision": {"const_bits": 13, "pass1_bits": 4},
     "one_mode": {"modes": ("jpeg-act",)},
     "no_zvc": {"modes": ("sfpr", "brc")},
+    "gmc": {"coders": ("gmc",)},
+    "both_coders": {"coders": ("zvc", "gmc")},
     "three_cdus": {"cdus": 3, "duplex": "half"},
     "narrow_ports": {"cdus": 2, "value_port_bits": 256, "packed_port_bits": 128},
     "pipelined": {"cdus": 2, "dct_stages": 1, "multiplier_stages": 1, "register_slices": 1},

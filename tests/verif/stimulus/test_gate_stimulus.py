@@ -9,7 +9,7 @@ from actcodec.study.data import load
 from actcodec.study.experiment import Recipe
 from cdu.delivery import generator
 from cdu_spec import CduConfig
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import Coder, Mode
 from cdu_synth.library import pdk
 from cdu_synth.power.gate_report import GateMeter
 from cdu_synth.power.gate_simulator import GateSimulationError
@@ -18,7 +18,9 @@ from cdu_tools.errors import MissingToolError, UserError
 from cdu_verif.stimulus import gate_stimulus, recorded_jobs
 
 MODES = (Mode.JPEG_ACT, Mode.SFPR_ZVC)
-CONFIG = CduConfig()
+CONFIG = CduConfig(coders=("zvc", "gmc"))
+#: Codecs with the mode of their jobs.
+CODECS = {"jpeg-act": Mode.JPEG_ACT, "jpeg-gmc": Mode.JPEG_ACT, "sfpr+zvc": Mode.SFPR_ZVC}
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +36,20 @@ def library():
         pytest.skip(str(error))
 
 
-def _stimulus(top, mode, recordings):
+def _stimulus(top, name, recordings):
     ports = {port["name"]: port for port in generator.generate(CONFIG, top).manifest["ports"]}
-    items = recorded_jobs.exchanges(recordings, mode, CONFIG)
+    items = recorded_jobs.exchanges(recordings, name, CONFIG)
     return gate_stimulus.gate_stimulus(top, CONFIG, ports, items)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_jobs_are_the_codecs(recorded, mode):
+@pytest.mark.parametrize(("name", "mode"), CODECS.items())
+def test_jobs_are_the_codecs(recorded, name, mode):
     """What is played is what the codec keeps, and values from which it is restored."""
-    for one, (item, view) in zip(recorded[mode], recorded_jobs.exchanges(recorded[mode], mode, CONFIG), strict=True):
-        packed = codec(mode.label, scale_bits=CONFIG.scale_bits).compress(one.values)
+    for one, (item, view) in zip(recorded[mode], recorded_jobs.exchanges(recorded[mode], name, CONFIG), strict=True):
+        packed = codec(name, scale_bits=CONFIG.scale_bits).compress(one.values)
         assert bytes(packed.payload.tolist()) == item.payload
+        assert item.compression.coder is item.decompression.coder is packed.header.coder
+        assert item.decompression.point == packed.header.point
         assert item.beats.numel() >= one.values.numel()
         assert view.mode is mode
         assert item.compression.mode is item.decompression.mode is mode
@@ -60,7 +64,7 @@ def test_normal_values_have_the_same_shapes(recorded):
 def test_a_netlist_gives_the_golden_words(recorded, library, tmp_path, monkeypatch):
     monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path))
     made = generator.generate(CONFIG, "inverse_shift_quantizer")
-    stimulus = _stimulus(made.name, Mode.JPEG_ACT, recorded[Mode.JPEG_ACT][:2])
+    stimulus = _stimulus(made.name, "jpeg-act", recorded[Mode.JPEG_ACT][:2])
     meter = GateMeter(made.verilog, made.name, library, 1.5, "balanced", yosys.engine())
     given = stimulus.inputs, stimulus.expected, stimulus.settings, stimulus.values
     figures = meter.measure(*given)
@@ -79,29 +83,60 @@ def test_a_netlist_gives_the_golden_words(recorded, library, tmp_path, monkeypat
 @pytest.mark.parametrize("top", [*gate_stimulus.TRANSFORM_BLOCKS, *gate_stimulus.CODER_BLOCKS])
 def test_stimuli_say_how_much_work_they_are(recorded, top):
     """Words in and out stand for the same values, 8 to a row."""
-    for mode in MODES:
-        if not gate_stimulus.has_use(top, mode):
+    for name, mode in CODECS.items():
+        if not gate_stimulus.has_use(top, name):
             continue
-        stimulus = _stimulus(top, mode, recorded[mode][:1])
+        stimulus = _stimulus(top, name, recorded[mode][:1])
         assert stimulus.values % 64 == 0
         plain = "o" if top.startswith(("inverse", "idct")) or top.endswith("decoder") else "i"
         words = (stimulus.expected if plain == "o" else stimulus.inputs)[plain]
         assert len(words) == stimulus.values // 8
 
 
-def test_what_leaves_the_quantiser_is_the_codecs_payload(recorded):
+@pytest.mark.parametrize(("name", "encoder"), [("jpeg-act", "zvc_encoder"), ("jpeg-gmc", "gmc_encoder")])
+def test_what_leaves_the_quantiser_is_the_codecs_payload(recorded, name, encoder):
     """The quantiser's golden words, made from the values, are the coder's, which are decoded from the payload."""
-    quantized, coded = (_stimulus(top, Mode.JPEG_ACT, recorded[Mode.JPEG_ACT]) for top in ("shift_quantizer", "zvc_encoder"))
+    quantized, coded = (_stimulus(top, name, recorded[Mode.JPEG_ACT]) for top in ("shift_quantizer", encoder))
     values = (1 << 64) - 1
     assert list(quantized.expected["o"]) == [word & values for word in coded.inputs["i"]]
 
 
+def test_what_leaves_gmcs_encoder_is_the_codecs_payload(recorded):
+    """Its slices, as many bytes of each as it counts, are the golden payload; the decoder is told the reconstruction point."""
+    (one,) = recorded[Mode.JPEG_ACT][:1]
+    packed = codec("jpeg-gmc", scale_bits=CONFIG.scale_bits).compress(one.values)
+    (port,) = (p for p in generator.generate(CONFIG, "gmc_encoder").manifest["ports"] if p["name"] == "o__payload")
+    data, count = (next(field for field in port["fields"] if field["name"] == name) for name in ("data", "count"))
+    found = b""
+    for word in _stimulus("gmc_encoder", "jpeg-gmc", [one]).expected["o"]:
+        kept = word >> count["offset"] & (1 << count["width"]) - 1
+        found += (word >> data["offset"] & (1 << data["width"]) - 1).to_bytes(data["width"] // 8, "little")[:kept]
+    assert found == bytes(packed.payload.tolist())
+
+
+def test_the_coder_and_the_point_stand_in_the_job(recorded):
+    """Jobs of both codecs differ in the fields that say how the coefficients are coded and restored."""
+    jobs = {}
+    for name in ("jpeg-act", "jpeg-gmc"):
+        (word,) = _stimulus("decompressor", name, recorded[Mode.JPEG_ACT][:1]).inputs["job"]
+        (port,) = (p for p in generator.generate(CONFIG, "decompressor").manifest["ports"] if p["name"] == "job__payload")
+        (field,) = (one for one in port["fields"] if one["name"] == "quantizer")
+        jobs[name] = word >> field["offset"] & (1 << field["width"]) - 1
+    # Coder.GMC = 1 in the lowest bit, and 3/8 of a step above it.
+    assert jobs == {"jpeg-act": Coder.ZVC, "jpeg-gmc": Coder.GMC | 3 << 1}
+
+
 def test_what_cannot_be_played():
-    with pytest.raises(UserError, match="block 'sfpr' cannot be played"):
-        gate_stimulus.check("sfpr", MODES, CONFIG)
-    with pytest.raises(UserError, match="'brc' has no tensors"):
-        gate_stimulus.modes(["sfpr+zvc", "brc"])
-    with pytest.raises(UserError, match="nothing to do"):
-        gate_stimulus.check("dct", [Mode.SFPR_ZVC], CONFIG)
-    with pytest.raises(UserError, match="built without mode"):
-        gate_stimulus.check("dct", [Mode.JPEG_ACT], CONFIG.override(modes=("sfpr+zvc",)))
+    for top, codecs, config, said in (
+        ("sfpr", CODECS, CONFIG, "block 'sfpr' cannot be played"),
+        ("dct", ["sfpr+zvc", "brc"], CONFIG, "'brc' has no tensors"),
+        ("dct", ["sfpr+zvc"], CONFIG, "nothing to do"),
+        ("zvc_encoder", ["jpeg-gmc"], CONFIG, "nothing to do"),
+        ("gmc_decoder", ["jpeg-act", "sfpr+zvc"], CONFIG, "nothing to do"),
+        ("dct", ["jpeg-act"], CduConfig(modes=("sfpr+zvc",)), "built without mode"),
+        ("compressor", ["jpeg-gmc"], CduConfig(), "without coder gmc, which codec jpeg-gmc needs: use --set coders=gmc"),
+        ("compressor", ["jpeg-act"], CduConfig(coders=("gmc",)), "without coder zvc, which codec jpeg-act needs"),
+    ):
+        with pytest.raises(UserError, match=said):
+            gate_stimulus.check(top, codecs, config)
+    gate_stimulus.check("compressor", ["sfpr+zvc"], CduConfig(coders=("gmc",)))

@@ -7,24 +7,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from actcodec.golden import blocks, dct, sfpr, shift_quantizer, zvc
+from actcodec.golden import blocks, dct, gmc, sfpr, shift_quantizer, zvc
 from cdu.delivery.manifest import pack
-from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.bitstream import JPEG_GMC, Coder, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from cdu_verif import blocks as records
-from cdu_verif.cases.block_streams import job
+from cdu_verif.cases import block_streams
+from cdu_verif.cases import gmc as gmc_cases
 from cdu_verif.cases.case import Case
 from cdu_verif.stimulus.tensors import Exchange
 from cdu_verif.stimulus.vectors import transfers
 
+#: Codecs that JPEG-ACT's table has tensors for (jpeg-gmc codes those of jpeg-act), with mode and coder of their jobs.
+CODECS: Mapping[str, tuple[Mode, Coder]] = {
+    Mode.JPEG_ACT.label: (Mode.JPEG_ACT, Coder.ZVC),
+    JPEG_GMC: (Mode.JPEG_ACT, Coder.GMC),
+    Mode.SFPR_ZVC.label: (Mode.SFPR_ZVC, Coder.ZVC),
+}
 HALVES = ("compressor", "decompressor")
-#: Blocks on the way of jpeg-act and, from the coders on, of sfpr+zvc.
+#: Blocks on the way of jpeg-act and jpeg-gmc.
 TRANSFORM_BLOCKS = ("dct", "shift_quantizer", "inverse_shift_quantizer", "idct")
-CODER_BLOCKS = ("zvc_encoder", "zvc_decoder")
+#: Blocks that all codecs with their coder use.
+CODER_BLOCKS: Mapping[str, Coder] = {
+    "zvc_encoder": Coder.ZVC,
+    "zvc_decoder": Coder.ZVC,
+    "gmc_encoder": Coder.GMC,
+    "gmc_decoder": Coder.GMC,
+}
 #: What stimuli can be made for.
 TOPS = (*HALVES, *TRANSFORM_BLOCKS, *CODER_BLOCKS)
 
@@ -41,31 +54,33 @@ class GateStimulus:
     values: int
 
 
-def modes(codecs: Sequence[str]) -> list[Mode]:
-    """The modes of codecs that JPEG-ACT's table has tensors for; UserError for others."""
-    known = {mode.label: mode for mode in (Mode.JPEG_ACT, Mode.SFPR_ZVC)}
-    for name in codecs:
-        if name not in known:
-            raise UserError(
-                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: use {', '.join(known)}"
-            )
-    return [known[name] for name in dict.fromkeys(codecs)]
+def check(top: str, codecs: Sequence[str], config: CduConfig) -> None:
+    """Raise UserError for what cannot be measured.
 
-
-def check(top: str, wanted: Sequence[Mode], config: CduConfig) -> None:
-    """UserError for a top without a stimulus, or that none of the modes uses, and for modes that are not built in."""
+    That is a codec that is none of :data:`CODECS` or whose mode or coder is not built in, and a top without a stimulus or that
+    none of the codecs uses.
+    """
     if top not in TOPS:
         raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
-    for mode in wanted:
+    for name in codecs:
+        if name not in CODECS:
+            raise UserError(
+                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: use {', '.join(CODECS)}"
+            )
+        mode, coder = CODECS[name]
         if mode not in config.built_modes:
             raise UserError(f"configuration {config.name} is built without mode {mode.label}: use {', '.join(config.modes)}")
-    if not any(has_use(top, mode) for mode in wanted):
-        raise UserError(f"block {top!r} has nothing to do in {', '.join(mode.label for mode in wanted)}: use another codec")
+        if mode.has_dct and coder not in config.built_coders:
+            without = f"configuration {config.name} is built without coder {coder.label}, which codec {name} needs"
+            raise UserError(f"{without}: use --set coders={coder.label}, or zvc,gmc for both")
+    if not any(has_use(top, name) for name in codecs):
+        raise UserError(f"block {top!r} has nothing to do in {', '.join(codecs)}: use another codec")
 
 
-def has_use(top: str, mode: Mode) -> bool:
-    """Whether a mode's values pass a half or a block."""
-    return mode.has_dct or top not in TRANSFORM_BLOCKS
+def has_use(top: str, codec: str) -> bool:
+    """Whether a codec's values pass a half or a block."""
+    mode, coder = CODECS[codec]
+    return (mode.has_dct or top not in TRANSFORM_BLOCKS) and CODER_BLOCKS.get(top, coder) is coder
 
 
 def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tuple[Exchange, MatrixView]]) -> GateStimulus:
@@ -80,9 +95,9 @@ def gate_stimulus(top: str, config: CduConfig, ports: Ports, items: Sequence[tup
     ports
         Ports of its manifest by name.
     items
-        Jobs of one mode with one shift table (:func:`cdu_verif.stimulus.recorded_jobs.exchanges`), played one after the other.
+        Jobs of one codec with one shift table (:func:`cdu_verif.stimulus.recorded_jobs.exchanges`), played one after the other.
 
-    The top and the mode are such that :func:`check` and :func:`has_use` allow.
+    The top and the codec are such that :func:`check` and :func:`has_use` allow.
     """
     values = sum(item.beats.numel() for item, _ in items)
     if top in HALVES:
@@ -103,8 +118,12 @@ def _block_case(top: str, config: CduConfig, ports: Ports, item: Exchange, view:
     """One job at one block. Its inputs follow from golden functions of the blocks before it."""
     cases: Any = records.cases(top)
     if top in CODER_BLOCKS:
-        rows = zvc.decode(torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES)
-        found: Case = cases.case(ports, item.name, job(rows.reshape(-1, LANES), Mode.SFPR_ZVC))
+        payload, count = torch.frombuffer(bytearray(item.payload), dtype=torch.uint8), item.beats.numel() // BLOCK_VALUES
+        if CODER_BLOCKS[top] is Coder.GMC:
+            job = gmc_cases.job(gmc.decode(payload, count), point=item.decompression.point)
+        else:
+            job = block_streams.job(zvc.decode(payload, count).reshape(-1, LANES), Mode.SFPR_ZVC)
+        found: Case = cases.case(ports, item.name, job)
         return found
     matrix = blocks.from_beats(item.beats, view)
     rows = torch.arange(len(matrix)) // item.compression.channel_rows

@@ -60,12 +60,12 @@ def normal_values(recordings: list[Recording], seed: int = 0) -> list[Recording]
     return [Recording(one.name, torch.randn(one.values.shape, generator=source)) for one in recordings]
 
 
-def exchanges(recordings: list[Recording], mode: Mode, config: CduConfig) -> list[tuple[Exchange, MatrixView]]:
-    """The jobs of compressing and decompressing tensors, with the codec's default settings and a configuration's precision."""
-    allowed = codecs.codec_options(mode.label)
+def exchanges(recordings: list[Recording], name: str, config: CduConfig) -> list[tuple[Exchange, MatrixView]]:
+    """The jobs of compressing and decompressing tensors, with a codec's default settings and a configuration's precision."""
+    allowed = codecs.codec_options(name)
     precision = {key: value for key, value in config.to_dict().items() if key in allowed}
     backend = _Recorder()
-    codec = codecs.codec(mode.label, backend=backend, **precision)
+    codec = codecs.codec(name, backend=backend, **precision)
     result = []
     for one in recordings:
         codec.decompress(codec.compress(one.values.to(DTYPES[config.dtype])))

@@ -32,7 +32,7 @@ class RecordingSettings:
     blocks
         Names out of :data:`cdu_verif.stimulus.gate_stimulus.TOPS`.
     codecs
-        Codecs whose tensors are played: jpeg-act, sfpr+zvc.
+        Codecs whose tensors are played, out of :data:`cdu_verif.stimulus.gate_stimulus.CODECS`.
     setup
         Network, images, and a number of steps; the tensors are those of the last one.
     images
@@ -53,15 +53,10 @@ class RecordingSettings:
 
     def __post_init__(self) -> None:
         for block in self.blocks:
-            gate_stimulus.check(block, self.modes, self.config)
+            gate_stimulus.check(block, self.codecs, self.config)
         batch = self.setup.recipe.batch
         if not 1 <= self.images <= batch:
             raise UserError(f"--images {self.images} is not allowed: use 1 to {batch}, the images of a batch")
-
-    @property
-    def modes(self) -> list[Mode]:
-        """The modes of the codecs."""
-        return gate_stimulus.modes(self.codecs)
 
 
 class TrainingStimuli:
@@ -82,20 +77,23 @@ class TrainingStimuli:
         return f"{chosen.setup.model} on {images.name} ({images.note}), {how}"
 
     def __call__(self, block: str, ports: Ports) -> Iterator[tuple[str, str, GateStimulus]]:
-        """Name of the codec, kind of data, and words, for each mode that has use for a block."""
-        for (mode, kind), items in self._exchanges.items():
-            if gate_stimulus.has_use(block, mode):
-                yield mode.label, kind, gate_stimulus.gate_stimulus(block, self._settings.config, ports, items)
+        """Name of the codec, kind of data, and words, for each codec that has use for a block."""
+        for (codec, kind), items in self._exchanges.items():
+            if gate_stimulus.has_use(block, codec):
+                yield codec, kind, gate_stimulus.gate_stimulus(block, self._settings.config, ports, items)
 
     @cached_property
-    def _exchanges(self) -> dict[tuple[Mode, str], list[tuple[Exchange, MatrixView]]]:
-        """The jobs by mode and kind of data."""
+    def _exchanges(self) -> dict[tuple[str, str], list[tuple[Exchange, MatrixView]]]:
+        """The jobs by codec and kind of data."""
         chosen = self._settings
         found = {}
-        recorded = recorded_jobs.record(chosen.setup.recipe, self._images, chosen.modes, chosen.images, chosen.seed)
-        for mode, tensors in recorded.items():
-            found[mode, ACTIVATIONS] = recorded_jobs.exchanges(tensors, mode, chosen.config)
+        modes = {codec: gate_stimulus.CODECS[codec][0] for codec in chosen.codecs}
+        recorded = recorded_jobs.record(
+            chosen.setup.recipe, self._images, list(dict.fromkeys(modes.values())), chosen.images, chosen.seed
+        )
+        for codec, mode in modes.items():
+            found[codec, ACTIVATIONS] = recorded_jobs.exchanges(recorded[mode], codec, chosen.config)
             if chosen.random:
-                drawn = recorded_jobs.normal_values(tensors, chosen.seed)
-                found[mode, RANDOM] = recorded_jobs.exchanges(drawn, mode, chosen.config)
+                drawn = recorded_jobs.normal_values(recorded[mode], chosen.seed)
+                found[codec, RANDOM] = recorded_jobs.exchanges(drawn, codec, chosen.config)
         return found

@@ -2,8 +2,9 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
-from actcodec.golden.huffman import lookup, optimal_table
+from actcodec.golden.huffman import code_lengths, lookup, optimal_table
 from cdu_spec.huffman import AC_SYMBOLS, DC_SYMBOLS, STANDARD, HuffmanTable, HuffmanTables
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,15 +59,15 @@ def test_lookup_finds_the_code_that_a_pattern_begins_with():
             assert found == ([(lengths[pattern], symbols[pattern])] if lengths[pattern] else [])
 
 
-def least_bits(frequencies):
-    """Fewest bits over all trees of depth 16 with one more leaf that never occurs, level by level."""
-    counts = (*sorted((count for count in frequencies if count), reverse=True), 0)
+def least_bits(frequencies, deepest=16):
+    """Fewest bits over all trees that are not deeper, level by level."""
+    counts = sorted(frequencies, reverse=True)
 
     @cache
     def best(level, placed, nodes):
         if placed == len(counts):
             return 0
-        if level > 16:
+        if level > deepest:
             return float("inf")
         costs = []
         for leaves in range(min(nodes, len(counts) - placed) + 1):
@@ -83,7 +84,9 @@ def check_optimal(frequencies):
     longest = max(length for _, length in table.codes.values())
     assert longest <= 16
     assert all(f"{code:0{length}b}" != "1" * length for code, length in table.codes.values())
-    assert sum(frequencies[symbol] * length for symbol, (_, length) in table.codes.items()) == least_bits(tuple(frequencies))
+    # Besides those that occur there is the leaf that T.81 forbids.
+    bits = sum(frequencies[symbol] * length for symbol, (_, length) in table.codes.items())
+    assert bits == least_bits([*filter(None, frequencies), 0])
     assert len(codes_of(table.counts, table.symbols)) == len(table.symbols)
 
 
@@ -91,6 +94,15 @@ def check_optimal(frequencies):
 @given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 10**9)), min_size=1, max_size=20).filter(any))
 def test_optimal_tables_cannot_be_beaten(frequencies):
     check_optimal(frequencies)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 10**9)), min_size=2, max_size=16), st.integers(4, 8))
+def test_lengths_with_a_limit_cannot_be_beaten(frequencies, longest):
+    lengths = code_lengths(np.array(frequencies), longest).tolist()
+    assert max(lengths) <= longest
+    assert sum(2**-length for length in lengths) == 1
+    assert sum(count * length for count, length in zip(frequencies, lengths, strict=True)) == least_bits(frequencies, longest)
 
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 18, 25, 40])
