@@ -41,7 +41,7 @@ class BlockStore(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`BlockPart`.
+        Stream of :class:`BlockPart`. The last ones of two blocks are at least 7 cycles apart, as 8 columns are between them.
     o
         Stream of :class:`~cdu.words.Slice`.
 

@@ -10,6 +10,7 @@ from cdu_cli.main import app
 from cdu_spec.config import CONFIGS
 from cdu_verif.mutation import campaign, mutants
 from cdu_verif.mutation.mutants import Mutant
+from tools_here import needs_provers
 from typer.testing import CliRunner
 
 TINY = CONFIGS["tiny"]
@@ -41,6 +42,16 @@ def test_what_changes_nothing_is_equivalent(netlist):
     assert not mutants.equivalent(harmful, "shift_quantizer", folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
     assert mutants.equivalent(harmless, "shift_quantizer", folder)
+
+
+@needs_provers
+def test_proofs_find_faults(netlist):
+    """A proof about the block has a counterexample to an inverted bit, and none to a mutation of no effect."""
+    folder, chosen = netlist
+    harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
+    assert campaign.refuted_proof(harmful, "shift_quantizer", TINY, "shift_quantizer", folder)
+    harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
+    assert not campaign.refuted_proof(harmless, "shift_quantizer", TINY, "shift_quantizer", folder)
 
 
 #: A word of which only the first bit leads on, and a memory.

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from cdu.coding.block_store import BlockStore
+from cdu.delivery.blocks import with_gmc
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import SLICES
-from cdu_verif.formal import gmc
+from cdu_verif.formal import device, gmc
 from cdu_verif.formal.proof import Property
-from cdu_verif.formal.properties import probed, something_moves
-from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.properties import probed
+from cdu_verif.formal.solver import BOUNDED, INDUCTION, Sby
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
+
+#: Cycles from reset, in which a block of several slots is written and begins to leave; one more doubles the search.
+_STORE_CYCLES = 11
 
 
 def _cases() -> Cases:
@@ -26,6 +31,7 @@ def _cases() -> Cases:
 
 def _properties(config: CduConfig) -> list[Property]:
     label = "gmc_encoder"
+    store = cache(lambda: device.of_component(BlockStore(with_gmc(config)), "block_store", config))
     stages = partial(probed, label, config, gmc.ENCODER_PROBES)
     return [
         *(
@@ -39,7 +45,13 @@ def _properties(config: CduConfig) -> list[Property]:
             partial(probed, label, config, gmc.SLOTS_PROBES),
             Sby(INDUCTION, 1, gmc.slots_harness),
         ),
-        something_moves(label, config, 16),
+        *(
+            Property(label, name, text, store, Sby(BOUNDED, _STORE_CYCLES, partial(gmc.store_harness, lengths=lengths)))
+            for name, text, lengths in (
+                ("head", "Head, length and tag of a block are those of the format, for all slots.", True),
+                ("body", "Every bit of a block stands where the format has it.", False),
+            )
+        ),
     ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cdu.coding.gmc_words import A_BITS, B_BITS, BODY_AT, COLUMN_BITS, FIELDS_BITS, MASK_BITS
+from cdu.words import Coding
 from cdu_spec import gmc
 from cdu_spec.geometry import VALUE_BITS
 
-from cdu_verif.formal.binding import fields, instance, packed
+from cdu_verif.formal.binding import concat, fields, instance, packed
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -109,6 +110,24 @@ def slots_harness(device: Device) -> str:
     parameters = {"SLOT_BITS": _SLICE_BITS, "KEPT_BITS": _KEPT_BITS, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS}
     ports = {"part_data": f"inner_part[{_SLICE_BITS - 1}:0]", "part_ends": f"inner_part[{_SLICE_BITS}]"}
     return with_assumptions(device, instance("gmc_slots_rules", parameters, ports))
+
+
+def store_harness(device: Device, lengths: bool) -> str:
+    """Blocks leave a :class:`~cdu.coding.block_store.BlockStore` as the format has them: heads and lengths, or bits."""
+    parameters = {
+        "LENGTHS": int(lengths),
+        "SLOT_BITS": _SLICE_BITS,
+        "SLICE_BYTES": _SLICE_BITS // 8,
+        "MOST_BYTES": gmc.MAX_WRITTEN_BLOCK_BYTES,
+    }
+    quantizer, point = device.offset("o__payload", "tag", "quantizer"), Coding()["point"]
+    tag = f"o__payload[{quantizer + point.offset} +: {point.width}]"
+    ports = {
+        **fields(device, "i__payload", "data", "ends", "category", "tag"),
+        **fields(device, "o__payload", "data", "ends", "count"),
+        "o_tag": concat([device.field("o__payload", "tag", "bank"), device.field("o__payload", "tag", "last"), tag]),
+    }
+    return with_assumptions(device, instance("gmc_store_rules", parameters, ports), resets=False)
 
 
 def window_harness(device: Device) -> str:

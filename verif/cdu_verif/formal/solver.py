@@ -157,6 +157,15 @@ def find_programs() -> dict[str, str]:
     return programs
 
 
+def installed() -> bool:
+    """Whether all programs are here."""
+    try:
+        find_programs()
+    except MissingToolError:
+        return False
+    return True
+
+
 def _search_path() -> str:
     """Programs of this Python's environment first."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -1,4 +1,4 @@
-"""How many of a block's mutants its benches find."""
+"""How many of a block's mutants its benches and proofs find."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
 from cdu_verif.blocks import record
+from cdu_verif.formal import catalog, solver
+from cdu_verif.formal.proof import prove
+from cdu_verif.formal.solver import COVER, Sby
 from cdu_verif.mutation import mutants
 from cdu_verif.mutation.mutants import Mutant
 from cdu_verif.regression import regression, results
@@ -29,7 +32,7 @@ class Fate:
 
     mutant: Mutant
     outcome: str  #: KILLED, SURVIVED or EQUIVALENT
-    test: str = ""  #: the one that found it
+    test: str = ""  #: the one that found it, or ``proof NAME``
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ def score(
     """Put ``count`` faults into a block's Verilog, one at a time, and run the block's benches of the level ``quick``.
 
     All mutants are in one build; the first test that fails ends the run of a mutant. Those that all tests pass are held against
-    the design with Yosys. Raises UserError when a test fails without any fault.
+    the design with Yosys, and those that differ are given to the block's proofs, where the solvers are installed: the first one
+    that is refuted finds them. Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     generated = generator.generate(config, block)
@@ -73,7 +77,7 @@ def score(
     found: list[Fate] = []
     with processes(len(os.sched_getaffinity(0))) as pool:
         failures = pool.map(run, [mutant.number for mutant in chosen])
-        judge = partial(_fate, top=generated.name, folder=netlists)
+        judge = partial(_fate, block=block, config=config, top=generated.name, folder=netlists)
         for fate in pool.map(judge, chosen, failures):
             found.append(fate)
             if notify:
@@ -92,7 +96,23 @@ def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Pa
     return next((test.name for test in tests if test.status == results.FAILED), "")
 
 
-def _fate(mutant: Mutant, failing: str, *, top: str, folder: Path) -> Fate:
+def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, top: str, folder: Path) -> Fate:
     if failing:
         return Fate(mutant, KILLED, failing)
-    return Fate(mutant, EQUIVALENT if mutants.equivalent(mutant, top, folder) else SURVIVED)
+    if mutants.equivalent(mutant, top, folder):
+        return Fate(mutant, EQUIVALENT)
+    refuted = refuted_proof(mutant, block, config, top, folder)
+    return Fate(mutant, KILLED, f"proof {refuted}") if refuted else Fate(mutant, SURVIVED)
+
+
+def refuted_proof(mutant: Mutant, block: str, config: CduConfig, top: str, folder: Path) -> str:
+    """The first of the proofs about the block itself to which a mutant is a counterexample; empty when there is none."""
+    if not solver.installed():
+        return ""
+    for what in catalog.properties(config, [block]):
+        if not isinstance(what.method, Sby) or what.method.kind is COVER or what.device().name != top:
+            continue
+        place = folder / f"proofs_{mutant.number}" / what.name
+        if prove(what, place, lambda _: mutants.verilog(mutant, folder)).trace:
+            return what.name
+    return ""

@@ -85,6 +85,15 @@ def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: 
     return file
 
 
+def verilog(mutant: Mutant, folder: Path) -> str:
+    """The flat netlist with a fault."""
+    place = folder / f"faulty_{mutant.number}"
+    place.mkdir(exist_ok=True)
+    (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
+    yosys.run("\n".join([f"read_rtlil {_BASE}", f"mutate {mutant.options}", "write_verilog -noattr faulty.v"]), place)
+    return (place / "faulty.v").read_text("utf-8")
+
+
 def equivalent(mutant: Mutant, top: str, folder: Path) -> bool:
     """Whether a mutant is shown to be none: with equal registers and inputs its registers and outputs stay equal."""
     place = folder / f"equivalence_{mutant.number}"

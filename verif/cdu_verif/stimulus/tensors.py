@@ -99,8 +99,12 @@ def of_tensor(
     kind: str = "given",
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
+    factors: Sequence[float] = (DEFAULT_S, 1.0, 4.0),
 ) -> Exchange:
-    """Jobs and golden results of a given tensor, whose dtype is the configuration's."""
+    """Jobs and golden results of a given tensor, whose dtype is the configuration's.
+
+    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`.
+    """
     form, shape = config.dtype, tuple(x.shape)
     view = MatrixView.of(shape, mode)
     if mode is Mode.BYPASS:
@@ -111,7 +115,7 @@ def of_tensor(
     if mode is Mode.BRC:
         k = r = torch.zeros(0)
     else:
-        k, r = scales(by_channel(x, view), rng.choice((DEFAULT_S, 1.0, 4.0)), config.scale_bits)
+        k, r = scales(by_channel(x, view), rng.choice(list(factors)), config.scale_bits)
     precision: tuple[int, int] = (config.const_bits, config.pass1_bits) if mode.has_dct else (0, 0)
     shifts = payload_shifts(dqt.shifts(rng.choice(list(tables)))) if mode.has_dct else ()
     rounding = config.rounding_mode if mode.has_dct else None

@@ -47,7 +47,7 @@ module gmc_store_rules #(
       blocks_in <= blocks_in + i_ends;
       if (blocks_in == chosen) begin
         if (begin_in == 0) is <= 0;
-        if (followed >= begin_in && place_in < SLOT_BITS) is <= i_data[place_in];
+        if (followed >= begin_in && place_in < SLOT_BITS) is <= i_data >> place_in;
         if (i_ends) {known, last, category, tag} <= {1'b1, last_now, i_category, i_tag};
       end
     end
@@ -75,6 +75,7 @@ module gmc_store_rules #(
   reg [3:0] blocks_out;
   reg [9:0] begin_out;  // first byte of the slice
   wire [9:0] in_slice = place_out - 8 * begin_out;
+  wire bit_out = o_data >> in_slice;
   always @(posedge clk) begin
     if (leaves) begin
       begin_out <= o_ends ? 0 : begin_out + SLICE_BYTES;
@@ -90,7 +91,7 @@ module gmc_store_rules #(
         bytes: assert (o_ends ? begin_out + o_count == 1 + body : o_count == SLICE_BYTES && begin_out + SLICE_BYTES < 1 + body);
         if (begin_out == 0) heads: assert (o_data[7:0] == head);
         notes: assert (o_tag == tag);
-      end else if (place_out >= 8 * begin_out && in_slice < 8 * SLICE_BYTES) bits: assert (o_data[in_slice] == is);
+      end else if (place_out >= 8 * begin_out && in_slice < 8 * SLICE_BYTES) bits: assert (bit_out == is);
     end
   end
 endmodule
