@@ -40,8 +40,9 @@ class JpegDecoder(wiring.Component):
     divisors
         The table, constant while a scan passes, in the order of :data:`~cdu.quantizers.div_quantizer.DivisorTable`.
 
-    A row per cycle as long as blocks have up to 8 symbols; a block leaves when the first symbol behind it has been decoded, or
-    its scan has ended.
+    A row per cycle as long as blocks have up to 8 symbols. Of longer ones a block takes as many cycles as symbols, and up to 4
+    more where it has few of them, for the inverse DCT lets a block go alone when its successor is late. A block leaves when
+    the first symbol behind it has been decoded, or its scan has ended.
     """
 
     i: stream.Interface

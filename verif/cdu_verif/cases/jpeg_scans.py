@@ -32,6 +32,8 @@ from cdu_verif.cases.entropy_coder import (
     wrong_scans,
 )
 
+#: Cycles of a block that the decoder loses at most, because the inverse DCT lets a block go alone when its successor is late.
+MOST_LOST = 4
 #: Divisors in zig-zag order.
 Table = tuple[int, ...]
 _ONES, _MOST = (1,) * BLOCK_VALUES, (dqt.MAX_DIVISOR,) * BLOCK_VALUES
@@ -174,18 +176,21 @@ class _Decoder(Cases):
         return self.case(config, ports, "random", scans, _random_table(rng))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle."""
+        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle, and with little more than 8 some are lost."""
         candidates = decaying(rng, 16 * blocks, -3, 0)
         few = candidates[symbol_count(candidates) <= MOST_AT_RATE][:blocks]
         zeros, dense = torch.zeros(blocks, BLOCK_VALUES, dtype=torch.int64), integers(rng, 1, 63, blocks, BLOCK_VALUES)
+        # As many coefficients as fill the time of a block with EOB, and one more in every other block
+        nearly = dense * (torch.arange(BLOCK_VALUES) < MOST_AT_RATE - 1 + torch.arange(blocks)[:, None] % 2)
         made = {
             name: self.case(config, ports, name, [segment(content)], image_table(75))
-            for name, content in (("few_symbols", few), ("zeros", zeros), ("dense", dense))
+            for name, content in (("few_symbols", few), ("zeros", zeros), ("dense", dense), ("nearly", nearly))
         }
         return [
             replace(made["few_symbols"], steady=("o",)),
             replace(made["zeros"], steady=("o",)),
             replace(made["dense"], cycles=int(symbol_count(dense).sum())),
+            replace(made["nearly"], cycles=int(symbol_count(nearly).sum()) + MOST_LOST * blocks),
         ]
 
 
