@@ -91,7 +91,11 @@ def hand_out(m: Module, source: stream.Interface, queues: Sequence[tuple[stream.
 
 
 def join_through(
-    m: Module, source: stream.Interface, path: tuple[stream.Interface, stream.Interface], beside: StreamFifo, sink: stream.Interface
+    m: Module,
+    source: stream.Interface,
+    path: tuple[stream.Interface, stream.Interface],
+    beside: StreamFifo,
+    sink: stream.Interface,
 ) -> None:
     """Connect ``source`` to ``sink`` through a path that takes rows of values only, and gives one for each.
 
@@ -105,7 +109,7 @@ def join_through(
         *assigned(beside.i.payload, source.payload),
         *assigned(sink.payload["values"], end.payload),
         *(sink.payload[name].eq(beside.o.payload[name]) for name, _ in beside.o.payload.shape()),
-        sink.valid.eq(end.valid),
-        end.ready.eq(sink.ready),
-        beside.o.ready.eq(end.valid & sink.ready),
+        sink.valid.eq(end.valid & beside.o.valid),
+        end.ready.eq(sink.ready & beside.o.valid),
+        beside.o.ready.eq(sink.ready & end.valid),
     ]

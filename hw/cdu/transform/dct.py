@@ -123,7 +123,6 @@ class Dct(wiring.Component):
         stages = config.dct_stages
         self.rows = DctPass(config.sample_bits, config.const_bits, shifts[0], registered=False, stages=stages)
         self.columns = DctPass(self.rows.output_bits, config.const_bits, shifts[1], stages=stages)
-        self.latency = self.rows.latency + Transposer.latency + self.columns.latency
         self.coefficient_bits = config.sample_bits + 4
         super().__init__(
             {

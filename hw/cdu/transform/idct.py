@@ -118,7 +118,6 @@ class Idct(wiring.Component):
         stages = config.dct_stages
         self.columns = IdctPass(coefficient_bits, config.const_bits, shifts[0], stages=stages)
         self.rows = IdctPass(self.columns.output_bits, config.const_bits, shifts[1], config.sample_bits, stages)
-        self.latency = self.columns.latency + Transposer.latency + self.rows.latency
         super().__init__(
             {"i": In(stream.Signature(lanes(coefficient_bits))), "o": Out(stream.Signature(lanes(config.sample_bits)))}
         )

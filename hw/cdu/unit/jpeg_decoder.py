@@ -17,6 +17,7 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes
 from cdu.quantizers.div_quantizer import DivisorTable, InverseDivQuantizer
 from cdu.transform.idct import Idct
+from cdu.unit.jpeg_encoder import ROWS_IN_TRANSFORM
 
 
 class JpegDecoder(wiring.Component):
@@ -64,8 +65,7 @@ class JpegDecoder(wiring.Component):
         m.submodules.decoder = decoder = EntropyDecoder(self.config)
         m.submodules.quantizer = quantizer = InverseDivQuantizer(self.config)
         m.submodules.idct = idct = Idct(self.config)
-        rows = quantizer.latency + idct.latency
-        m.submodules.marks = marks = StreamFifo(data.StructLayout({"last": 1, "error": 1}), rows + 1)
+        m.submodules.marks = marks = StreamFifo(data.StructLayout({"last": 1, "error": 1}), ROWS_IN_TRANSFORM)
         connect(m, flipped(self.i), decoder.i)
         m.d.comb += quantizer.divisors.eq(self.divisors)
         connect(m, quantizer.o, idct.i)

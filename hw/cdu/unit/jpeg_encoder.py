@@ -18,6 +18,10 @@ from cdu.parts.width_converter import Bytes
 from cdu.quantizers.div_quantizer import DivisorTable, DivQuantizer
 from cdu.transform.dct import Dct
 
+#: Rows whose marks are kept while their values are in quantiser and transform: all that fit, with every register that
+#: a short clock period asks for, and one more.
+ROWS_IN_TRANSFORM = 19
+
 
 class JpegEncoder(wiring.Component):
     """JPEG-BASE behind SFPR, and what a JPEG file has between its headers and its end.
@@ -61,8 +65,7 @@ class JpegEncoder(wiring.Component):
         m.submodules.dct = dct = Dct(self.config)
         m.submodules.quantizer = quantizer = DivQuantizer(self.config)
         m.submodules.coder = coder = EntropyEncoder(self.config)
-        rows = dct.latency + quantizer.latency + 2 * self.config.register_slices
-        m.submodules.marks = marks = StreamFifo(data.StructLayout({"last": 1}), rows + 1)
+        m.submodules.marks = marks = StreamFifo(data.StructLayout({"last": 1}), ROWS_IN_TRANSFORM)
         connect(m, dct.o, quantizer.i)
         m.d.comb += quantizer.divisors.eq(self.divisors)
         quantized = sliced(m, self.config, "quantized", quantizer.o)

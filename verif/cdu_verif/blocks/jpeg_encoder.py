@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import PIPELINED, PRECISIONS, ROUNDINGS
+from cdu_verif.formal.properties import StreamFacts
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
+
+
+#: Cycles from reset in which a scan of one block can reach the output, either way.
+FIRST_OUTPUT = 48
 
 
 def _cases() -> Cases:
@@ -17,4 +22,4 @@ def _cases() -> Cases:
     return JPEG_ENCODER
 
 
-RECORD = Record(cases=_cases, quick=[*ROUNDINGS, PIPELINED], full=PRECISIONS)
+RECORD = Record(cases=_cases, quick=[*ROUNDINGS, PIPELINED], full=PRECISIONS, streams=StreamFacts(first_output=FIRST_OUTPUT))

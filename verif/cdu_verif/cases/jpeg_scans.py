@@ -176,7 +176,7 @@ class _Decoder(Cases):
         return self.case(config, ports, "random", scans, _random_table(rng))
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
-        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle, and with little more than 8 some are lost."""
+        """Blocks of up to 8 symbols lose no cycle; of others a symbol takes a cycle, and little longer ones lose some."""
         candidates = decaying(rng, 16 * blocks, -3, 0)
         few = candidates[symbol_count(candidates) <= MOST_AT_RATE][:blocks]
         zeros, dense = torch.zeros(blocks, BLOCK_VALUES, dtype=torch.int64), integers(rng, 1, 63, blocks, BLOCK_VALUES)
