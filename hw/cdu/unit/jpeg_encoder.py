@@ -69,6 +69,6 @@ class JpegEncoder(wiring.Component):
         connect(m, dct.o, quantizer.i)
         m.d.comb += quantizer.divisors.eq(self.divisors)
         quantized = sliced(m, self.config, "quantized", quantizer.o)
-        join_through(m, flipped(self.i), (dct.i, quantized), marks, coder.i)
+        join_through(m, self.i, (dct.i, quantized), marks, coder.i)
         connect(m, coder.o, flipped(self.o))
         return m
