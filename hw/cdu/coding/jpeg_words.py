@@ -1,4 +1,4 @@
-"""Payloads of the entropy coder of baseline JPEG (ITU-T T.81)."""
+"""Payloads of the blocks of baseline JPEG (ITU-T T.81)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from amaranth.hdl import Shape
 from amaranth.lib import data
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_spec.jpeg import DC_MAX, DC_MIN, ZRL_RUN
+
+from cdu.parts.streams import Beat
 
 #: A quantised coefficient of 8-bit samples.
 COEFFICIENT = Shape.cast(range(DC_MIN, DC_MAX + 1))
@@ -55,3 +57,17 @@ class DecodedColumn(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__({"values": data.ArrayLayout(COEFFICIENT, LANES), "last": 1, "error": 1})
+
+
+class SampleRow(data.StructLayout):
+    """A row of a block: 8 samples after JPEG's level shift, -128 to 127. ``last`` stands in all rows of a scan's last block."""
+
+    def __init__(self) -> None:
+        super().__init__({"values": Beat, "last": 1})
+
+
+class DecodedRow(data.StructLayout):
+    """A :class:`SampleRow`, and whether its block has an ``error``, as in :class:`DecodedColumn`."""
+
+    def __init__(self) -> None:
+        super().__init__({"values": Beat, "last": 1, "error": 1})

@@ -32,6 +32,8 @@ from cdu.transform.two_way_dct import TwoWayDct
 from cdu.unit.array import CduArray
 from cdu.unit.compressor import Compressor
 from cdu.unit.decompressor import Decompressor
+from cdu.unit.jpeg_decoder import JpegDecoder
+from cdu.unit.jpeg_encoder import JpegEncoder
 from cdu.values.affine_dequantizer import AffineDequantizer
 from cdu.values.inverse_sfpr import InverseSfpr
 from cdu.values.sfpr import Sfpr
@@ -100,6 +102,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "inverse_div_quantizer": InverseDivQuantizer,
     "entropy_encoder": EntropyEncoder,
     "entropy_decoder": EntropyDecoder,
+    "jpeg_encoder": JpegEncoder,
+    "jpeg_decoder": JpegDecoder,
     "distributor": lambda config: Distributor(several(config)),
     "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,

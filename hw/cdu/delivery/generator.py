@@ -58,8 +58,8 @@ class Generated:
         return paths
 
 
-#: What has samples of SFPR in it: the unit, and its halves.
-_UNITS = (None, "array", "compressor", "decompressor")
+#: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
+_UNITS = (None, "array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(config: CduConfig, block: str | None = None) -> Generated:

@@ -7,9 +7,11 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Value
+from amaranth.hdl import Const, Module, Mux, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, connect, flipped
+
+from cdu.parts.stream_fifo import StreamFifo
 
 
 def join(m: Module, source: stream.Interface, sink: stream.Interface) -> None:
@@ -86,3 +88,28 @@ def hand_out(m: Module, source: stream.Interface, queues: Sequence[tuple[stream.
         m.d.comb += queue.valid.eq(source.valid & room & wanted)
         if queue.payload.shape() == source.payload.shape():
             m.d.comb += queue.payload.eq(source.payload)
+
+
+def join_through(
+    m: Module,
+    source: stream.Interface,
+    path: tuple[stream.Interface, stream.Interface],
+    beside: StreamFifo,
+    sink: stream.Interface,
+) -> None:
+    """Connect ``source`` to ``sink`` through a path that takes rows of values only, and gives one for each.
+
+    Payloads of ``source`` and ``sink`` have the rows as ``values``; their other fields wait in the queue ``beside`` the path,
+    which loses no cycle when there is room for all rows on the path and one more. Its readiness must not depend on its valid.
+    """
+    entrance, end = path
+    hand_out(m, source, [(entrance, Const(1)), (beside.i, Const(1))])
+    m.d.comb += [
+        *assigned(entrance.payload, source.payload["values"]),
+        *assigned(beside.i.payload, source.payload),
+        *assigned(sink.payload["values"], end.payload),
+        *(sink.payload[name].eq(beside.o.payload[name]) for name, _ in beside.o.payload.shape()),
+        sink.valid.eq(end.valid & beside.o.valid),
+        end.ready.eq(sink.ready & beside.o.valid),
+        beside.o.ready.eq(sink.ready & end.valid),
+    ]

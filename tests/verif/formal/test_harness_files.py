@@ -34,6 +34,7 @@ BOUND = [
     ("gmc_decoder", "window"),
     ("inverse_alignment_buffer", "order_2"),
     ("inverse_shift_quantizer", "arithmetic"),
+    ("jpeg_decoder", "hold"),
     ("range_finder", "hold"),
     ("range_finder", "step"),
     ("range_store", "order"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from amaranth.hdl import Value
@@ -13,10 +13,10 @@ from amaranth.sim import Simulator
 _QUIET = 100
 
 
-def play(component: Any, words: Iterable[int]) -> tuple[list[int], int]:
+def play(component: Any, words: Iterable[int], settings: Mapping[str, Any] | None = None) -> tuple[list[int], int]:
     """The payloads that come out for ``words``, and the cycles from the first transfer to the last.
 
-    AssertionError when a payload that is offered is not taken.
+    ``settings`` are constants of ports that are no streams. AssertionError when a payload that is offered is not taken.
     """
     received: list[int] = []
     moves: list[int] = []
@@ -25,6 +25,8 @@ def play(component: Any, words: Iterable[int]) -> tuple[list[int], int]:
     async def bench(ctx: Any) -> None:
         cycle = still = 0
         ctx.set(component.o.ready, 1)
+        for name, value in (settings or {}).items():
+            ctx.set(getattr(component, name), value)
         while still < _QUIET:
             ctx.set(component.i.valid, bool(queue))
             if queue:

@@ -207,7 +207,7 @@ class _Coder(Cases):
 
     def defined(self, stream: str, port: Mapping[str, Any], received: list[int]) -> list[int]:
         """Zeros for what a block with an error holds."""
-        return [_without_values(port, word) for word in received] if self.decoder else received
+        return [without_values(port, word) for word in received] if self.decoder else received
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
         """Content of every kind, in one scan or several."""
@@ -225,7 +225,7 @@ class _Coder(Cases):
         ]
 
 
-def _without_values(port: Mapping[str, Any], word: int) -> int:
+def without_values(port: Mapping[str, Any], word: int) -> int:
     """A column, but zeros if its block has an error."""
     fields = unpack(dict(port), word)
     return pack(dict(port), {**fields, "values": [0] * BLOCK_SIDE}) if fields["error"] else word

@@ -11,6 +11,7 @@ from cdu_verif.formal.binding import concat, fields, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.order import one_bit_each
 from cdu_verif.formal.progress import progress_harness
+from cdu_verif.formal.queues import queue_counters, queue_probes
 from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
 #: Blocks that a range store has room for.
@@ -54,36 +55,21 @@ STEP_PROBES = {
 }
 
 
-#: The two counters of a queue.
-_ENDS = ("produce", "consume")
 #: Queues in a range finder by the name of their signals, with their depths; the second one is there with P above 1 only.
 _QUEUES = {"waiting": 4, "statistics.tiles": 2}
-
-
-def _queue(path: str, depth: int) -> dict[str, int]:
-    return {f"{path}.queue.level": depth.bit_length(), **{f"{path}.queue.{end}": (depth - 1).bit_length() for end in _ENDS}}
 
 
 def finder_probes(beats: int) -> dict[str, int]:
     """What is seen of the queues of a range finder."""
     queues = list(_QUEUES.items())[: 1 if beats == 1 else 2]
-    return {name: width for path, depth in queues for name, width in _queue(path, depth).items()}
+    return {name: width for path, depth in queues for name, width in queue_probes(path, depth).items()}
 
 
 def finder_rules(device: Device) -> str:
     """The stream rules, with what the counters of queues mean: so many places are taken between the one and the other."""
     seen = {probe.path for probe in device.probes}
-    checks = "".join(
-        instance("queue_counters", {"DEPTH": depth}, _counters(path), f"counters_{path.replace('.', '_')}")
-        for path, depth in _QUEUES.items()
-        if f"{path}.queue.level" in seen
-    )
+    checks = "".join(queue_counters(path, depth) for path, depth in _QUEUES.items() if f"{path}.queue.level" in seen)
     return stream_harness(device, body=checks)
-
-
-def _counters(path: str) -> dict[str, str]:
-    """Level and ends of a queue that is seen."""
-    return {name: f"inner_{path.replace('.', '__')}__queue__{name}" for name in ("level", *_ENDS)}
 
 
 def step_harness(device: Device) -> str:

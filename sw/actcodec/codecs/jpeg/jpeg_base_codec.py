@@ -32,7 +32,8 @@ from actcodec.golden.sfpr import check_nonfinite_policy, scales_of
 class JpegBaseCodec(BlockCodec, Codec):
     """``jpeg-base``: SFPR, 8x8 DCT, quantiser with divisors, run lengths and Huffman codes as in a JPEG.
 
-    Takes (N, C, H, W); policies give it what they give jpeg-act. No unit does it beyond SFPR.
+    Takes (N, C, H, W); policies give it what they give jpeg-act. A CDU does SFPR of it, blocks ``jpeg_encoder``
+    and ``jpeg_decoder`` do the rest.
 
     Parameters
     ----------

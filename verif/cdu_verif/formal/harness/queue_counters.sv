@@ -1,11 +1,15 @@
 // What the counters of a queue mean: so many places are taken between the one that is written next and the one that is read.
 module queue_counters #(
-  parameter int DEPTH  // a power of two
+  parameter int DEPTH
 ) (
   input started,
   input [$clog2(DEPTH+1)-1:0] level,
   input [$clog2(DEPTH)-1:0] produce, consume
 );
-  wire [$clog2(DEPTH)-1:0] taken = produce - consume;
-  always @* if (started) counters: assert (level <= DEPTH && level % DEPTH == taken);
+  localparam int BITS = $clog2(DEPTH + 1);
+  localparam [BITS-1:0] ALL = DEPTH;
+  wire [BITS-1:0] behind = produce >= consume ? BITS'(produce) - BITS'(consume) : ALL + BITS'(produce) - BITS'(consume);
+  always @* if (started) counters: assert (
+    level <= ALL && BITS'(produce) < ALL && BITS'(consume) < ALL && (level == ALL ? behind == 0 : behind == level)
+  );
 endmodule

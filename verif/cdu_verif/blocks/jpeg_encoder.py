@@ -1,0 +1,25 @@
+"""Samples to the entropy-coded segments of grayscale JPEGs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdu_verif.blocks import Record
+from cdu_verif.cases.parameters import PIPELINED, PRECISIONS, ROUNDINGS
+from cdu_verif.formal.properties import StreamFacts
+
+if TYPE_CHECKING:
+    from cdu_verif.cases.case import Cases
+
+
+#: Cycles from reset in which a scan of one block can reach the output, either way.
+FIRST_OUTPUT = 48
+
+
+def _cases() -> Cases:
+    from cdu_verif.cases.jpeg_scans import JPEG_ENCODER
+
+    return JPEG_ENCODER
+
+
+RECORD = Record(cases=_cases, quick=[*ROUNDINGS, PIPELINED], full=PRECISIONS, streams=StreamFacts(first_output=FIRST_OUTPUT))
