@@ -34,8 +34,8 @@ def mutate(
 ) -> None:
     """Put faults into the generated Verilog, one at a time, and count those that the benches of the block find.
 
-    Writes report.json, report.md and mutants.csv. Mutants that Yosys shows to be equivalent are not counted; others that no bench
-    finds are given to the block's proofs, where the programs of `cdu formal` are installed.
+    Writes report.json, report.md and mutants.csv. Mutants that Yosys shows to be equivalent are not counted; others
+    that no bench finds are given to the block's proofs, where the programs of `cdu formal` are installed.
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block)
     try:
