@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
@@ -36,6 +37,9 @@ from cdu.words import BlockRow, Slice
 
 #: Bits before the fields of a column.
 PREFIX_BITS = 2 * MASK_BITS + A_BITS + B_BITS
+
+#: Rows of the tables of A and of B.
+_Rows = tuple[set[int], set[int]]
 
 
 class _Classes(data.StructLayout):
@@ -246,8 +250,8 @@ class GmcDecoder(wiring.Component):
         context_a = Mux(alone, gmc.A_AFTER_ZERO, context(present["a"]))
         context_b = context(present["b"])
         found = Array(
-            self._classes(m, bits[at:][: A_BITS + B_BITS], context_a, context_b, f"classes{at}").as_value()
-            for at in range(2 * MASK_BITS + 1)
+            self._classes(m, bits[at:][: A_BITS + B_BITS], context_a, context_b, f"classes{at}", rows).as_value()
+            for at, rows in enumerate(_rows_behind_masks())
         )[masks_length]
         with m.If(~final):
             m.d.comb += prefix["next"].as_value().eq(found)
@@ -269,28 +273,28 @@ class GmcDecoder(wiring.Component):
                     if number == gmc.RAW_CLASS:
                         m.d.comb += mask.eq(~0)
                         continue
-                    words = gmc.MASK_CODES[min(number, gmc.LAST_MASK_CLASS) - 1]
-                    _decode(m, bits, words, lambda symbol, size: [mask.eq(symbol + 1), length.eq(size)])
+                    _decode(m, bits, _mask_words(number), lambda symbol, size: [mask.eq(symbol + 1), length.eq(size)])
         return mask, length
 
-    def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str) -> Any:
-        """Classes of the column whose symbols begin with the first of some bits."""
+    def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str, rows: _Rows | None = None) -> Any:
+        """Classes of the column whose symbols begin with the first of some bits; ``rows`` are those that can be asked for."""
+        rows_a, rows_b = rows or (set(range(len(gmc.A_CODES))), set(range(len(gmc.B_CODES))))
         found: Any = Signal(_Classes(), name=name)
         symbol, length_a = Signal(range(CLASSES + 1), name=f"{name}_symbol"), Signal(range(A_BITS + 1), name=f"{name}_length_a")
         with m.Switch(context_a):
-            for context, words in enumerate(gmc.A_CODES):
-                with m.Case(context):
-                    _decode(m, bits[:A_BITS], words, lambda number, size: [symbol.eq(number), length_a.eq(size)])
+            for row in sorted(rows_a):
+                with m.Case(row):
+                    _decode(m, bits[:A_BITS], gmc.A_CODES[row], lambda number, size: [symbol.eq(number), length_a.eq(size)])
         length_b = Signal(range(B_BITS + 1), name=f"{name}_length_b")
-        behind = Array(bits[at:][:B_BITS] for at in range(A_BITS + 1))[length_a]
+        behind = Array(bits[max(at, 1) :][:B_BITS] for at in range(A_BITS + 1))[length_a]
         following = Signal(B_BITS, name=f"{name}_following")
         m.d.comb += [following.eq(behind), found["length"].eq(length_a + length_b)]
         with m.If(symbol > gmc.A_ZERO):
             m.d.comb += found["a"].eq(symbol - 1)
         with m.If(symbol != gmc.A_BOTH_ZERO), m.Switch(Mux(symbol == gmc.A_ZERO, gmc.B_BESIDE_ZERO, context_b)):
-            for context, words in enumerate(gmc.B_CODES):
-                with m.Case(context):
-                    _decode(m, following, words, lambda number, size: [found["b"].eq(number), length_b.eq(size)])
+            for row in sorted(rows_b):
+                with m.Case(row):
+                    _decode(m, following, gmc.B_CODES[row], lambda number, size: [found["b"].eq(number), length_b.eq(size)])
         return found
 
     def _values(self, m: Module, mask: Value, group_class: Value, bits: Value, name: str) -> list[Value]:
@@ -308,6 +312,23 @@ class GmcDecoder(wiring.Component):
             m.d.comb += value.eq(choice & mask[lane].replicate(VALUE_BITS))
             values.append(value)
         return values
+
+
+def _rows_behind_masks() -> list[_Rows]:
+    """By the bits that both masks of a column have together: rows of A and B that its classes can ask for."""
+    lengths = {number: {len(word) for word in _mask_words(number)} or {0} for number in range(CLASSES)}
+    rows: list[_Rows] = [(set(), {gmc.B_BESIDE_ZERO}) for _ in range(2 * MASK_BITS + 1)]
+    for a, b in product(lengths, repeat=2):
+        for at in {one + other for one in lengths[a] for other in lengths[b]}:
+            rows_a, rows_b = rows[at]
+            rows_a.add(gmc.A_AFTER_ZERO if b and not a else min(a, gmc.LAST_CLASS_CONTEXT))
+            rows_b.add(min(b, gmc.LAST_CLASS_CONTEXT))
+    return rows
+
+
+def _mask_words(group_class: int) -> Sequence[str]:
+    """Code words of the masks of a class; none where there is but one mask."""
+    return gmc.MASK_CODES[min(group_class, gmc.LAST_MASK_CLASS) - 1] if group_class in gmc.CODED_CLASSES else ()
 
 
 def _places(mask: Value) -> Iterable[Value]:
