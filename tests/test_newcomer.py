@@ -23,18 +23,39 @@ def programs(folder, *names):
     return folder
 
 
-def test_ci_installs_what_the_readme_asks_for_and_nothing_else(tmp_path):
-    said = tmp_path / "said"
-    stand_ins = programs(tmp_path / "bin", "bash", "sed", "dirname")
-    for name in ("apt-get", "make"):
-        (stand_ins / name).write_text(f'#!/bin/bash\necho {name} "$@" >> {said}\n')
+def run_ci(folder, installed, apt="exit 0"):
+    """What CI calls, with apt-get that does as it is told, where these packages are installed; and what it says."""
+    said = folder / "said"
+    stand_ins = programs(folder / "bin", "bash", "sed", "dirname", "grep")
+    there = " ".join(installed)
+    for name, does in (
+        ("apt-get", f'echo apt-get "$@" >> {said}; {apt}'),
+        ("make", f'echo make "$@" >> {said}'),
+        ("dpkg-query", f'for one in {there}; do [ "${{@: -1}}" = $one ] && echo installed; done; true'),
+    ):
+        (stand_ins / name).write_text(f"#!/bin/bash\n{does}\n")
         (stand_ins / name).chmod(0o755)
-    subprocess.run([ROOT / ".ci" / "run"], env={"PATH": str(stand_ins)}, check=True)
-    update, install, make = (line.split() for line in said.read_text().splitlines())
+    done = subprocess.run([ROOT / ".ci" / "run"], env={"PATH": str(stand_ins)}, check=True, capture_output=True, text=True)
+    return [line.split() for line in said.read_text().splitlines()], done.stdout
+
+
+@pytest.mark.parametrize("installed", [0, 2])
+def test_ci_installs_what_the_readme_asks_for_and_nothing_else(tmp_path, installed):
+    (update, install, make), _ = run_ci(tmp_path, asked_for()[:installed])
     assert update[:2] == ["apt-get", "update"]
     assert install[:2] == ["apt-get", "install"]
-    assert [word for word in install[2:] if not word.startswith("-")] == asked_for()
+    assert [word for word in install[2:] if not word.startswith("-")] == asked_for()[installed:]
     assert make == ["make", "test"]
+
+
+def test_ci_installs_nothing_where_all_is_there(tmp_path):
+    assert run_ci(tmp_path, asked_for())[0] == [["make", "test"]]
+
+
+def test_ci_goes_on_and_says_so_where_apt_fails(tmp_path):
+    calls, said = run_ci(tmp_path, asked_for()[:-1], "exit 100")
+    assert [call[:2] for call in calls] == [["apt-get", "update"], ["make", "test"]]
+    assert f"goes on without these packages, which apt could not install: {asked_for()[-1]}" in said
 
 
 @pytest.mark.parametrize("here", [True, False])

@@ -2,8 +2,9 @@
 //
 // Kept beside the device: the columns in its stages. A column's bits are both masks, the classes of the column behind it, and
 // the fields; those of a block's first column have DC and its classes before them. The lemmas, in turn: 0, columns stay in
-// order and none is lost; 1, classes and fields; 2, the words of masks; 3, the fields side by side; 4, what a block begins with;
-// of the whole column 5, the masks; 6, the classes of the next one; 7, the fields' place and the end; 8, the coefficients.
+// order and none is lost; 1, classes and fields; 2, the words of masks; 3, the fields side by side; 4, what a block begins
+// with; of the whole column 5, the masks; 6, the classes of the next one; 7, the place of the fields and the end; 8, what they
+// hold.
 module gmc_encoder_rules #(
   parameter int PROVEN,
   parameter int COLUMN_BITS,

@@ -7,7 +7,7 @@ module gmc_group (
 );
   wire [3:0] nonzero;
   wire [3:0][7:0] magnitudes;
-  wire [7:1] within;  // class t does for all of them
+  wire [7:1] enough;  // class t does for all of them
   generate
     for (genvar n = 0; n < 4; n++) begin : coefficient
       assign nonzero[n] = values[n] != 0;
@@ -16,11 +16,11 @@ module gmc_group (
     end
     for (genvar t = 1; t < 7; t++) begin : coded
       localparam [7:0] MOST = 1 << (t - 1);
-      assign within[t] = magnitudes[0] <= MOST && magnitudes[1] <= MOST && magnitudes[2] <= MOST && magnitudes[3] <= MOST;
+      assign enough[t] = magnitudes[0] <= MOST && magnitudes[1] <= MOST && magnitudes[2] <= MOST && magnitudes[3] <= MOST;
     end
   endgenerate
-  assign within[7] = 1;
-  assign group_class = nonzero == 0 ? 0 : within[1] ? 1 : within[2] ? 2 : within[3] ? 3 : within[4] ? 4 : within[5] ? 5
-    : within[6] ? 6 : 7;
+  assign enough[7] = 1;
+  assign group_class = nonzero == 0 ? 0 : enough[1] ? 1 : enough[2] ? 2 : enough[3] ? 3 : enough[4] ? 4 : enough[5] ? 5
+    : enough[6] ? 6 : 7;
   assign mask = group_class == 7 ? 15 : nonzero;
 endmodule
