@@ -37,9 +37,10 @@ def main() -> int:
     if used != kept.yosys and set(arguments.only) != set(MEASURED):
         parser.error(f"the budgets were measured with {kept.yosys}, here is {used}: measure all blocks, without --only")
     library, config = pdk.find(kept.pdk).read(), named_config(kept.config)
-    areas = {}
+    areas, origins = {}, dict(kept.origins)
     for block in arguments.only:
         areas[block] = kept.measure(block, config, library, build)
+        origins[block] = kept.origin(block, config)
         print(f"{block}: {areas[block] / 1e3:.2f} kGE", file=sys.stderr, flush=True)
     print("\n".join(budgets.table(areas, kept)))
     wrong = [sentence for block, ge in areas.items() if (sentence := kept.verdict(block, ge))]
@@ -47,7 +48,8 @@ def main() -> int:
         # What is no block any more has no budget.
         together = {**kept.ge, **areas}
         ge = {block: together[block] for block in MEASURED if block in together}
-        write_whole(DATA, dataclasses.replace(kept, yosys=used, ge=ge).text())
+        of_these = {block: origins[block] for block in ge if block in origins}
+        write_whole(DATA, dataclasses.replace(kept, yosys=used, ge=ge, origins=of_these).text())
         return 0
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from importlib.resources import files
 
 from cdu.delivery import generator
 from cdu_spec.config import CduConfig
+from cdu_tools.sources import sources_sha256
 from cdu_tools.yosys import Engine, engine
 
 from cdu_synth.area import flow
@@ -39,6 +41,8 @@ class Budgets:
         As of :func:`cdu_synth.area.flow.synthesise`.
     ge
         Budget of every block in gate equivalents.
+    origins
+        For every block :meth:`origin` when it was measured.
     """
 
     config: str
@@ -47,6 +51,15 @@ class Budgets:
     recipe: str
     clock_ns: float
     ge: Mapping[str, float]
+    origins: Mapping[str, str]
+
+    def origin(self, block: str, config: CduConfig) -> str:
+        """Checksum of what the area of a block follows from: its Verilog, and the sources that map it.
+
+        While it is the one in ``origins`` the area is that of the budget, and need not be measured again.
+        """
+        sources = sources_sha256("cdu_synth.area", "cdu_synth.library", "cdu_tools.yosys")
+        return hashlib.sha256((generator.generate(config, block).verilog + sources).encode()).hexdigest()
 
     @property
     def build(self) -> Engine:
