@@ -2,8 +2,8 @@
 
     python benchmarks/gmc_heads.py build/cifar.npz build/vgg.npz
 
-Files are those that `cdu dqt --record` wrote. Prints the markdown table of docs/methods/jpeg_gmc.md: change of the payload's
-bytes if blocks had no head each, but k of them one head byte and no padding between them. What stands in a head today, the
+Files are those that `cdu dqt --record` wrote. Writes jpeg_gmc_heads.csv beside docs/methods/jpeg_gmc.md: change of the
+payload if blocks had no head each, but k of them one head byte and no padding between them. What stands in a head today, the
 category of DC, has then a Huffman code (JPEG's, of which one word is not used) made for the very file; real tables would
 save less.
 """
@@ -20,9 +20,12 @@ from actcodec.golden import gmc
 from actcodec.golden.huffman import optimal_table
 from actcodec.study.activations import load_activations
 from cdu_spec.gmc import MAX_CATEGORY
-from cdu_tools.report import table_row
+from cdu_tools.files import write_whole
+from cdu_tools.report import Table
 from torch import Tensor
 
+#: Where the rows go.
+_PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _TABLES = ("uniform-8", "uniform-16", "uniform-32")
 _TOGETHER = (1, 2, 4, 8)
 
@@ -54,11 +57,10 @@ def main() -> None:
     parser.add_argument("activations", type=Path, nargs="+")
     files = parser.parse_args().activations
     torch.set_num_threads(1)
-    print("| network | table | bytes/block | heads and padding |", " | ".join(f"k = {k}" for k in _TOGETHER), "|")
-    print("|---|---|--:|--:|" + "--:|" * len(_TOGETHER))
-    for table in _TABLES:
-        for path in files:
-            print(table_row(row(path, table)))
+    head = ("network", "table", "bytes/block", "heads and padding", *(f"k = {k}" for k in _TOGETHER))
+    found = Table(head, [row(path, table) for table in _TABLES for path in files])
+    write_whole(_PAGES / "jpeg_gmc_heads.csv", found.csv())
+    print(found.markdown())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     python benchmarks/gmc_sfpr.py --data cifar10.npz
 
 Networks train for some steps; what the policy jpeg-act gives to sfpr+zvc in the next step (results of ReLU, pools, dropout that
-another layer reads) is quantised as that mode does. Prints the markdown tables of docs/methods/jpeg_gmc.md: bytes per block
-of 64 values of all such tensors of a network. Tables are trained on the first two networks.
+another layer reads) is quantised as that mode does. Writes jpeg_gmc_sfpr.csv and jpeg_gmc_sfpr_unsigned.csv beside
+docs/methods/jpeg_gmc.md: bytes per block of 64 values of all such tensors of a network. Tables are trained on the first two
+networks.
 
 entropy        of the values of each tensor by themselves, with a table of its own that costs nothing: a bound, no code
 GMC            as it is: a row of 8 values stands for a column of coefficients, the first value of a block for DC
@@ -39,11 +40,14 @@ from cdu_spec import gmc as spec
 from cdu_spec import named_config
 from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
-from cdu_tools.report import table_row
+from cdu_tools.files import write_whole
+from cdu_tools.report import Table
 from coder_blocks import rate
 from recorded import Training, record, trainings
 from torch import Tensor
 
+#: Where the rows go.
+_PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _IMAGES, _KEPT, _TRAINED = 4000, 8, 2
 #: Blocks of each tensor that are simulated.
 _PLAYED = 16
@@ -234,15 +238,14 @@ def main() -> None:
     networks = {name: sparse_tensors(training) for name, training in trainings(cifar, _OWN, _LIBRARY)}
     seen = [one for name in list(networks)[:_TRAINED] for one in networks[name]]
     tables = {name: trained([symbols(one.blocks).counts() for one in seen]) for name, (symbols, _) in CODES.items()}
-    for signs, head in (
-        (True, ("entropy", "GMC", *CODES, "values per cycle")),
-        (False, ("ZVC without signs", *CODES)),
+    for name_of_file, signs, head in (
+        ("jpeg_gmc_sfpr", True, ("entropy", "GMC", *CODES, "values per cycle")),
+        ("jpeg_gmc_sfpr_unsigned", False, ("ZVC without signs", *CODES)),
     ):
-        print(table_row(("network", "tensors", "zeros", "ZVC", *head)))
-        print("|---|" + "--:|" * (3 + len(head)))
-        for name, tensors in networks.items():
-            print(table_row(cells(name, tensors, tables, signs=signs)), flush=True)
-        print()
+        lines = [tuple(cells(name, tensors, tables, signs=signs)) for name, tensors in networks.items()]
+        found = Table(("network", "tensors", "zeros", "ZVC", *head), lines)
+        write_whole(_PAGES / f"{name_of_file}.csv", found.csv())
+        print(found.markdown(), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -126,7 +126,9 @@ class GmcDecoder(wiring.Component):
         dc = Signal(VALUE_BITS, reset_less=True)
         first_fill = Signal(range(part_bits + 1), reset_less=True)
         first_classes: Any = Signal(_Classes(), reset_less=True)
-        classes = self._classes(m, first_bits[: A_BITS + B_BITS], Const(gmc.A_FIRST, 3), Const(gmc.B_FIRST, 3), "first")
+        begin_rows: _Rows = ({gmc.A_FIRST}, {gmc.B_FIRST, gmc.B_BESIDE_ZERO})
+        begin = first_bits[: A_BITS + B_BITS]
+        classes = self._classes(m, begin, Const(gmc.A_FIRST, 3), Const(gmc.B_FIRST, 3), "first", begin_rows)
         drops = Signal(range(16))
         with m.If(phase == 1):
             m.d.comb += drops.eq(category)
@@ -276,9 +278,9 @@ class GmcDecoder(wiring.Component):
                     _decode(m, bits, _mask_words(number), lambda symbol, size: [mask.eq(symbol + 1), length.eq(size)])
         return mask, length
 
-    def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str, rows: _Rows | None = None) -> Any:
+    def _classes(self, m: Module, bits: Value, context_a: Value, context_b: Value, name: str, rows: _Rows) -> Any:
         """Classes of the column whose symbols begin with the first of some bits; ``rows`` are those that can be asked for."""
-        rows_a, rows_b = rows or (set(range(len(gmc.A_CODES))), set(range(len(gmc.B_CODES))))
+        rows_a, rows_b = rows
         found: Any = Signal(_Classes(), name=name)
         symbol, length_a = Signal(range(CLASSES + 1), name=f"{name}_symbol"), Signal(range(A_BITS + 1), name=f"{name}_length_a")
         with m.Switch(context_a):

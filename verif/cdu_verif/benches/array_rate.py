@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import torch
 from actcodec.backends.job import DTYPES
+from actcodec.codecs import codec_options
 from actcodec.study.setup import TrainingSetup
 from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES
@@ -20,6 +21,7 @@ from cdu_verif.cases.gmc import DENSEST_AT_RATE, MOST_CYCLES
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus import recorded_jobs
+from cdu_verif.stimulus.gate_stimulus import CODECS
 from cdu_verif.stimulus.rates import block_bytes, least_cycles, rows_per_cycle
 from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange, incompressible, of_tensor
 
@@ -34,10 +36,10 @@ _HAND_OVER_CYCLES = 256
 _HAND_OVER_JOBS = 6
 #: Words after which a unit works at its steady rate.
 _SETTLING_WORDS = 64
-#: Cycles that a block of GMC takes at most in place of 8 where lanes wait for each other, as blocks stay in order.
-_MOST_CYCLES_OF_LANES = 15
-#: The DQT that a codec with this coder has by default.
-_USUAL_TABLES = {Coder.ZVC: "optL", Coder.GMC: "uniform-16"}
+#: CDUs up to which a block of GMC takes MOST_CYCLES at most; of more CDUs the lanes wait longer for each other.
+_FEW_CDUS, _MOST_CYCLES_OF_MANY = 4, 15
+#: The DQT that the codec with this coder has by default.
+_USUAL_TABLES = {coder: codec_options(name)["dqt"] for name, (mode, coder) in CODECS.items() if mode.has_dct}
 #: Steps of the training of which activations are recorded.
 _STEPS = 4
 
@@ -120,7 +122,7 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
     )
     limit = ideal * (1 + _SLACK_PART) + _SLACK_CYCLES
     if job.coder is Coder.GMC and max(block_bytes(job, item.payload)) > DENSEST_AT_RATE:
-        limit *= (MOST_CYCLES if bench.config.cdus == 1 else _MOST_CYCLES_OF_LANES) / BLOCK_SIDE
+        limit *= (MOST_CYCLES if config.cdus <= _FEW_CDUS else _MOST_CYCLES_OF_MANY) / BLOCK_SIDE
     assert cycles <= limit, f"{item.name}, {content}: {cycles} cycles, {ideal:.0f} are possible; stalls: {stalls}"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
 
 #: Cycles from reset, in which a block of several slots is written and begins to leave; one more doubles the search.
-_STORE_CYCLES = 13
+_STORE_CYCLES = 15
 
 
 def _cases() -> Cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cdu.coding.block_store import BlockPart
 from cdu.coding.gmc_words import A_BITS, B_BITS, BODY_AT, COLUMN_BITS, FIELDS_BITS, MASK_BITS
 from cdu.words import Coding
 from cdu_spec import gmc
@@ -57,7 +58,7 @@ SLOTS_PROBES = {name: ENCODER_PROBES[name] for name in ("valid", "first", "ends"
     **dict.fromkeys(("accepts", "waits", "whole", "store.i__valid", "store.i__ready"), 1),
     "kept": _KEPT_BITS,
     "place": _KEPT_BITS.bit_length(),
-    "part": _SLICE_BITS + 1 + gmc.CATEGORY_BITS + 5,
+    "part": BlockPart(_SLICE_BITS // 8).size,
 }
 
 #: What is seen of a decoder whose slices have 10 bytes.

@@ -87,18 +87,14 @@ def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: 
 
 def verilog(mutant: Mutant, folder: Path) -> str:
     """The flat netlist with a fault."""
-    place = folder / f"faulty_{mutant.number}"
-    place.mkdir(exist_ok=True)
-    (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
+    place = _own_folder(folder, f"faulty_{mutant.number}")
     yosys.run("\n".join([f"read_rtlil {_BASE}", f"mutate {mutant.options}", "write_verilog -noattr faulty.v"]), place)
     return (place / "faulty.v").read_text("utf-8")
 
 
 def equivalent(mutant: Mutant, top: str, folder: Path) -> bool:
     """Whether a mutant is shown to be none: with equal registers and inputs its registers and outputs stay equal."""
-    place = folder / f"equivalence_{mutant.number}"
-    place.mkdir(exist_ok=True)
-    (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
+    place = _own_folder(folder, f"equivalence_{mutant.number}")
     script = [
         f"read_rtlil {_BASE}",
         *_GATES,
@@ -123,6 +119,14 @@ def equivalent(mutant: Mutant, top: str, folder: Path) -> bool:
     except yosys.YosysError:
         return False
     return True
+
+
+def _own_folder(folder: Path, name: str) -> Path:
+    """A folder for one mutant's files, with the netlist that it is made of."""
+    place = folder / name
+    place.mkdir(exist_ok=True)
+    (place / _BASE).write_text((folder / _BASE).read_text("utf-8"), encoding="utf-8")
+    return place
 
 
 def _wrapper(top: str, ports: Sequence[dict[str, Any]], width: int) -> str:

@@ -1,4 +1,4 @@
-// A block leaves as its head and its body: of one block, any one after reset, one bit at any place and the length are followed.
+// A block leaves as its head and its body: of one of the first after reset one bit, at any place, and the length are followed.
 //
 // A block is written with 8 bits for the head, 4 for the category of DC, and what follows. What lies behind its last nibble
 // that is not zero is left out. Up to 24 bytes the head takes the category, and everything behind it moves up; longer bodies
