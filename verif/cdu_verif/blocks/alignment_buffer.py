@@ -52,7 +52,8 @@ def _order(block: str, to_blocks: bool, config: CduConfig, width: int | None, de
 
 RECORD = Record(
     cases=_cases,
-    quick=[*PORT_WIDTHS[:2], *RANGED_WIDTHS[2:]],
+    quick=[PORT_WIDTHS[0], *RANGED_WIDTHS[2:]],
+    full=[PORT_WIDTHS[1]],
     streams=StreamFacts(first_output=FIRST_OUTPUT),
     properties=partial(orders, "alignment_buffer", True),
 )

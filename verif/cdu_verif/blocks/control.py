@@ -8,6 +8,7 @@ from cdu_verif.formal.properties import StreamFacts
 
 RECORD = Record(
     benches=["control", "control_registers", "control_errors", "control_counters"],
-    quick=[{}, EVERY, {**EVERY, **CODERS}],
+    quick=[{}, {**EVERY, **CODERS}],
+    full=[EVERY],
     streams=StreamFacts(reachable=12, first_output=None),
 )

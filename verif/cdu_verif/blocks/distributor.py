@@ -52,4 +52,6 @@ def _properties(config: CduConfig) -> list[Property]:
     ]
 
 
-RECORD = Record(cases=_cases, quick=[*ARRAYS[1:3], *RANGED_WIDTHS[2:]], full=VALUE_PORTS, properties=_properties)
+RECORD = Record(
+    cases=_cases, quick=[ARRAYS[2], RANGED_WIDTHS[3]], full=[ARRAYS[1], RANGED_WIDTHS[2], *VALUE_PORTS], properties=_properties
+)

@@ -57,7 +57,7 @@ def _properties(config: CduConfig) -> list[Property]:
 
 RECORD = Record(
     cases=_cases,
-    quick=[{}, {"cdus": 4}, {"cdus": 8, "packed_port_bits": 128}],
+    quick=[{}, {"cdus": 8, "packed_port_bits": 128}],
     full=SLICES,
     properties=_properties,
 )

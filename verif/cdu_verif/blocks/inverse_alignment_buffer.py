@@ -22,7 +22,8 @@ def _cases() -> Cases:
 
 RECORD = Record(
     cases=_cases,
-    quick=PORT_WIDTHS,
+    quick=PORT_WIDTHS[::3],
+    full=PORT_WIDTHS,
     streams=StreamFacts(first_output=FIRST_OUTPUT),
     properties=partial(orders, "inverse_alignment_buffer", False),
 )

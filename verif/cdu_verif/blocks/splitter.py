@@ -54,7 +54,7 @@ def _properties(config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[{}, EVERY, {"cdus": 2}, {"cdus": 3, **EVERY}, *RANGED_WIDTHS[2:], CODERS, {"cdus": 4, "coders": ("gmc",)}],
-    full=[*PACKED_PORTS, *({**port, **CODERS} for port in PACKED_PORTS)],
+    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}],
+    full=[EVERY, {"cdus": 2}, *RANGED_WIDTHS[2:], CODERS, *PACKED_PORTS, *({**port, **CODERS} for port in PACKED_PORTS)],
     properties=_properties,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
 from cdu_verif.blocks.value_front import progress_of_jobs
-from cdu_verif.cases.parameters import VALUE_SIDE
+from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -23,5 +23,6 @@ RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
     quick=VALUE_SIDE,
+    full=VALUE_SIDE_FULL,
     properties=partial(progress_of_jobs, "value_back"),
 )

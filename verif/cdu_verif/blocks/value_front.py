@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import VALUE_SIDE
+from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL
 from cdu_verif.formal import progress
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device, moves
@@ -36,5 +36,6 @@ RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
     quick=VALUE_SIDE,
+    full=VALUE_SIDE_FULL,
     properties=partial(progress_of_jobs, "value_front"),
 )

@@ -20,10 +20,11 @@ RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **EVERY} for width in PORT_WIDT
 VALUE_SIDE: list[dict[str, Any]] = [
     {},
     {"cdus": 2, "value_format": "fp16", **EVERY},
-    {"cdus": 4, **EVERY},
     {"cdus": 8, "value_format": "bf16"},
-    {"cdus": 2, "modes": ("sfpr", "brc")},
-    {"multiplier_stages": 1, "register_slices": 1},
+    {"cdus": 2, "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
+]
+VALUE_SIDE_FULL: list[dict[str, Any]] = [
+    *({"cdus": 4, **EVERY}, {"cdus": 2, "modes": ("sfpr", "brc")}, {"multiplier_stages": 1, "register_slices": 1}),
 ]
 #: Compressor and decompressor.
 HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **EVERY}, PIPELINED]

@@ -23,7 +23,7 @@ class Selection:
     def prove(self, device: Device, folder: Path) -> Verdict:
         """Run the script."""
         try:
-            yosys.run(self.script(device), folder, yosys.engine(yosys.GENERATOR))
+            yosys.run(self.script(device), folder, yosys.writer())
         except yosys.YosysError as error:
             return Verdict(False, str(error))
         return Verdict(True)

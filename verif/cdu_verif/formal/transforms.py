@@ -44,7 +44,7 @@ class TransformWidths:
 
     def prove(self, device: Device, folder: Path) -> Verdict:
         """Analyse the passes of the device."""
-        yosys.run(_SCRIPT.format(name=device.name), folder, yosys.engine(yosys.GENERATOR))
+        yosys.run(_SCRIPT.format(name=device.name), folder, yosys.writer())
         modules = json.loads((folder / f"{device.name}.netlist.json").read_text(encoding="utf-8"))["modules"]
         names = ("columns", "rows") if self.inverse else ("rows", "columns")
         shifts = pass_shifts(self.config.const_bits, self.config.pass1_bits)

@@ -17,8 +17,13 @@ class HandshakeMonitor:
         self.name = name
         self._waiting: int | None = None
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the payload of the next cycle is compared with one before."""
+        return self._waiting is not None
+
     def check(self, valid: bool, ready: bool, payload: int) -> None:
-        """One cycle; ``payload`` counts only when ``valid``. Raises HandshakeError."""
+        """One cycle; ``payload`` counts only when it is compared, or waits now. Raises HandshakeError."""
         if self._waiting is not None:
             if not valid:
                 raise HandshakeError(f"{self.name}: valid fell before the transfer")
