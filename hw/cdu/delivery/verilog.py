@@ -1,7 +1,9 @@
 """From an Amaranth component to plain Verilog-2005 text.
 
-Amaranth writes RTLIL, Yosys turns processes into multiplexers and registers and writes Verilog. Amaranth's own Verilog
-output holds ``always @*`` blocks, which a simulator need not run before one of their inputs changes; this one has none.
+Amaranth writes RTLIL, Yosys turns processes into multiplexers and registers, finds what resets and enables the registers
+(``if (rst) ... else if (enable) ...``, which tools turn into gated clocks and FPGAs into enables), and writes Verilog. Amaranth's
+own Verilog output holds ``always @*`` blocks, which a simulator need not run before one of their inputs changes; this one has
+none. A named value of which a register took over the choice (a constant as its reset) has no driver then: it is 0.
 The text depends on nothing but the component and the versions of the two programs: no dates, no paths, no source
 locations, no order of hash tables.
 """
@@ -31,6 +33,11 @@ _SCRIPT = """\
 read_rtlil design.il
 hierarchy -check -top {name}
 proc
+check -assert
+opt_clean
+opt_dff
+opt_clean
+setundef -undriven -zero
 pmuxtree
 opt_clean
 memory_collect
