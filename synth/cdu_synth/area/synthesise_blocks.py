@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cdu.delivery.generator import Generated
 from cdu_spec.config import CduConfig
@@ -39,6 +40,8 @@ class SynthesisSettings:
         Names out of :data:`cdu_synth.area.recipes.RECIPES`, of whose results the best is taken.
     sta
         ``opensta``, ``builtin``, or ``auto``: OpenSTA where it is installed.
+    clock_gates
+        Whether registers with an enable get a gated clock (:mod:`cdu_synth.area.clock_gates`).
     """
 
     config: CduConfig
@@ -48,6 +51,7 @@ class SynthesisSettings:
     yosys: str = yosys.GENERATOR
     recipes: Sequence[str] = tuple(RECIPES)
     sta: str = opensta.AUTO
+    clock_gates: bool = True
 
     def __post_init__(self) -> None:
         check_blocks(self.blocks)
@@ -77,12 +81,11 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
 
     def costs_of(item: Generated) -> dict[float, flow.Cost]:
         by_row = item.name == settings.config.name or item.name in breakdown.UNITS
-        found = flow.clock_sweep(
-            item.verilog, item.name, library, periods, build, recipes=settings.recipes, by_row=by_row, sta=timer
-        )
+        options: dict[str, Any] = {"recipes": settings.recipes, "by_row": by_row, "gated": settings.clock_gates, "sta": timer}
+        found = flow.clock_sweep(item.verilog, item.name, library, periods, build, **options)
         costs = {period: flow.choose(of_recipes, period) for period, of_recipes in found.items()}
         for period, cost in costs.items():
-            size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops"
+            size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.clock_gates} clock gates"
             shown.say(f"{item.name} for {period:g} ns: {size}, {cost.critical_path_ns:.2f} ns")
         shown.step()
         return costs

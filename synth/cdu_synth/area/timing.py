@@ -1,8 +1,9 @@
 """Static timing of a mapped netlist with the delay tables of its library (NLDM).
 
-What is assumed, as always before layout: an ideal clock, no wires, inputs that arrive at 0 with the steepest edge, nothing
-behind the outputs. A path begins at the clock of a flip-flop (clock-to-output delay included) or at an input, and ends at
-the data pin of a flip-flop (setup time included) or at an output. Every condition of an arc counts; false paths do too.
+What is assumed, as always before layout: an ideal clock, gated or not, no wires, inputs that arrive at 0 with the steepest
+edge, nothing behind the outputs. A path begins at the clock of a flip-flop (clock-to-output delay included) or at an input, and
+ends at the data pin of a flip-flop, at the enable of a clock gate (setup time included) or at an output. Every condition of an
+arc counts; false paths do too.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ class Timing:
                 for arc in cell.arcs
                 if arc.kind == "combinational" and arc.source in pins and arc.target in pins
             ]
-            if inner and not cell.flip_flop:
+            if inner and not cell.flip_flop and not cell.clock_gate:
                 sources = {source for _, source, _ in inner if isinstance(source, int)}
                 for net in sources:
                     leaving[net].append(len(steps))

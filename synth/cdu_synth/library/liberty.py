@@ -85,8 +85,21 @@ class Arc:
 
 
 @dataclass(frozen=True)
+class ClockGate:
+    """Pins of a cell that lets a clock pass while its enable, held in a latch, is high; ``test`` is empty without one."""
+
+    enable: str
+    clock: str
+    output: str
+    test: str = ""
+
+
+@dataclass(frozen=True)
 class Cell:
-    """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs."""
+    """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs.
+
+    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge.
+    """
 
     name: str
     area: float
@@ -97,6 +110,7 @@ class Cell:
     functions: dict[str, str]
     arcs: tuple[Arc, ...]
     setups: tuple[Arc, ...]
+    clock_gate: ClockGate | None = None
 
     def computes(self, function: Callable[..., bool], inputs: int) -> bool:
         """Whether this is a gate with so many inputs and one output, which is that function of them."""
@@ -149,6 +163,12 @@ class Library:
         if not found:
             raise LibertyError(f"library {self.name} has no two-input NAND, in which areas are counted: use another one")
         return min(found, key=lambda cell: (cell.area, cell.name))
+
+    @property
+    def clock_gate(self) -> Cell | None:
+        """The smallest cell that gates a clock, one without a test pin where there is one; None when the library has none."""
+        found = [cell for cell in self.cells.values() if cell.usable and cell.clock_gate]
+        return min(found, key=lambda cell: (cell.area, cell.name), default=None)
 
 
 def contents(path: Path) -> str:
@@ -319,7 +339,19 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
         functions,
         tuple(arcs),
         tuple(setups),
+        _clock_gate(group),
     )
+
+
+def _clock_gate(group: Group) -> ClockGate | None:
+    """The clock gate that a cell is; None for one of another edge, or with an output to look at its latch."""
+    if group.text("clock_gating_integrated_cell") not in ("latch_posedge", "latch_posedge_precontrol"):
+        return None
+    roles = ("enable", "clock", "out", "test")
+    pins = {
+        role: pin.arguments[0] for pin in group.all("pin") for role in roles if pin.text(f"clock_gate_{role}_pin") == "true"
+    }
+    return ClockGate(pins["enable"], pins["clock"], pins["out"], pins.get("test", ""))
 
 
 def _nand(a: bool, b: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -104,17 +104,29 @@ class GateSimulator:
         (clock,) = module.ports["clk"].nets
         lookups, gates, states = _Lookups(), list[tuple[int, int, int, int]](), list[tuple[int, int, int, int]]()
         self._count = max(module.nets, default=1) + 1
+        #: Nets of gated clocks. In the simulation they are 1 in cycles that pass.
+        gates_of = {cell.name: library.cells[cell.kind].clock_gate for cell in module.cells}
+        gated = [cell.pins[gate.output] for cell in module.cells if (gate := gates_of[cell.name])]
         for cell in module.cells:
             kind = library.cells[cell.kind]
             inputs = tuple(pin for pin in kind.capacitances if pin in cell.pins)
             nets = [_index(cell.pins[pin]) for pin in inputs]
-            flop = known.get(cell.kind)
+            flop, clock_gate = known.get(cell.kind), kind.clock_gate
             if flop:
-                _check(flop, cell.kind, cell.pins, clock)
+                _check(flop, cell.kind, cell.pins, {clock, *gated})
                 state, self._count = self._count, self._count + 1
-                # A flip-flop with an enable keeps what it has.
-                table = _truth_table(flop.next_state, (*inputs, flop.state))
+                # A flip-flop with an enable keeps what it has, as one does whose clock is not let pass.
+                next_state = flop.next_state
+                if cell.pins[flop.clock] != clock:
+                    next_state = f"({next_state}) & {flop.clock} | {flop.state} & !{flop.clock}"
+                table = _truth_table(next_state, (*inputs, flop.state))
                 states.append(lookups.add(state, table, [*nets, state]))
+            elif clock_gate:
+                if cell.pins[clock_gate.clock] != clock:
+                    raise GateSimulationError(f"a {cell.kind} does not gate clk itself")
+                enabled = _truth_table(clock_gate.enable, (clock_gate.enable,))
+                gates.append(lookups.add(_index(cell.pins[clock_gate.output]), enabled, [_index(cell.pins[clock_gate.enable])]))
+                continue
             for pin, function in kind.functions.items():
                 if not isinstance(net := cell.pins.get(pin), int):
                     continue
@@ -129,7 +141,7 @@ class GateSimulator:
         self._gates = np.array(ordered, np.uint32).reshape(-1, 4)
         self._states = np.array(states, np.uint32).reshape(-1, 4)
         self._pins, self._tables = np.array(lookups.pins, np.uint32), np.frombuffer(bytes(lookups.tables), np.uint8)
-        self._clock = _index(clock)
+        self._clock, self._gated = _index(clock), [net for net in gated if isinstance(net, int)]
 
     def run(self, stimulus: Stimulus) -> tuple[dict[str, list[int]], Activity]:
         """The words that come out, by stream, and the activity from the first cycle to that of the last expected word.
@@ -165,6 +177,8 @@ class GateSimulator:
         counts = {net: int(toggles[net]) for net in nets}
         shares = {net: float(high[net]) / cycles for net in nets}
         counts[self._clock], shares[self._clock] = 2 * cycles, 0.5
+        for net in self._gated:
+            counts[net], shares[net] = 2 * int(high[net]), shares[net] / 2
         return received, Activity(cycles, counts, shares)
 
     def _set(self, values: Array, port: str, bits: int) -> None:
@@ -202,8 +216,8 @@ def _index(net: Net) -> int:
     return net if isinstance(net, int) else int(net == "1")
 
 
-def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clock: Net) -> None:
-    """Only plain flip-flops at the module's clock: GateSimulationError for others."""
+def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clocks: Collection[Net]) -> None:
+    """Only plain flip-flops at the module's clock, gated or not: GateSimulationError for others."""
     tied = {pin: net == "1" for pin, net in pins.items() if isinstance(net, str)}
     for function in filter(None, (flop.clear, flop.preset)):
         try:
@@ -212,7 +226,7 @@ def _check(flop: FlipFlop, kind: str, pins: Mapping[str, Net], clock: Net) -> No
             active = True
         if active:
             raise GateSimulationError(f"the asynchronous set or reset of a {kind} is not at a constant that turns it off")
-    if pins.get(flop.clock) != clock:
+    if pins.get(flop.clock) not in clocks:
         raise GateSimulationError(f"a {kind} does not have the rising edge of clk as its clock")
 
 

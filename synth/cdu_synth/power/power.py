@@ -1,9 +1,9 @@
 """Power of a netlist from its activity: leakage, switching of nets, energy inside cells, clock.
 
 Assumptions, as always before layout: nets have the capacitance of the pins that they drive and no wires; there is no clock
-tree, only the flip-flops' clock pins at an ideal edge; nothing is charged behind outputs; a net takes one value per cycle, so
-there are no glitches; data settle while the clock is high. Transitions are those of the built-in timing analysis. Nets that
-inputs drive are counted: somebody has to charge them.
+tree, only the clock pins of flip-flops and clock gates at an ideal edge; nothing is charged behind outputs; a net takes one
+value per cycle, so there are no glitches; data settle while the clock is high. Transitions are those of the built-in timing
+analysis. Nets that inputs drive are counted: somebody has to charge them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Power:
     internal_fj
         Inside cells, at changes of inputs and outputs; clock pins are not in it.
     clock_fj
-        C V^2 of the clock pins, and the energy inside flip-flops at both edges of the clock.
+        C V^2 of the clock pins, and the energy inside flip-flops at both edges of the clock, inside clock gates too; a gated
+        clock has edges in the cycles in which it is let pass.
     """
 
     leakage_uw: float = 0.0
@@ -111,13 +112,16 @@ class _Meter:
         states = PinStates(kind, cell.pins, consumed.flip_flop, self._activity)
         result = Power(leakage_uw=_mean(states, consumed.leakages))
         result.switching_fj = sum(self.switching(cell.pins[pin]) for pin in kind.functions if pin in cell.pins)
-        clock = consumed.flip_flop.clock if consumed.flip_flop else None
+        gate = kind.clock_gate
+        clock = consumed.flip_flop.clock if consumed.flip_flop else gate.clock if gate else None
         for pin, groups in consumed.pins.items():
-            if pin in kind.functions:
+            if gate and pin == gate.output:
+                result.clock_fj += self._output(cell, pin, groups, states)
+            elif pin in kind.functions:
                 result.internal_fj += self._output(cell, pin, groups, states)
             elif pin == clock:
                 result.clock_fj += self._input(cell, pin, groups, states, {})
-                result.clock_fj += kind.capacitances[pin] * self._square
+                result.clock_fj += kind.capacitances[pin] * self._square * self._activity.rate(cell.pins[pin]) / 2
             else:
                 result.internal_fj += self._input(cell, pin, groups, states, {clock: True} if clock else {})
         return result

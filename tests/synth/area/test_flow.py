@@ -67,7 +67,7 @@ def test_large_modules_that_stand_twice_are_mapped_once(tmp_path, nangate45):
 
 def test_choice():
     def cost(area, delay):
-        return flow.Cost(area, area, 1, 1, delay, "a", "b", 1, None, "r")
+        return flow.Cost(area, area, 1, 0, 1, delay, "a", "b", 1, None, "r")
 
     costs = {"small": cost(10, 3.0), "middle": cost(12, 2.0), "fast": cost(20, 1.0)}
     assert flow.choose(costs, 5) is costs["small"]
@@ -133,7 +133,7 @@ def test_every_library_that_is_here_maps(name, block, tmp_path):
     if shutil.which("sta"):
         timer = opensta.find()
         other = timer.slowest(Netlist.of(json.loads((tmp_path / "balanced.json").read_text()), block.name), library, tmp_path)
-        assert cost.critical_path_ns == pytest.approx(other.delay_ns, rel=0.02)
+        assert cost.critical_path_ns == pytest.approx(other.delay_ns, rel=0.03)
 
 
 @pytest.mark.parametrize(

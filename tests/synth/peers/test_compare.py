@@ -115,7 +115,7 @@ def test_rates_of_our_blocks():
 
 
 def test_unknown_rates_are_not_made_up():
-    cost = Cost(10.0, 12.5, 1, 2, 0.5, "a", "b", 1, None, "area")
+    cost = Cost(10.0, 12.5, 1, 0, 2, 0.5, "a", "b", 1, None, "area")
     entry = comparison.Design("x", comparison.GIVEN, cost).entry()
     assert entry["samples_per_cycle"] is None
     assert entry["ge_per_sample_per_cycle"] is None

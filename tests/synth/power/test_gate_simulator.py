@@ -86,9 +86,14 @@ def test_words_and_toggles_are_those_of_icarus(mapped, nangate45, stimulus, tmp_
     toggles = _toggles((tmp_path / "wires.vcd").read_text())
     (clock,) = mapped.ports["clk"].nets
     assert len(toggles) == len(mapped.nets)
-    assert {net: count for net, count in toggles.items() if net != clock} == {
-        net: count for net, count in activity.toggles.items() if net != clock
+    gated = {pins["GCK"] for kind, pins in ((cell.kind, cell.pins) for cell in mapped.cells) if kind.startswith("CLKGATE")}
+    clocks = {clock, *gated}
+    assert {net: count for net, count in toggles.items() if net not in clocks} == {
+        net: count for net, count in activity.toggles.items() if net not in clocks
     }
+    # Icarus' window begins and ends in the middle of a cycle.
+    assert gated
+    assert all(0 <= activity.toggles[net] - toggles[net] <= 2 for net in gated)
 
 
 def _toggles(dump):
@@ -114,7 +119,10 @@ def test_a_wrong_cell_shows(mapped, nangate45, stimulus):
     cells = list(mapped.cells)
     cells[number] = type(cells[number])(cells[number].name, "NOR2_X1", cells[number].pins)
     wrong = MappedModule(mapped.name, tuple(cells), mapped.ports)
-    received, _ = GateSimulator(wrong, nangate45).run(stimulus)
+    try:
+        received, _ = GateSimulator(wrong, nangate45).run(stimulus)
+    except GateSimulationError:
+        return  # it sends more words, or none
     assert received != right
 
 
