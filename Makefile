@@ -9,6 +9,8 @@ INSTALLED := $(VENV)/.installed
 DEMO := build/demo
 # The unit in a training loop and the benches print progress; torch on all cores slows small tensors down.
 export OMP_NUM_THREADS ?= 1
+# Tests begin hundreds of processes: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.register_documents import c_header
+from cdu_tools import cache
 from cdu_tools.files import write_whole
+from cdu_tools.sources import sources_sha256
 from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
 from cdu.delivery.manifest import core_file, manifest
-from cdu.delivery.verilog import convert
+from cdu.delivery.verilog import convert, versions
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Generated:
         return paths
 
 
+#: The file of an entry of the cache.
+_KEPT = "generated.json"
 #: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
 _UNITS = (None, "array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
@@ -80,3 +85,21 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     description = manifest(component, name, config, files)
     core = core_file(name, description["versions"]["cdu"])
     return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)
+
+
+def kept(config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None) -> Generated:
+    """What :func:`generate` gives, out of the cache where these sources have generated it before.
+
+    ``notify`` is called before something is generated: of a unit that takes a while. Raises UserError when the cache cannot be
+    written, beside what :func:`generate` raises.
+    """
+
+    def make(folder: Path) -> None:
+        if notify:
+            notify()
+        (folder / _KEPT).write_text(json.dumps(asdict(generate(config, block))), encoding="utf-8")
+
+    sources = sources_sha256("cdu", "cdu_spec", "cdu_tools")
+    ingredients = [config.to_dict(), block, versions(), sources, WAIVERS.read_text(encoding="utf-8")]
+    folder = cache.entry("generated", ingredients, make)
+    return Generated(**json.loads((folder / _KEPT).read_text(encoding="utf-8")))

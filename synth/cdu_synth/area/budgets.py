@@ -59,7 +59,7 @@ class Budgets:
         While it is the one in ``origins`` the area is that of the budget, and need not be measured again.
         """
         sources = sources_sha256("cdu_synth.area", "cdu_synth.library", "cdu_tools.yosys")
-        return hashlib.sha256((generator.generate(config, block).verilog + sources).encode()).hexdigest()
+        return hashlib.sha256((generator.kept(config, block).verilog + sources).encode()).hexdigest()
 
     @property
     def build(self) -> Engine:
@@ -68,7 +68,7 @@ class Budgets:
 
     def measure(self, block: str, config: CduConfig, library: Library, build: Engine) -> float:
         """Area of a block in gate equivalents, measured as the budgets were."""
-        made = generator.generate(config, block)
+        made = generator.kept(config, block)
         return flow.synthesise(made.verilog, made.name, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge
 
     def verdict(self, block: str, ge: float) -> str:

@@ -83,7 +83,7 @@ class _Generated(dict):
     """Blocks of the default configuration by their names, each generated when it is first asked for."""
 
     def __missing__(self, name):
-        self[name] = generator.generate(CduConfig(), name)
+        self[name] = generator.kept(CduConfig(), name)
         return self[name]
 
 

@@ -125,7 +125,7 @@ class Device:
 
 def of_block(block: str, config: CduConfig) -> Device:
     """A block by name, as ``cdu generate --block`` delivers it."""
-    made = generator.generate(config, block)
+    made = generator.kept(config, block)
     return Device(made.name, made.verilog, tuple(made.manifest["ports"]))
 
 

@@ -119,7 +119,7 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     """
     folder = settings.folder / "runs" / run.folder
     folder.mkdir(parents=True, exist_ok=True)
-    generated = generator.generate(run.config, None if run.block == UNIT else run.block)
+    generated = generator.kept(run.config, None if run.block == UNIT else run.block)
     paths = {path.suffix: path.resolve() for path in generated.write(folder)}
     if mutate:
         paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")

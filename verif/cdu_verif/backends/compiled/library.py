@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu.delivery import generator, verilog
+from cdu.delivery import generator
 from cdu_spec.config import CduConfig
 from cdu_tools import cache, verilator, yosys
 from cdu_tools.compilers import cpp_compiler
-from cdu_tools.sources import sources_sha256
 
 from cdu_verif.backends.compiled import gates
 
@@ -94,15 +92,8 @@ def unit(config: CduConfig) -> Path:
 
 def generated(config: CduConfig) -> Design:
     """The design of a configuration. It is generated once for each state of the generator."""
-    sources = sources_sha256("cdu", "cdu_spec", "cdu_tools")
-
-    def make(folder: Path) -> None:
-        _tell(f"generating the Verilog of unit {config.name} (once)")
-        generator.generate(config).write(folder)
-
-    folder = cache.entry("verilog", [config.to_dict(), verilog.versions(), sources], make)
-    manifest = json.loads((folder / f"{config.name}.json").read_text("utf-8"))
-    return Design.of((folder / f"{config.name}.v").read_text("utf-8"), manifest)
+    made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.name} (once)"))
+    return Design.of(made.verilog, made.manifest)
 
 
 def library(design: Design) -> Path:
