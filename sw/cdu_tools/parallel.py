@@ -60,6 +60,8 @@ def _start() -> None:
     processes as the user wants threads, so libraries start no more of them.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A shell lets what it starts in the background ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parent = multiprocessing.parent_process()
     assert parent is not None, "a worker has a parent"
 

@@ -35,7 +35,7 @@ REST = "rest (job queues, tags, glue)"
 #: What the paper's table has and this unit has not.
 NOTE = (
     "One module per lane codes ZVC, BRC and affine codes alike, so they share a row. "
-    "DIV and RLE of JPEG-BASE exist in software only and have no row."
+    "DIV and RLE of JPEG-BASE are blocks beside the unit and have no row."
 )
 _PATTERNS = {row: re.compile(rf"(?:.*\.)?(?:{pattern})") for row, pattern in ROWS.items()}
 
