@@ -120,7 +120,8 @@ def test_every_library_that_is_here_maps(name, block, tmp_path):
         library = pdk.find(name).read()
     except MissingToolError as error:
         pytest.skip(str(error))
-    cost = flow.synthesise(block.verilog, block.name, library, 5.0, directory=tmp_path, recipes=["balanced"])["balanced"]
+    costs = flow.synthesise(block.verilog, block.name, library, 5.0, directory=tmp_path, recipes=["balanced"], gated=False)
+    cost = costs["balanced"]
     # The library changes the size of a gate, hardly the number of them.
     assert 2000 < cost.ge < 2700
     assert cost.flip_flops == 100
@@ -133,7 +134,7 @@ def test_every_library_that_is_here_maps(name, block, tmp_path):
     if shutil.which("sta"):
         timer = opensta.find()
         other = timer.slowest(Netlist.of(json.loads((tmp_path / "balanced.json").read_text()), block.name), library, tmp_path)
-        assert cost.critical_path_ns == pytest.approx(other.delay_ns, rel=0.03)
+        assert cost.critical_path_ns == pytest.approx(other.delay_ns, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -115,14 +115,11 @@ def _toggles(dump):
 def test_a_wrong_cell_shows(mapped, nangate45, stimulus):
     """Words change when one NAND becomes a NOR."""
     right, _ = GateSimulator(mapped, nangate45).run(stimulus)
-    number = next(index for index, cell in enumerate(mapped.cells) if cell.kind == "NAND2_X1")
+    number = max(index for index, cell in enumerate(mapped.cells) if cell.kind == "NAND2_X1")
     cells = list(mapped.cells)
     cells[number] = type(cells[number])(cells[number].name, "NOR2_X1", cells[number].pins)
     wrong = MappedModule(mapped.name, tuple(cells), mapped.ports)
-    try:
-        received, _ = GateSimulator(wrong, nangate45).run(stimulus)
-    except GateSimulationError:
-        return  # it sends more words, or none
+    received, _ = GateSimulator(wrong, nangate45).run(stimulus)
     assert received != right
 
 

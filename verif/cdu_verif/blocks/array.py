@@ -28,11 +28,10 @@ RECORD = Record(
         {},
         {"cdus": 2, "duplex": "half", "value_format": "bf16", **EVERY},
         {"cdus": 2, **CODERS},
-        {"cdus": 3, "value_format": "fp16"},
+        {"cdus": 3, "value_format": "fp16", **EVERY},
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
     ],
     full=[
-        {"cdus": 3, "value_format": "fp16", **EVERY},
         *({"cdus": 4, "packed_port_bits": 1024}, PIPELINED),
         *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
         *({"cdus": cdus, **EVERY} for cdus in (1, 4, 8)),
