@@ -29,7 +29,7 @@ JOB_QUEUE = 2
 #: Most jobs that were started and have not ended, per channel.
 MAX_JOBS = 31
 #: Scales that the queue behind SCALE and SCALE_LAST holds.
-SCALE_QUEUE = 16
+SCALE_QUEUE = 4
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
@@ -328,7 +328,7 @@ CHANNEL = (
             Field("bank_busy", 4, BANKS, "bit b: a job that uses shift table b has not ended; it cannot be written"),
             Field("jobs", 8, MAX_JOBS.bit_length(), "jobs that were started and have not ended"),
             Field("queue_space", 16, JOB_QUEUE.bit_length(), "free places in the queue; at 0 START is refused", JOB_QUEUE),
-            Field("scale_space", 24, SCALE_QUEUE.bit_length(), "free places in the queue of scales", SCALE_QUEUE),
+            Field("scale_space", 24, 5, "free places in the queue of scales", SCALE_QUEUE),
         ),
     ),
     Register("ERRORS", 0x08, Access.W1C, "What went wrong.", _flags(*ERROR_FLAGS)),

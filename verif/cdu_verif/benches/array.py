@@ -78,7 +78,7 @@ async def mixed_jobs(bench: ArrayBench, pattern: str) -> None:
 async def scales_in_registers(bench: ArrayBench, pattern: str) -> None:
     """Scales that the driver writes to registers, more of them than their queue holds."""
     bench.stall(pattern)
-    shape = (2, registers.SCALE_QUEUE, 2, 9)
+    shape = (2, 4 * registers.SCALE_QUEUE, 2, 9)
     modes = [mode for mode in _MODES if mode.has_scales]
     items = [exchange(bench.config, bench.rng, shape, mode, "normal") for mode in modes * 2]
     await bench.play(await bench.open(scales_by_registers=True), dict.fromkeys(Channel, items))
