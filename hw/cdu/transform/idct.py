@@ -30,7 +30,7 @@ class IdctPass(wiring.Component):
     saturate_bits
         Limit the results to this width; without it the output is as wide as the greatest result.
     stages
-        0, or 1 for registers amid the products.
+        0, or 1 for registers behind the sums of pairs of products, which are in front of those of the halves.
 
     Ports: ``i``, ``o`` streams of 8 signed values. Latency 3 cycles and ``stages`` more, one transfer per cycle.
     """
@@ -50,21 +50,26 @@ class IdctPass(wiring.Component):
         c = {k: constant(k, self.const_bits) for k in (1, 2, 3, 5, 6, 7)}
         y = [Ranged.of(self.i.payload[k]) for k in range(8)]
 
-        # 1: products, added in pairs. The multiplexers of a transposer in front take as long as two additions.
-        cut = Cut(advance, before=2, behind=1) if self.stages else None
+        # 1: products, of which registers hold few multiples. The multiplexers of a transposer in front take as long as two
+        # additions. Behind the registers: the other multiples, added in pairs, where there is a stage for that of its own.
+        cut = Cut(advance, before=2, behind=1 if self.stages else 2)
         y2, y6 = (products(m, y[k], (c[2], c[6]), f"y{k}", cut) for k in (2, 6))
         y1, y3, y5, y7 = (products(m, y[k], (c[1], c[3], c[5], c[7]), f"y{k}", cut) for k in (1, 3, 5, 7))
-        if self.stages:
-            y[0], y[4] = (y[k].register(m, advance, f"y{k}_cut") for k in (0, 4))
 
         def pair(value: Ranged, name: str) -> Ranged:
-            return value.register(m, advance, name)
+            return value.register(m, advance, name) if self.stages else value
 
-        mean, middle = pair(y[0] + y[4], "mean") << self.const_bits, pair(y[0] - y[4], "middle") << self.const_bits
+        def beside(value: Ranged, name: str) -> Ranged:
+            return pair(value.register(m, advance, f"{name}_cut"), name)
+
+        # Half a unit of the result goes in with the mean, from where it reaches all results.
+        bias, low_bias = divmod(1 << self.shift >> 1, 1 << self.const_bits)
+        mean = (beside(y[0] + y[4] + bias, "mean") << self.const_bits) + low_bias
+        middle = (beside(y[0] - y[4] + bias, "middle") << self.const_bits) + low_bias
         outer, inner = pair(y2[c[2]] + y6[c[6]], "outer"), pair(y2[c[6]] - y6[c[2]], "inner")
         odd_pairs = (
             (pair(y1[c[1]] + y3[c[3]], "odd0a"), pair(y5[c[5]] + y7[c[7]], "odd0b")),
-            (pair(y1[c[3]] - y3[c[7]], "odd1a"), pair(-y5[c[1]] - y7[c[5]], "odd1b")),
+            (pair(y1[c[3]] - y3[c[7]], "odd1a"), pair(y5[c[1]] + y7[c[5]], "odd1b")),
             (pair(y1[c[5]] - y3[c[1]], "odd2a"), pair(y5[c[7]] + y7[c[3]], "odd2b")),
             (pair(y1[c[7]] - y3[c[5]], "odd3a"), pair(y5[c[3]] - y7[c[1]], "odd3b")),
         )
@@ -72,12 +77,13 @@ class IdctPass(wiring.Component):
         # 2: halves
         even = (mean + outer, middle + inner, middle - inner, mean - outer)
         even_half = [value.register(m, advance, f"even{n}") for n, value in enumerate(even)]
-        odd_half = [(a + b).register(m, advance, f"odd{n}") for n, (a, b) in enumerate(odd_pairs)]
+        odd = (a - b if n == 1 else a + b for n, (a, b) in enumerate(odd_pairs))
+        odd_half = [value.register(m, advance, f"odd{n}") for n, value in enumerate(odd)]
 
-        # 3: butterflies, rounded
+        # 3: butterflies
         for n in range(4):
             for sample, total in ((n, even_half[n] + odd_half[n]), (7 - n, even_half[n] - odd_half[n])):
-                rounded = total.round_half_up(self.shift).wire(m, f"rounded{sample}")
+                rounded = (total >> self.shift).wire(m, f"rounded{sample}")
                 limited = Ranged.of(rounded.saturated(self.output_bits)).register(m, advance, f"x{sample}")
                 m.d.comb += self.o.payload[sample].eq(limited.value)
         return m
