@@ -45,7 +45,7 @@ class InverseSfpr(wiring.Component):
     o
         Stream of 8 values as bit patterns.
 
-    Latency 3 cycles, with affine modes 4, and ``multiplier_stages``; one transfer per cycle.
+    Latency 3 cycles, 4 with a format narrower than float32, and ``multiplier_stages``; one transfer per cycle.
     """
 
     i: stream.Interface
@@ -53,11 +53,10 @@ class InverseSfpr(wiring.Component):
 
     def __init__(self, config: CduConfig) -> None:
         self.dtype = config.dtype
-        self.wide = config.has_affine
         #: Bits of a magnitude.
-        self.bits = DECODED_BITS - 1 if self.wide else VALUE_BITS
+        self.bits = DECODED_BITS - 1 if config.has_affine else VALUE_BITS
         self.stages = config.multiplier_stages
-        self.latency = (4 if self.wide else 3) + self.stages
+        self.latency = (3 if self.dtype is Dtype.FP32 else 4) + self.stages
         super().__init__(
             {
                 "i": In(stream.Signature(ScaledBeat(config))),
@@ -69,12 +68,10 @@ class InverseSfpr(wiring.Component):
         m = Module()
         bits = self.bits
         advance = pipeline(m, self.i, self.o, self.latency)
-        scale = self.i.payload.scale
-        if self.wide:
-            scale = registered(m, advance, scale, "scale0")
+        scale = registered(m, advance, self.i.payload.scale, "scale1")
         significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
-        exponent1 = beside_product(partial(registered, m, advance), exponent, "exponent1", self.stages)
+        exponent2 = beside_product(partial(registered, m, advance), exponent, "exponent2", self.stages)
         for lane in range(LANES):
 
             def stage(value: Value, name: str, lane: int = lane) -> Value:
@@ -82,33 +79,34 @@ class InverseSfpr(wiring.Component):
 
             beside = partial(beside_product, stage, stages=self.stages)
 
-            # 1: multiply magnitudes, the value's shifted up to have its leading one at the top (wide ones a cycle before)
+            # 1: magnitudes, shifted up to have their leading one at the top
             q = self.i.payload["values"][lane]
             magnitude = Signal(bits, name=f"magnitude{lane}")
             m.d.comb += magnitude.eq(Mux(q[-1], -q, q))
             zeros, normalized = _normalized(m, magnitude, f"normalized{lane}")
-            sign, zero = q[-1], q == 0
-            if self.wide:
-                zeros, normalized = stage(zeros, "zeros0"), stage(normalized, "normalized0")
-                sign, zero = stage(sign, "sign0"), stage(zero, "zero0")
-            product = multiplied(m, stage, normalized, significand, self.stages)
-            zeros1, sign1, zero1 = beside(zeros, "zeros1"), beside(sign, "sign1"), beside(zero, "zero1")
+            zeros1, normalized1 = stage(zeros, "zeros1"), stage(normalized, "normalized1")
+            sign1, zero1 = stage(q[-1], "sign1"), stage(q == 0, "zero1")
 
-            # 2: the product has as many significant bits as its factors together or one less; round to 24
+            # 2: multiply
+            product = multiplied(m, stage, normalized1, significand, self.stages)
+            zeros2, sign2, zero2 = beside(zeros1, "zeros2"), beside(sign1, "sign2"), beside(zero1, "zero2")
+
+            # 3: the product has as many significant bits as its factors together or one less; round to 24
             top = product[-1]
             mantissa = Mux(top, product[bits:], product[bits - 1 : -1])
             guard = Mux(top, product[bits - 1], product[bits - 2])
             sticky = product[: bits - 2].any() | (top & product[bits - 2])
             up = guard & (sticky | mantissa[0])
             biased = Signal(FP32_EXPONENT_BITS, name=f"biased{lane}")
-            m.d.comb += biased.eq(exponent1 + (bits - 1) + top - zeros1)
+            m.d.comb += biased.eq(exponent2 + (bits - 1) + top - zeros2)
             # A carry out of the fraction makes it zero and counts the exponent up, as it must be.
-            packed = stage(Mux(zero1, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
-            sign2 = stage(sign1, "sign2")
+            packed = stage(Mux(zero2, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
+            value = Cat(packed, stage(sign2, "sign3"))
 
-            # 3: round to the output format
-            narrow = _narrow(m, packed, self.dtype, f"narrow{lane}")
-            m.d.comb += self.o.payload[lane].eq(stage(Cat(narrow, sign2), "value"))
+            # 4: round to a narrower format
+            if self.dtype is not Dtype.FP32:
+                value = stage(Cat(_narrow(m, packed, self.dtype, f"narrow{lane}"), value[-1]), "value")
+            m.d.comb += self.o.payload[lane].eq(value)
         return m
 
 
@@ -127,9 +125,7 @@ def _normalized(m: Module, magnitude: Value, name: str) -> tuple[Value, Value]:
 
 
 def _narrow(m: Module, magnitude: Value, dtype: Dtype, name: str) -> Value:
-    """A normal float32 magnitude (or zero) rounded half to even to another format, as bit pattern without the sign."""
-    if dtype is Dtype.FP32:
-        return magnitude
+    """A normal float32 magnitude (or zero) rounded half to even to a narrower format, as bit pattern without the sign."""
     dropped = Dtype.FP32.fraction_bits - dtype.fraction_bits
     if dtype is Dtype.BF16:
         up = magnitude[dropped - 1] & (magnitude[: dropped - 1].any() | magnitude[dropped])

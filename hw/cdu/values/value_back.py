@@ -50,9 +50,9 @@ class ValueBack(wiring.Component):
     idle
         No job is here.
 
-    Latency 3 cycles from ``from_alignment`` (without modes in tiles from ``i``), 6 with affine modes, and ``multiplier_stages``
-    more; 7 from a job to its first word, and ``register_slices`` more. One word per cycle, without an idle cycle between jobs
-    when the next job is offered in time.
+    Latency from ``from_alignment`` (without modes in tiles from ``i``) that of
+    :class:`~cdu.values.inverse_sfpr.InverseSfpr`, and 2 cycles with affine modes; 7 from a job to its first word, and
+    ``register_slices`` more. One word per cycle, without an idle cycle between jobs when the next job is offered in time.
     """
 
     job: stream.Interface
