@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -15,6 +15,8 @@ from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 
 from cdu.alignment.tile_banks import TileBanks
 from cdu.parts.lookup import lookup
+from cdu.parts.ram import Ram
+from cdu.parts.streams import registered
 from cdu.words import BlockTag, BlockWord, TileWord
 
 #: Blocks that have room: two whole tiles.
@@ -32,7 +34,7 @@ class Direction(Enum):
 class AlignmentBuffer(wiring.Component):
     """Tiles of 8 rows x 1 to 4 blocks, in row by row and out block by block, or the other way, P beats per cycle.
 
-    The memory has P banks (one write and one read port each, :class:`~cdu.alignment.tile_banks.TileBanks`) and 8 slots of a
+    The memory has P banks (:class:`~cdu.parts.ram.Ram`, :class:`~cdu.alignment.tile_banks.TileBanks`) and 8 slots of a
     block. A tile takes the next slots of this ring, one per block: when block by block words leave, each slot is free again
     once it has been read, else all slots of a tile are. The tiles of a job follow each other without a bubble, whatever its
     width (4, 1, 4, 1 or 3, 3 blocks), and so do equal jobs; a wide tile behind narrow ones waits at the output until it is
@@ -125,9 +127,7 @@ class _Ring:
         tile_words = self.map.words(TILE_BLOCKS)
 
         self.beat = i.payload["values"].shape().elem_shape
-        self.banks: list[Memory] = [Memory(shape=self.beat, depth=SLOTS * self.slot_words, init=[]) for _ in range(beats)]
-        self.writes = [bank.write_port() for bank in self.banks]
-        self.reads = [bank.read_port(domain="comb") for bank in self.banks]
+        self.banks = [Ram(Shape.cast(self.beat).width, SLOTS * self.slot_words) for _ in range(beats)]
         for number, bank in enumerate(self.banks):
             m.submodules[f"bank{number}"] = bank
         records: Memory
@@ -147,10 +147,14 @@ class _Ring:
         self.allocated, self.released = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
         self.filled, self.emptied = Signal(), Signal()  # a tile, in this cycle
         self.written = Signal()
+        self.row: Any = Signal(data.ArrayLayout(self.beat, beats), name="row")  # as it comes out of the banks
         self.taken = Signal()
+        m.d.comb += [ours.eq(bank.read_data) for ours, bank in zip(self.row, self.banks, strict=True)]
         m.d.comb += [
             self.written.eq(i.valid & i.ready),
             self.taken.eq((self.complete != 0) & (~o.valid | o.ready)),
+            *(bank.write_enable.eq(self.written) for bank in self.banks),
+            *(bank.read_enable.eq(self.taken) for bank in self.banks),
             write_record.addr.eq(write_tile),
             write_record.en.eq(self.filled),
             read_record.addr.eq(read_tile),
@@ -175,11 +179,10 @@ class _Ring:
         begins = self.write_word == 0
         lanes = self._entries(self.map.raster_lanes, word.blocks, self.write_word, "raster_lane")
         places = self._entries(self.map.raster_addresses, word.blocks, self.write_word, "raster_write")
-        for port, lane, place in zip(self.writes, lanes, places, strict=True):
+        for bank, lane, place in zip(self.banks, lanes, places, strict=True):
             m.d.comb += [
-                port.data.eq(word["values"][lane]),
-                port.addr.eq(self.write_slot * self.slot_words + place),
-                port.en.eq(self.written),
+                bank.write_data.eq(word["values"][lane]),
+                bank.write_address.eq(self.write_slot * self.slot_words + place),
             ]
         m.d.comb += [
             self.i.ready.eq(~begins | (self.used + word.blocks <= SLOTS)),
@@ -195,11 +198,10 @@ class _Ring:
         m, word = self.m, self.i.payload
         begins, last_block = self.write_word == 0, self.write_block == word.blocks - 1
         lanes = self._entries(self.map.block_lanes, word.blocks, self.write_block, "block_lane")
-        for port, lane in zip(self.writes, lanes, strict=True):
+        for bank, lane in zip(self.banks, lanes, strict=True):
             m.d.comb += [
-                port.data.eq(word["values"][lane]),
-                port.addr.eq((self.write_slot + self.write_block) * self.slot_words + self.write_word),
-                port.en.eq(self.written),
+                bank.write_data.eq(word["values"][lane]),
+                bank.write_address.eq((self.write_slot + self.write_block) * self.slot_words + self.write_word),
             ]
         m.d.comb += [
             self.i.ready.eq(~begins | (self.used != SLOTS)),
@@ -218,8 +220,8 @@ class _Ring:
         ends = self.read_word == tile.final
         banks = self._entries(self.map.raster_banks, tile.blocks, self.read_word, "raster_bank")
         places = self._entries(self.map.raster_addresses, tile.blocks, self.read_word, "raster_read")
-        for port, place in zip(self.reads, places, strict=True):
-            m.d.comb += port.addr.eq(self.read_slot * self.slot_words + place)
+        for bank, place in zip(self.banks, places, strict=True):
+            m.d.comb += bank.read_address.eq(self.read_slot * self.slot_words + place)
         m.d.comb += [self.emptied.eq(self.taken & ends), self.released.eq(Mux(self.emptied, tile.blocks, 0))]
         self._leave(banks, ends, tile.tag.last)
         with m.If(self.taken):
@@ -230,8 +232,8 @@ class _Ring:
         m, tile = self.m, self.leaving
         ends, last_block = self.read_word == tile.final, self.read_block == tile.blocks - 1
         banks = self._entries(self.map.block_banks, tile.blocks, self.read_block, "block_bank")
-        for port in self.reads:
-            m.d.comb += port.addr.eq((self.read_slot + self.read_block) * self.slot_words + self.read_word)
+        for bank in self.banks:
+            m.d.comb += bank.read_address.eq((self.read_slot + self.read_block) * self.slot_words + self.read_word)
         m.d.comb += [self.emptied.eq(self.taken & ends & last_block), self.released.eq(self.taken & ends)]
         self._leave(banks, ends, tile.tag.last & last_block)
         with m.If(self.taken):
@@ -240,12 +242,11 @@ class _Ring:
                 m.d.sync += self.read_block.eq(Mux(last_block, 0, self.read_block + 1))
 
     def _leave(self, banks: Sequence[Value], ends: Value, last: Value) -> None:
-        """Put the word that is read into the register of the output; lane j comes from bank ``banks[j]``."""
+        """Put the word that is read out, as the memory's registers hold it: lane j comes from bank ``banks[j]``."""
         m, tile, word = self.m, self.leaving, self.o.payload
-        row: Any = Signal(data.ArrayLayout(self.beat, self.beats), name="row")
-        m.d.comb += [ours.eq(port.data) for ours, port in zip(row, self.reads, strict=True)]
+        for lane, bank in enumerate(banks):
+            m.d.comb += word["values"][lane].eq(self.row[registered(m, self.taken, bank, f"bank_of_lane{lane}")])
         with m.If(self.taken):
-            m.d.sync += [word["values"][lane].eq(row[bank]) for lane, bank in enumerate(banks)]
             m.d.sync += [
                 word["count"].eq(Mux(ends, tile.count, self.beats)),
                 word.ends.eq(ends),

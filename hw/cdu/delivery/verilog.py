@@ -28,9 +28,12 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
+from cdu.delivery.memories import GENERIC_RAM
 from cdu.delivery.shared_modules import shared_modules
+from cdu.parts.ram import RAM_MODULE, Delivery
 
 _SCRIPT = """\
+read_verilog -lib ram.v
 read_rtlil design.il
 hierarchy -check -top {name}
 proc
@@ -69,14 +72,16 @@ def convert(
         The Yosys to use; the default is the pinned one, other builds are for comparison.
     """
     with _nothing_collected():
-        design = rtlil.convert(component, name=name, ports=_directed_ports(component), emit_src=False)
+        design = rtlil.convert(component, name=name, platform=Delivery(), ports=_directed_ports(component), emit_src=False)
     text = shared_modules(_plain_names(design))
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:
         directory = Path(folder)
         (directory / "design.il").write_text(text, encoding="utf-8")
+        (directory / "ram.v").write_text(GENERIC_RAM, encoding="utf-8")
         yosys.run(_SCRIPT.format(name=name), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
-    return _header(name, config) + _plain_bits(_YOSYS_HEADER.sub("", body))
+    ram = f"\n{GENERIC_RAM}" if RAM_MODULE in text else ""
+    return _header(name, config) + _plain_bits(_YOSYS_HEADER.sub("", body)) + ram
 
 
 def versions() -> dict[str, str]:
