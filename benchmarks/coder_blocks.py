@@ -112,7 +112,7 @@ def main() -> None:
     for block in (*coders, *_QUANTIZERS, *_TRANSFORMS, *scans):
         print(f"{block} ...", file=sys.stderr, flush=True)
         # JPEG rounds to nearest.
-        chosen = config.override(rounding=Rounding.HALF_AWAY.value) if block in scans else config
+        chosen = config.override(rounding=Rounding.HALF_AWAY.value, precision="ieee1180") if block in scans else config
         made = generator.generate(chosen, block)
         costs[block] = flow.choose(flow.synthesise(made.verilog, made.name, library, arguments.clock_ns), arguments.clock_ns)
         rates[block] = [BLOCK_SIDE for _ in contents]

@@ -14,6 +14,7 @@ from cdu_tools.errors import UserError
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
+from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import SCALE_BITS
@@ -49,7 +50,8 @@ class CduConfig:
     scale_bits
         Significand bits of SFPR's multiplier, hidden bit included: 24 (float32), 11 or 8 (bfloat16).
     const_bits
-        Fraction bits of the DCT constants, 8..13.
+        Fraction bits of the DCT constants, 8..13. :meth:`override` and files also take ``precision``, a name of
+        :data:`~cdu_spec.dct.PRECISIONS` that sets this and the next: ``least``, the default, or ``ieee1180``.
     pass1_bits
         Fraction bits kept between both DCT passes, 0..4 and below ``const_bits``.
     sample_bits
@@ -84,8 +86,8 @@ class CduConfig:
     name: str = "tiny"
     value_format: str = "fp32"
     scale_bits: int = 8
-    const_bits: int = 12
-    pass1_bits: int = 2
+    const_bits: int = LEAST.const_bits
+    pass1_bits: int = LEAST.pass1_bits
     sample_bits: int = 8
     rounding: str = DEFAULT_ROUNDING.value
     modes: tuple[str, ...] = tuple(mode.label for mode in JPEG_ACT_MODES)
@@ -265,14 +267,16 @@ class CduConfig:
         return cls().override(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def override(self, **values: Any) -> CduConfig:
-        """A copy with some parameters replaced.
+        """A copy with some parameters replaced; ``precision`` stands for ``const_bits`` and ``pass1_bits``.
 
         Raises ConfigError for a name that is not a parameter and for values that are not allowed.
         """
-        known = {field.name for field in fields(self)}
+        known = {"precision", *(field.name for field in fields(self))}
         for name in values:
             if name not in known:
                 raise ConfigError(f"{name!r} is not a parameter of a configuration: use {', '.join(sorted(known))}")
+        if "precision" in values:
+            values = _precision(values.pop("precision")) | values
         return replace(self, **values)
 
     def override_texts(self, settings: Mapping[str, str]) -> CduConfig:
@@ -290,6 +294,13 @@ class CduConfig:
             else:
                 values[name] = text
         return self.override(**values)
+
+
+def _precision(name: Any) -> dict[str, int]:
+    """The parameters that a named precision sets."""
+    if not isinstance(name, str) or name not in PRECISIONS:
+        raise ConfigError(f"precision = {reprlib.repr(name)} is not allowed: use {', '.join(PRECISIONS)}")
+    return PRECISIONS[name]._asdict()
 
 
 #: Named configurations: one CDU; the four of JPEG-ACT; eight (both move whole 128-byte packets); one CDU with every mode.

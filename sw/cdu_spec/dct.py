@@ -12,11 +12,27 @@ bits, after the second none; both shifts round half up (add half, arithmetic shi
 from __future__ import annotations
 
 from math import cos, pi, sqrt
+from typing import NamedTuple
 
 #: Points of the transform.
 POINTS = 8
 #: log2 of the gain ``sqrt(8) * sqrt(8)`` of two passes.
 GAIN_BITS = 3
+
+
+class Precision(NamedTuple):
+    """Fraction bits of the constants, 8..13, and those kept after the first pass, 0..4."""
+
+    const_bits: int
+    pass1_bits: int
+
+
+#: Within the limits of IEEE 1180-1990, which JPEG and its relatives ask for.
+IEEE1180 = Precision(12, 2)
+#: The fewest bits: the error that they add is small beside that of a shift table, and training does not see it.
+LEAST = Precision(8, 0)
+#: Precisions by name.
+PRECISIONS = {"least": LEAST, "ieee1180": IEEE1180}
 
 
 def constant(sixteenths: int, const_bits: int) -> int:

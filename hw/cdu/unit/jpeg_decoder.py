@@ -29,8 +29,8 @@ class JpegDecoder(wiring.Component):
     Parameters
     ----------
     config
-        ``const_bits``, ``pass1_bits``, ``dct_stages`` and ``register_slices``, which ends the path of ``ready`` between decoder
-        and multiplication. ``sample_bits`` is 8.
+        ``const_bits`` and ``pass1_bits``, which JPEG wants to be ``precision=ieee1180``, ``dct_stages``, and
+        ``register_slices``, which ends the path of ``ready`` between decoder and multiplication. ``sample_bits`` is 8.
 
     Ports
     -----

@@ -29,8 +29,9 @@ class JpegEncoder(wiring.Component):
     Parameters
     ----------
     config
-        ``const_bits``, ``pass1_bits``, ``dct_stages``, ``rounding`` (``half_away`` is that of JPEG) and ``register_slices``,
-        which ends the path of ``ready`` between quantiser and coder. ``sample_bits`` is 8.
+        ``const_bits``, ``pass1_bits`` and ``rounding``, which JPEG wants to be ``precision=ieee1180`` and ``half_away``,
+        ``dct_stages``, and ``register_slices``, which ends the path of ``ready`` between quantiser and coder. ``sample_bits``
+        is 8.
 
     Ports
     -----

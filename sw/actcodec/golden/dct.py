@@ -7,7 +7,7 @@ intermediate (below 2**34) is exact, so the results are integers by construction
 from __future__ import annotations
 
 import torch
-from cdu_spec.dct import POINTS, basis, pass_shifts
+from cdu_spec.dct import IEEE1180, POINTS, basis, pass_shifts
 from torch import Tensor
 
 from actcodec.golden.checks import require
@@ -25,7 +25,7 @@ def shift_half_up(value: Tensor, shift: int) -> Tensor:
     return value.mul_(2.0**-shift).add_(0.5).floor_()
 
 
-def dct(blocks: Tensor, const_bits: int = 12, pass1_bits: int = 2) -> Tensor:
+def dct(blocks: Tensor, const_bits: int = IEEE1180.const_bits, pass1_bits: int = IEEE1180.pass1_bits) -> Tensor:
     """Forward transform, rows first, then columns.
 
     Parameters
@@ -47,7 +47,12 @@ def dct(blocks: Tensor, const_bits: int = 12, pass1_bits: int = 2) -> Tensor:
     return shift_half_up(forward @ rows, second).to(torch.int16)
 
 
-def idct(coefficients: Tensor, const_bits: int = 12, pass1_bits: int = 2, sample_bits: int = 8) -> Tensor:
+def idct(
+    coefficients: Tensor,
+    const_bits: int = IEEE1180.const_bits,
+    pass1_bits: int = IEEE1180.pass1_bits,
+    sample_bits: int = 8,
+) -> Tensor:
     """Inverse transform, columns first, then rows, saturated to ``sample_bits`` bits signed.
 
     Parameters

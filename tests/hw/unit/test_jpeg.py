@@ -11,6 +11,7 @@ from cdu.delivery import generator, manifest
 from cdu.unit.jpeg_decoder import JpegDecoder
 from cdu.unit.jpeg_encoder import JpegEncoder
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.dct import IEEE1180
 from cdu_spec.huffman import STANDARD
 from cdu_spec.rounding import Rounding
 from cdu_verif.benches.full_rate import play
@@ -19,7 +20,7 @@ from cdu_verif.cases.entropy_coder import segments, wrong_scans
 from cdu_verif.cases.jpeg_scans import image_table, port_table, quantized, restored, sample_rows
 from plain_jpeg import libjpeg_file, libjpeg_samples, photograph, read_file
 
-CONFIG = CduConfig(rounding=Rounding.HALF_AWAY.value)
+CONFIG = CduConfig(rounding=Rounding.HALF_AWAY.value, **IEEE1180._asdict())
 SIDES = (48, 72)
 
 

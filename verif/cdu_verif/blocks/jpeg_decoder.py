@@ -9,7 +9,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.blocks.jpeg_encoder import FIRST_OUTPUT
-from cdu_verif.cases.parameters import PIPELINED, PRECISIONS
+from cdu_verif.cases.parameters import PIPELINED, PRECISE, PRECISIONS
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.properties import StreamFacts, probed
 from cdu_verif.formal.queues import queue_counters, queue_probes
@@ -36,7 +36,7 @@ def _rules(device: Device) -> str:
 
 RECORD = Record(
     cases=_cases,
-    quick=[{}, PIPELINED],
+    quick=[PRECISE, PIPELINED],
     full=PRECISIONS,
     streams=StreamFacts(held=_with_queue, rules=_rules, first_output=FIRST_OUTPUT),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import PIPELINED, PRECISIONS, ROUNDINGS
+from cdu_verif.cases.parameters import PIPELINED, PRECISE, PRECISIONS, ROUNDINGS
 from cdu_verif.formal.properties import StreamFacts
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _cases() -> Cases:
 
 RECORD = Record(
     cases=_cases,
-    quick=[ROUNDINGS[0], {**ROUNDINGS[1], **PIPELINED}],
+    quick=[{**ROUNDINGS[0], **PRECISE}, {**ROUNDINGS[1], **PIPELINED}],
     full=[ROUNDINGS[1], PIPELINED, *PRECISIONS],
     streams=StreamFacts(first_output=FIRST_OUTPUT),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from cdu_spec.bitstream import Coder
 from cdu_spec.config import CONFIGS
+from cdu_spec.dct import IEEE1180
 
 #: A unit with every mode.
 EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
@@ -29,13 +30,14 @@ VALUE_SIDE_FULL: list[dict[str, Any]] = [
 #: Compressor and decompressor.
 HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **EVERY}, PIPELINED]
 #: Transforms, and what they compute with.
-TRANSFORMS: list[dict[str, Any]] = [{}, {"sample_bits": 9}, {"dct_stages": 1}]
+PRECISE: dict[str, Any] = IEEE1180._asdict()
+TRANSFORMS: list[dict[str, Any]] = [{}, {"sample_bits": 9, **PRECISE}, {"dct_stages": 1}]
 PRECISIONS: list[dict[str, Any]] = [
-    {"const_bits": 13},
-    {"const_bits": 8, "pass1_bits": 0},
+    {"const_bits": 13, "pass1_bits": 2},
+    PRECISE,
     {"const_bits": 11, "pass1_bits": 4},
-    {"const_bits": 13, "dct_stages": 1},
-    {"const_bits": 8, "pass1_bits": 0, "dct_stages": 1},
+    {"const_bits": 13, "pass1_bits": 2, "dct_stages": 1},
+    {**PRECISE, "dct_stages": 1},
 ]
 ROUNDINGS: list[dict[str, Any]] = [{"rounding": name} for name in ("half_away", "trunc")]
 #: Numbers of CDUs; slices of every width that they have, and of a narrow packed port.

@@ -9,6 +9,7 @@ import torch
 from cdu_spec import dqt as tables
 from cdu_spec.bitstream import JPEG_BASE, MatrixView, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.dct import IEEE1180
 from cdu_spec.geometry import LANES
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.rounding import Rounding
@@ -39,8 +40,10 @@ class JpegBaseCodec(BlockCodec, Codec):
     ----------
     S, scale_bits, nonfinite
         As for :class:`~actcodec.codecs.codec.SfprCodec`.
-    dqt, const_bits, pass1_bits
+    dqt
         As for :class:`~actcodec.codecs.codec.JpegActCodec`; the divisors themselves are used, not their powers of two.
+    const_bits, pass1_bits
+        Precision of the DCT, by default that of JPEG (:data:`~cdu_spec.dct.IEEE1180`).
     rounding
         Of the quotients: ``half_away`` as JPEG does, or ``trunc`` as the published code does.
     huffman
@@ -54,8 +57,8 @@ class JpegBaseCodec(BlockCodec, Codec):
     nonfinite: str = "raise"
     backend: str | Backend = "torch"
     dqt: str | Sequence[int] = "optL"
-    const_bits: int = CduConfig.const_bits
-    pass1_bits: int = CduConfig.pass1_bits
+    const_bits: int = IEEE1180.const_bits
+    pass1_bits: int = IEEE1180.pass1_bits
     rounding: str = Rounding.HALF_AWAY.value
     huffman: str = STANDARD_TABLES
 
