@@ -237,7 +237,7 @@ def test_by_name(tmp_path):
         _compare("sfpr", x, name)
     file = tmp_path / "mine.toml"
     file.write_text("const_bits = 11\n")
-    with pytest.raises(UnsuitedUnitError, match=r"unit mine was built with const_bits = 11, the job needs const_bits = 12"):
+    with pytest.raises(UnsuitedUnitError, match=r"unit mine was built with const_bits = 11, the job needs const_bits = 8"):
         actcodec.codec("jpeg-act", backend=f"rtl:{file}").compress(x)
     with pytest.raises(UserError, match="unknown configuration 'huge'"):
         actcodec.codec("sfpr", backend="rtl:huge")
@@ -254,9 +254,7 @@ def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
     through = backend_of("rtl")
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         x = _tensor((1, 2, 8, 16)).to(dtype)
-        for const_bits, pass1_bits in (
-            product(range(8, 14), range(5)) if dtype is torch.float32 else ((12, 2), (11, 2), (12, 1))
-        ):
+        for const_bits, pass1_bits in product(range(8, 14), range(5)) if dtype is torch.float32 else ((8, 0), (11, 2), (8, 1)):
             precision = {"const_bits": const_bits, "pass1_bits": pass1_bits}
             stream = actcodec.codec("jpeg-act", **precision).compress(x).to_bytes()
             own = (const_bits, pass1_bits) == (CduConfig.const_bits, CduConfig.pass1_bits)
@@ -270,7 +268,7 @@ def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
 @pytest.mark.parametrize(
     ("config", "name", "options", "message"),
     [
-        ({}, "jpeg-act", {"pass1_bits": 1}, "pass1_bits = 2, the job needs pass1_bits = 1"),
+        ({}, "jpeg-act", {"pass1_bits": 1}, "pass1_bits = 0, the job needs pass1_bits = 1"),
         ({}, "jpeg-act", {"rounding": "half_away"}, "rounding = trunc, the job needs rounding = half_away"),
         ({"value_format": "fp16"}, "sfpr", {}, "value_format = fp16, the job needs value_format = fp32"),
         ({"modes": ("brc",)}, "sfpr", {}, "without mode sfpr, only with brc"),
@@ -332,7 +330,7 @@ def test_damaged_blocks_of_gmc_do_not_stop_a_unit(entropy_coding):
     golden = actcodec.codec("jpeg-gmc")
     packed = golden.compress(_tensor((2, 3, 16, 32)))
     rng, decoded, refused = random.Random(1), 0, 0
-    for _ in range(80):
+    for _ in range(240):
         payload = packed.payload.clone()
         for _ in range(rng.randint(1, 3)):
             payload[rng.randrange(len(payload))] = rng.randrange(256)

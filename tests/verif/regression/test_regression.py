@@ -35,7 +35,7 @@ def test_a_block_passes_with_verilator(tmp_path):
 @needs_verilator
 def test_waveforms_are_fst(tmp_path):
     """A reader that is not ours sees every transfer, and results that belong to the inputs."""
-    (run,) = plan.runs(CduConfig(), ["dct"], full=False, pinned=["sample_bits", "dct_stages"])
+    (run,) = plan.runs(CduConfig(), ["dct"], full=False, pinned=["sample_bits", "dct_stages", "const_bits", "pass1_bits"])
     (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=True, tests=("rate",))).tests
     assert test.status == "pass", test.message
     wanted = {"clk", "rst", *(f"{stream}__{role}" for stream in "io" for role in ("valid", "ready", "payload"))}

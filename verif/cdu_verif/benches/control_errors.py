@@ -145,7 +145,7 @@ async def abort(bench: ControlBench) -> None:
                     if started - number == JOB_QUEUE:
                         path.jobs.pattern = iter(lambda: False, True)
                     assert not await start(bench, channel, random_job(bench))
-                for _ in range(5):
+                for _ in range(SCALE_QUEUE):
                     await bench.write("SCALE", channel, value=1)
                 path.shown_jobs()
                 await bench.command(channel, "abort", *(["flush"] if flush else []))

@@ -57,7 +57,7 @@ class _Transformed:
 
 
 class Bench:
-    """Activations on which any number of tables is measured.
+    """Activations on which any number of tables is measured, behind the DCT of a usual unit, whatever the quantiser.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def test_known_bytes():
     """Worked out by hand: a block of zeros is one head of zero; optL is 8 in all places, shift 3; k of zeros is 128."""
     packed = actcodec.codec("jpeg-gmc", dqt="optL").compress(torch.zeros(1, 1, 8, 8)).to_bytes()
     table = sum(3 << 3 * place for place in range(64)).to_bytes(24, "little")
-    body = bytes.fromhex("4344551a 02 03 00 04 0c 02 01 03 0100000000000000") + struct.pack("<4I", 1, 1, 8, 8)
+    body = bytes.fromhex("4344551a 02 03 00 04 08 00 01 03 0100000000000000") + struct.pack("<4I", 1, 1, 8, 8)
     assert packed == sealed(body + table + struct.pack("<f", 1 / 128) + b"\0")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from actcodec.golden.dct import dct, idct
-from cdu_spec.dct import basis, pass_shifts
+from cdu_spec.dct import LEAST, basis, pass_shifts
 from cdu_verif.stimulus import ieee1180
 from scipy.fft import dctn, idctn
 
@@ -34,6 +34,18 @@ def test_forward_is_within_one_of_the_exact_coefficient(const_bits, pass1_bits, 
     # Rounding alone gives 1/12; the peak counts against the rounded exact coefficient, as ITU-T T.83 does.
     assert np.abs(mine - np.rint(exact)).max() <= 1
     assert np.mean(error**2) < 0.10
+
+
+def test_the_least_precision_is_within_three_units():
+    """What docs/user/hardware.md says of the usual one: rounding alone would give 1/12."""
+    samples = np.concatenate([extreme_blocks(), random_blocks(20000)])
+    exact = dctn(samples.astype(float), axes=(1, 2), norm="ortho")
+    mine = dct(torch.from_numpy(samples), *LEAST)
+    assert np.abs(mine.numpy() - np.rint(exact)).max() <= 3
+    assert np.mean((mine.numpy() - exact) ** 2) < 0.11
+    back = idct(mine, *LEAST).numpy().astype(int) - samples
+    assert np.abs(back).max() <= 2
+    assert np.mean(back**2) < 0.15
 
 
 def test_forward_results_are_twelve_bits():

@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from collections import Counter
 
 import actcodec
 import pytest
@@ -205,16 +206,22 @@ def test_what_is_in_a_group(build, records, groups):
 
 @pytest.mark.parametrize("gamma", ["zero", "small", "small beside beta"])
 def test_small_gammas_keep_the_input_as_well(gamma):
-    """Half of the channels; x' would be infinitely wrong."""
-    model = Chain()
-    with torch.no_grad():
-        model.bn.weight[::2] = {"zero": 0.0, "small": 1e-30, "small beside beta": 1e-6}[gamma]
-        model.bn.bias[::2] = {"zero": 0.3, "small": -0.1, "small beside beta": 1.0}[gamma]
-    want, got, _ = both(model, images(16, 3, 16, 16), **FINE)
-    assert all(grad.isfinite().all() for grad in got.values())
-    for name in ("bn.weight", "bn.bias", "conv1.weight", "conv2.weight"):
-        assert (got[name] - want[name]).norm() < 0.08 * want[name].norm(), name
-    assert (got["bn.weight"] - want["bn.weight"])[::2].norm() <= 0.08 * want["bn.weight"][::2].norm()
+    """Half of the channels; x' would be infinitely wrong. Eight sums of few samples: six batches tell more than one."""
+    names = ("bn.weight", "bn.bias", "conv1.weight", "conv2.weight")
+    errors, wanted = Counter(), Counter()
+    for seed in range(6):
+        model = Chain()
+        with torch.no_grad():
+            model.bn.weight[::2] = {"zero": 0.0, "small": 1e-30, "small beside beta": 1e-6}[gamma]
+            model.bn.bias[::2] = {"zero": 0.3, "small": -0.1, "small beside beta": 1.0}[gamma]
+        want, got, _ = both(model, images(16, 3, 16, 16, seed=seed), **FINE)
+        assert all(grad.isfinite().all() for grad in got.values())
+        parts = {name: (name, slice(None)) for name in names} | {"small bn.weight": ("bn.weight", slice(0, None, 2))}
+        for part, (name, places) in parts.items():
+            errors[part] += float((got[name] - want[name])[places].square().sum())
+            wanted[part] += float(want[name][places].square().sum())
+    for part, error in errors.items():
+        assert error <= 0.08**2 * wanted[part], part
 
 
 def test_autocast():

@@ -8,6 +8,7 @@ from actcodec.study.activations import record_training
 from actcodec.study.dqt import Bench, Quantizer
 from actcodec.study.experiment import Recipe
 from cdu_spec import dqt
+from cdu_spec.dct import LEAST
 from cdu_spec.rounding import Rounding
 
 
@@ -21,7 +22,7 @@ def test_bytes_and_errors_are_the_codecs(maps, kind, codec, rounding, dtype):
     for S in (0.7, 1.125):  # noqa: N806
         bench = Bench(maps, S)
         for one_table in ("optH", "optsL", table):
-            one = actcodec.codec(codec, dqt=one_table, S=S, rounding=rounding.value)
+            one = actcodec.codec(codec, dqt=one_table, S=S, rounding=rounding.value, **LEAST._asdict())
             size, error = 0, 0.0
             for x in maps:
                 packed = one.compress(x)
