@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from cdu_tools.files import make_folder
 
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, write_json
+from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
 
 BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
 
@@ -22,6 +22,7 @@ def generate(
     config: ConfigOption = "tiny",
     settings: SetOption = None,
     block: BlockOption = None,
+    memories: MemoriesOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
@@ -32,7 +33,7 @@ def generate(
     chosen = configuration(config, settings)
     from cdu.delivery import generator
 
-    result = generator.generate(chosen, block)
+    result = generator.generate(chosen, block, bound(memories))
     folder = make_folder(output)
     for path in result.write(folder):
         typer.echo(path)

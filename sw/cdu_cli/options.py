@@ -17,6 +17,7 @@ from rich.status import Status
 
 if TYPE_CHECKING:
     from actcodec.codecs import Backend
+    from cdu.delivery.memories import Memories
 
 #: Threads, or processes, of one command.
 MAX_THREADS = 1024
@@ -25,6 +26,18 @@ ConfigOption = Annotated[str, typer.Option("--config", help="Named configuration
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override one parameter, KEY=VALUE; may be given several times.")
 ]
+
+MemoriesOption = Annotated[
+    Path | None,
+    typer.Option(help="TOML file that binds the memories in NAME.json to macros of a chip; default: registers."),
+]
+
+
+def bound(memories: Path | None) -> Memories:
+    """What the memories are made of, by the file of ``--memories``."""
+    from cdu.delivery.memories import Memories, read_memories
+
+    return read_memories(memories) if memories else Memories()
 
 
 def folder_name(text: str) -> Path:

@@ -8,7 +8,16 @@ import typer
 from cdu_synth.area.recipes import CLOCK_NS
 
 from cdu_cli.mapping import BlocksOption, PdkOption, RecipeOption, YosysOption, clock_periods, mapping_recipes
-from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration, distinct
+from cdu_cli.options import (
+    ConfigOption,
+    JsonOption,
+    MemoriesOption,
+    OutputOption,
+    SetOption,
+    bound,
+    configuration,
+    distinct,
+)
 from cdu_cli.shown import Shown, command_line, publish
 
 ClocksOption = Annotated[
@@ -47,6 +56,7 @@ def synth(
     recipe: RecipeOption = None,
     sta: StaOption = "auto",
     clock_gates: GatesOption = True,
+    memories: MemoriesOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Synthesise the generated Verilog and write report.json, report.md and area.png; with several periods sweep.png too.
@@ -58,7 +68,7 @@ def synth(
     periods, recipes = clock_periods(clock_ns or [str(CLOCK_NS)]), mapping_recipes(recipe)
     from cdu_synth.area.synthesise_blocks import SynthesisSettings, synthesise_blocks
 
-    wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta, clock_gates)
+    wanted = SynthesisSettings(chosen, blocks, pdk, periods, yosys_build, recipes, sta, clock_gates, bound(memories))
     with Shown() as shown:
         report = synthesise_blocks(wanted, command_line(), shown)
     publish(report, output, json_file)

@@ -18,6 +18,7 @@ from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
 from cdu.delivery.manifest import core_file, manifest
+from cdu.delivery.memories import Memories
 from cdu.delivery.verilog import convert, versions
 
 
@@ -67,8 +68,8 @@ _KEPT = "generated.json"
 _UNITS = (None, "array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
 
-def generate(config: CduConfig, block: str | None = None) -> Generated:
-    """Generate the unit of a configuration, or one of its blocks.
+def generate(config: CduConfig, block: str | None = None, memories: Memories | None = None) -> Generated:
+    """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
 
     Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
     """
@@ -79,10 +80,11 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
-    text = convert(component, name, config)
+    memories = memories or Memories()
+    text = convert(component, name, config, memories=memories)
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
-    description = manifest(component, name, config, files)
+    description = manifest(component, name, config, files, memories)
     core = core_file(name, description["versions"]["cdu"])
     return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)
 

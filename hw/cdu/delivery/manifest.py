@@ -15,6 +15,7 @@ from amaranth.lib import data, stream, wiring
 from cdu_spec.config import CduConfig
 
 from cdu.delivery import verilog
+from cdu.delivery.memories import Memories
 
 #: One port, field or manifest, as it stands in the JSON file.
 Entry = dict[str, Any]
@@ -22,7 +23,9 @@ Entry = dict[str, Any]
 _STREAM_ROLES = ("payload", "valid", "ready")
 
 
-def manifest(component: wiring.Component[Any], name: str, config: CduConfig, files: dict[str, str]) -> Entry:
+def manifest(
+    component: wiring.Component[Any], name: str, config: CduConfig, files: dict[str, str], memories: Memories
+) -> Entry:
     """The manifest of a component whose Verilog top is called ``name``.
 
     Parameters
@@ -36,6 +39,8 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
         Configuration that it was made with.
     files
         Text of the generated files by name, ``NAME.v`` among them: their checksums become part of the manifest.
+    memories
+        Those of the component.
     """
     return {
         "name": name,
@@ -43,6 +48,7 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
         "latency": getattr(component, "latency", None),
         "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
         "registers": list(getattr(component, "registers", ())),
+        "memories": memories.listed(),
         "versions": verilog.versions(),
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }

@@ -1,10 +1,20 @@
-"""The memories of delivered Verilog: one module for all of them, made of registers or bound to macros."""
+"""The memories of delivered Verilog: one module for all of them, made of registers or of macros that a file binds to it."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.config import ConfigError
+
 from cdu.parts.ram import RAM_MODULE
 
-_HEAD = f"""\
+HEAD = f"""\
 // A memory with a write and a read port. read_data holds until the next read; no word is read in the cycle that writes it.
 module {RAM_MODULE} #(
     parameter WIDTH = 64,
@@ -21,11 +31,161 @@ module {RAM_MODULE} #(
 );
 """
 _REGISTERS = """\
-  reg [WIDTH-1:0] words [0:DEPTH-1];
-  reg [WIDTH-1:0] read_word;
-  assign read_data = read_word;
-  always @(posedge clk) if (write_enable) words[write_address] <= write_data;
-  always @(posedge clk) if (read_enable) read_word <= words[read_address];
+    reg [WIDTH-1:0] words [0:DEPTH-1];
+    reg [WIDTH-1:0] read_word;
+    assign read_data = read_word;
+    always @(posedge clk) if (write_enable) words[write_address] <= write_data;
+    always @(posedge clk) if (read_enable) read_word <= words[read_address];
 """
-#: The module as it is without a macro: registers on a chip, block RAM on an FPGA.
-GENERIC_RAM = f"{_HEAD}{_REGISTERS}endmodule\n"
+_CLOCK = "clk"
+_ENABLES = ("write_enable", "read_enable")
+_ADDRESSES = ("write_address", "read_address")
+_DATA = ("write_data", "read_data")
+#: What the pins of a macro are connected to; an enable with ~ in front is active low.
+SIGNALS = (_CLOCK, *_ENABLES, *_ADDRESSES, *_DATA)
+_CONSTANT = re.compile(r"\d+'[bdh][0-9a-fA-F]+")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KEYS = {"width": int, "depth": int, "macro": str, "macro_width": int, "macro_depth": int, "pins": dict, "liberty": str}
+
+
+@dataclass(frozen=True)
+class Macro:
+    """What stands for the memories of one size: macros side by side, as many as the word needs.
+
+    Parameters
+    ----------
+    width, depth
+        Of the unit's memories, as NAME.json lists them.
+    macro, macro_width, macro_depth
+        Module name and size of the macro, which has a write and a read port of its own and holds what it read last.
+    pins
+        Of each input and output of the macro one of :data:`SIGNALS`, an enable that is active low with ``~``, or a constant
+        (``1'b0``).
+    liberty
+        Timing and area of the macro, for ``cdu synth``; None: it is left out of both.
+    """
+
+    width: int
+    depth: int
+    macro: str
+    macro_width: int
+    macro_depth: int
+    pins: Mapping[str, str]
+    liberty: Path | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.depth, self.macro_width, self.macro_depth) < 1 or self.macro_depth < self.depth:
+            raise ConfigError(
+                f"macro {self.macro} of {self.macro_depth} words cannot hold {self.depth} words of {self.width} bits: use one "
+                "with as many words or more"
+            )
+        for pin, signal in self.pins.items():
+            plain = signal.removeprefix("~") if signal.removeprefix("~") in _ENABLES else signal
+            if not _NAME.fullmatch(pin) or (plain not in SIGNALS and not _CONSTANT.fullmatch(signal)):
+                raise ConfigError(
+                    f"pin {pin} = {signal!r} of macro {self.macro} is not allowed: use {', '.join(SIGNALS)}, an enable with "
+                    "~ in front, or a constant such as 1'b0"
+                )
+        used = {signal.removeprefix("~") for signal in self.pins.values()}
+        missing = [signal for signal in SIGNALS if signal not in used]
+        if missing:
+            raise ConfigError(f"no pin of macro {self.macro} is connected to {', '.join(missing)}: connect one")
+
+    @property
+    def columns(self) -> int:
+        """Macros side by side."""
+        return -(-self.width // self.macro_width)
+
+    def body(self) -> str:
+        """The instances, as a branch of a generate statement."""
+        bits, lines = self.columns * self.macro_width, []
+        padding = bits - self.width
+        if padding:
+            lines += [f"wire [{bits - 1}:0] wide = {{{padding}'d0, write_data}};", f"wire [{bits - 1}:0] word;"]
+            lines += [f"assign read_data = word[{self.width - 1}:0];"]
+        sources = {"write_data": "wide", "read_data": "word"} if padding else {}
+        extra = (self.macro_depth - 1).bit_length() - max((self.depth - 1).bit_length(), 1)
+        for column in range(self.columns):
+            low = column * self.macro_width
+            pins = []
+            for pin, signal in self.pins.items():
+                if signal in _DATA:
+                    signal = f"{sources.get(signal, signal)}[{low + self.macro_width - 1}:{low}]"
+                elif signal in _ADDRESSES and extra > 0:
+                    signal = f"{{{extra}'d0, {signal}}}"
+                pins.append(f".{pin}({signal})")
+            lines.append(f"{self.macro} part{column} (\n    " + ",\n    ".join(pins) + "\n);")
+        return "\n".join(lines)
+
+
+@dataclass
+class Memories:
+    """What the memories of a unit are made of.
+
+    ``found`` has the sizes of those of the component that was delivered last, and how many there are.
+    """
+
+    macros: Sequence[Macro] = ()
+    found: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def module(self, sizes: Sequence[tuple[int, int]]) -> str:
+        """Verilog of the module that all memories of these sizes are instances of; nothing when there are none."""
+        self.found = Counter(sizes)
+        if not sizes:
+            return ""
+        bound = [macro for macro in self.macros if (macro.width, macro.depth) in self.found]
+        if not bound:
+            return f"\n{HEAD}{_REGISTERS}endmodule\n"
+        branches = [
+            f"if (WIDTH == {macro.width} && DEPTH == {macro.depth}) begin : macros_{macro.width}x{macro.depth}\n"
+            f"{_indented(macro.body())}end"
+            for macro in bound
+        ]
+        choice = " else ".join([*branches, f"begin : registers\n{_REGISTERS}end"])
+        return f"\n{HEAD}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The memories, for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and the ``macro``, null for registers."""
+        names = {(macro.width, macro.depth): macro.macro for macro in self.macros}
+        return [
+            {"width": width, "depth": depth, "ports": "1r1w", "count": count, "macro": names.get((width, depth))}
+            for (width, depth), count in sorted(self.found.items())
+        ]
+
+
+def read_memories(path: Path) -> Memories:
+    """The macros of a TOML file, an array ``memory`` of tables with the parameters of :class:`Macro`.
+
+    Raises ConfigError for a file that does not say what is needed.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the memories of {path}: {error}") from None
+    listed = tables.get("memory")
+    if set(tables) != {"memory"} or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise ConfigError(f"{path} is no file of memories: use tables [[memory]]")
+    macros = [_macro(path, table) for table in listed]
+    for size, count in Counter((macro.width, macro.depth) for macro in macros).items():
+        if count > 1:
+            raise ConfigError(f"{path} has {count} macros for memories of {size[0]} x {size[1]}: leave one")
+    return Memories(macros)
+
+
+def _macro(path: Path, table: Mapping[str, Any]) -> Macro:
+    for key, kind in _KEYS.items():
+        given = table.get(key)
+        if (given is not None or key != "liberty") and (not isinstance(given, kind) or isinstance(given, bool)):
+            raise ConfigError(f"a memory of {path} has {key} = {given!r}: use {_KINDS[kind]}")
+    unknown = set(table) - set(_KEYS)
+    if unknown or not all(isinstance(signal, str) for signal in table["pins"].values()):
+        raise ConfigError(f"a memory of {path} has unknown keys or pins that are no texts: use {', '.join(_KEYS)}")
+    liberty = path.parent / table["liberty"] if "liberty" in table else None
+    return Macro(**{**table, "liberty": liberty})
+
+
+_KINDS = {int: "a whole number", str: "a text", dict: "a table of texts"}
+
+
+def _indented(text: str, spaces: int = 4) -> str:
+    return "".join(f"{' ' * spaces}{line}" if line.strip() else line for line in f"{text}\n".splitlines(keepends=True))

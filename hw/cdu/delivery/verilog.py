@@ -28,9 +28,9 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
-from cdu.delivery.memories import GENERIC_RAM
+from cdu.delivery.memories import HEAD, Memories
 from cdu.delivery.shared_modules import shared_modules
-from cdu.parts.ram import RAM_MODULE, Delivery
+from cdu.parts.ram import Delivery
 
 _SCRIPT = """\
 read_verilog -lib ram.v
@@ -56,7 +56,11 @@ _NAME = re.compile(r"""\\(?P<plain>[^\s"]+)|(?<=\\MEMID )"\\\\(?P<memory>[^"]+)\
 
 
 def convert(
-    component: wiring.Component[Any], name: str, config: CduConfig | None = None, build: yosys.Engine | None = None
+    component: wiring.Component[Any],
+    name: str,
+    config: CduConfig | None = None,
+    build: yosys.Engine | None = None,
+    memories: Memories | None = None,
 ) -> str:
     """Verilog-2005 of a component and everything in it; the top module is called ``name``.
 
@@ -70,17 +74,20 @@ def convert(
         Configuration to state in the comment at the top of the file.
     build
         The Yosys to use; the default is the pinned one, other builds are for comparison.
+    memories
+        Is told the memories of the component and says what they are made of; default: registers.
     """
+    platform, memories = Delivery(), memories or Memories()
     with _nothing_collected():
-        design = rtlil.convert(component, name=name, platform=Delivery(), ports=_directed_ports(component), emit_src=False)
+        design = rtlil.convert(component, name=name, platform=platform, ports=_directed_ports(component), emit_src=False)
     text = shared_modules(_plain_names(design))
+    ram = memories.module(platform.sizes)
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:
         directory = Path(folder)
         (directory / "design.il").write_text(text, encoding="utf-8")
-        (directory / "ram.v").write_text(GENERIC_RAM, encoding="utf-8")
+        (directory / "ram.v").write_text(HEAD + "endmodule\n", encoding="utf-8")
         yosys.run(_SCRIPT.format(name=name), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
-    ram = f"\n{GENERIC_RAM}" if RAM_MODULE in text else ""
     return _header(name, config) + _plain_bits(_YOSYS_HEADER.sub("", body)) + ram
 
 

@@ -12,7 +12,13 @@ RAM_MODULE = "cdu_ram_1r1w"
 
 
 class Delivery:
-    """The platform that Verilog is written for: memories are instances of :data:`RAM_MODULE`, to be bound to a macro."""
+    """The platform that Verilog is written for: memories are instances of :data:`RAM_MODULE`.
+
+    ``sizes`` has width and depth of every memory that was elaborated.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[tuple[int, int]] = []
 
 
 class Ram(wiring.Component):
@@ -59,6 +65,7 @@ class Ram(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         if isinstance(platform, Delivery):
+            platform.sizes.append((self.width, self.depth))
             m.submodules.ram = Instance(
                 RAM_MODULE,
                 p_WIDTH=self.width,
@@ -73,6 +80,7 @@ class Ram(wiring.Component):
                 o_read_data=self.read_data,
             )
             return m
+        words: Memory
         m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
         write, read = words.write_port(), words.read_port()
         m.d.comb += [

@@ -101,7 +101,7 @@ class InverseSfpr(wiring.Component):
             m.d.comb += biased.eq(exponent2 + (bits - 1) + top - zeros2)
             # A carry out of the fraction makes it zero and counts the exponent up, as it must be.
             packed = stage(Mux(zero2, 0, Cat(mantissa[:-1], biased) + up)[: FP32_BITS - 1], "packed")
-            value = Cat(packed, stage(sign2, "sign3"))
+            value: Value = Cat(packed, stage(sign2, "sign3"))
 
             # 4: round to a narrower format
             if self.dtype is not Dtype.FP32:

@@ -83,7 +83,7 @@ def shares(netlist: Netlist, library: Library) -> tuple[Share, ...]:
         cells[station(place).row].append(kind)
     found = []
     for row, kinds in cells.items():
-        used = [library.cells[kind] for kind in kinds]
+        used = [library.cells[kind] for kind in kinds if not library.cells[kind].macro]
         leakages = [cell.leakage_uw for cell in used]
         leakage = None if None in leakages else sum(filter(None, leakages))
         if used:

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from cdu.delivery.memories import Macro
 from cdu_tools import yosys
 
 from cdu_synth.area import breakdown, clock_gates
@@ -17,11 +19,12 @@ from cdu_synth.area.opensta import OpenSta
 from cdu_synth.area.recipes import RECIPES
 from cdu_synth.area.timing import Netlist, Timing
 from cdu_synth.library.liberty import LibertyError, Library, contents
+from cdu_synth.library.macros import blackboxes, with_macros
 
 #: The modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
     *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "timing")),
-    *(f"cdu_synth.library.{name}" for name in ("liberty", "dont_use")),
+    *(f"cdu_synth.library.{name}" for name in ("liberty", "macros", "dont_use")),
 )
 #: Characters of Verilog from which a module that is used several times is mapped once.
 LARGE_MODULE = 10_000
@@ -31,7 +34,7 @@ _BEFORE = "strash\nifraig\nscorr\n"
 #: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
 _AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
 
-_READ = "read_verilog design.v\nhierarchy -check -top {top}\n"
+_READ = "read_verilog -lib macros.v\nread_verilog design.v\nhierarchy -check -top {top}\n"
 _FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
 #: Constants and unused ports pass the borders of the rows, one border each time, which initial values would forbid; without
 #: this the borders double the area of a unit with few modes, with it they cost next to nothing.
@@ -60,7 +63,7 @@ class Cost:
     Parameters
     ----------
     area_um2, ge
-        Cell area, and the same in two-input NANDs of the library.
+        Cell area without macros, and the same in two-input NANDs of the library.
     flip_flops, clock_gates, cells
         Numbers of cells; the flip-flops and the cells that gate their clocks are among the cells.
     critical_path_ns, start, end, levels
@@ -70,6 +73,8 @@ class Cost:
         Sum of the cells' leakage, None when the library has none.
     recipe
         The one of :data:`RECIPES` that was chosen.
+    macros, macros_um2
+        Memories that are no cells, and their area.
     shares
         Rows of the breakdown, which add up to this netlist; empty unless the modules of the rows were kept.
     stations
@@ -87,6 +92,8 @@ class Cost:
     levels: int
     leakage_uw: float | None
     recipe: str
+    macros: int = 0
+    macros_um2: float = 0.0
     shares: tuple[breakdown.Share, ...] = ()
     stations: tuple[breakdown.Station, ...] = ()
 
@@ -159,16 +166,17 @@ def clock_sweep(
     by_row: bool = False,
     gated: bool = True,
     sta: OpenSta | None = None,
+    macros: Sequence[Macro] = (),
 ) -> dict[float, dict[str, Cost]]:
     """Costs for several clock periods, by period and recipe; the text is read and optimised once.
 
     Parameters and errors are those of :func:`synthesise`; with several periods the netlists are ``RECIPE_PERIODns.json``.
+    ``macros`` are those that the text has instances of; OpenSTA does not know them.
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="cdu-synth-") as folder:
-            return clock_sweep(
-                verilog, top, library, clocks_ns, build, Path(folder), recipes, by_row=by_row, gated=gated, sta=sta
-            )
+            chosen: dict[str, Any] = {"by_row": by_row, "gated": gated, "sta": sta, "macros": macros}
+            return clock_sweep(verilog, top, library, clocks_ns, build, Path(folder), recipes, **chosen)
     overhead = register_overhead_ns(library)
     options = [f"-liberty cells{index}.lib" for index in range(len(library.files))]
     libraries = " ".join(options + [f"-dont_use {name}" for name in library.dont_use])
@@ -178,6 +186,7 @@ def clock_sweep(
     }
     files = {
         "design.v": verilog,
+        "macros.v": blackboxes(macros),
         "constraints": f"set_driving_cell {_driver(library)}\n",
         clock_gates.FILE: clock_gates.techmap(),
         **{f"cells{index}.lib": contents(path) for index, path in enumerate(library.files)},
@@ -196,6 +205,7 @@ def clock_sweep(
     script = prepare + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))
     found: dict[float, dict[str, Cost]] = {clock_ns: {} for clock_ns in clocks_ns}
+    library = with_macros(library, macros)
     for (clock_ns, recipe), run in runs.items():
         netlist = Netlist.of(json.loads((directory / f"{run}.json").read_text(encoding="utf-8")), top)
         found[clock_ns][recipe] = _cost(netlist, library, recipe, directory, by_row, sta)
@@ -252,7 +262,8 @@ def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_r
     unmapped = sorted({kind for kind, _ in netlist.cells} - set(library.cells))
     if unmapped:
         raise LibertyError(f"library {library.name} has no cells for {', '.join(unmapped)}: use a more complete one")
-    used = [library.cells[kind] for kind, _ in netlist.cells]
+    every = [library.cells[kind] for kind, _ in netlist.cells]
+    used, macros = [cell for cell in every if not cell.macro], [cell for cell in every if cell.macro]
     area = sum(cell.area for cell in used)
     leakages = [cell.leakage_uw for cell in used]
     path = sta.slowest(netlist, library, directory) if sta else Timing(netlist, library).slowest()
@@ -268,6 +279,8 @@ def _cost(netlist: Netlist, library: Library, recipe: str, directory: Path, by_r
         levels=path.cells if path else 0,
         leakage_uw=None if None in leakages else round(sum(filter(None, leakages)), 3),
         recipe=recipe,
+        macros=len(macros),
+        macros_um2=round(sum(macro.area for macro in macros), 3),
         shares=breakdown.shares(netlist, library) if by_row else (),
         stations=breakdown.stations(netlist.places[step] for step in path.steps) if by_row and path else (),
     )

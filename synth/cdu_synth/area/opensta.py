@@ -16,6 +16,8 @@ from cdu_synth.library.liberty import Library, contents
 
 #: Where it is installed, else the built-in timing.
 AUTO = "auto"
+#: It, and nothing else.
+OPENSTA = "opensta"
 #: How it is added.
 HINT = "`apt-get install opensta` adds it"
 #: Period that slacks are taken from; it changes no delay.
@@ -98,7 +100,7 @@ def choose(name: str) -> OpenSta | None:
 
     Raises MissingToolError when OpenSTA is asked for and not here, UserError for another name.
     """
-    if name not in (AUTO, "opensta", "builtin"):
+    if name not in (AUTO, OPENSTA, "builtin"):
         raise UserError(f"--sta {name} is not known: use auto, opensta or builtin")
     if name == "builtin" or (name == AUTO and shutil.which("sta") is None):
         return None

@@ -17,7 +17,7 @@ _TIMING = {"opensta": "OpenSTA", "builtin": "built-in (cdu_synth.area.timing), v
 CAVEAT = (
     "Pre-layout estimate, not a tape-out result: no wires, no clock tree, ideal clock, one corner. Gates are mapped by "
     "Yosys and ABC, high fan-out is buffered, gates are sized. The critical path includes clock-to-output delay and setup; "
-    "inputs arrive at 0, nothing is charged behind outputs. Memories are made of flip-flops."
+    "inputs arrive at 0, nothing is charged behind outputs. Memories without a macro are made of flip-flops."
 )
 
 
@@ -86,14 +86,22 @@ def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
     """A row per block."""
     power = any("leakage_uw" in block for block in blocks.values())
     head = ["block", "um2", "kGE", "flip-flops", "clock gates", "cells", "critical path (ns)", "MHz", "slowest path", "mapping"]
+    macros = any("macros" in block for block in blocks.values())
     rows = []
     for name, block in blocks.items():
         path = block["critical_path"]
         row = [name, f"{block['area_um2']:,.0f}", f"{block['ge'] / 1e3:.2f}", f"{block['flip_flops']:,}"]
         row += [str(block["clock_gates"]), f"{block['cells']:,}", f"{block['critical_path_ns']:.2f}", f"{block['mhz']:.0f}"]
         row += [f"`{path['start']}` to `{path['end']}`, {path['cells']} cells" if path["start"] else "", block["mapping"]]
-        rows.append(row + ([f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []))
-    return Table(head + (["leakage (uW)"] if power else []), rows)
+        row += [f"{block['leakage_uw']:.3g}" if "leakage_uw" in block else ""] if power else []
+        rows.append(row + ([_macros(block)] if macros else []))
+    return Table(head + (["leakage (uW)"] if power else []) + (["macros beside (um2)"] if macros else []), rows)
+
+
+def _macros(block: dict[str, Any]) -> str:
+    """How many memories a block has that are not in its area, and theirs where it is known."""
+    found = block.get("macros", {"count": 0, "area_um2": 0})
+    return f"{found['count']} ({found['area_um2']:,.0f})" if found["area_um2"] else str(found["count"])
 
 
 def _breakdown(block: dict[str, Any]) -> list[str | Table]:
@@ -150,6 +158,8 @@ def _entry(cost: Cost, library: Library) -> dict[str, Any]:
     }
     if cost.leakage_uw is not None:
         entry["leakage_uw"] = cost.leakage_uw
+    if cost.macros:
+        entry["macros"] = {"count": cost.macros, "area_um2": cost.macros_um2}
     if cost.shares:
         entry["breakdown"] = {share.row: _row(share, cost, library) for share in cost.shares}
         entry["critical_path"]["stations"] = [{"row": station.row, "instance": station.instance} for station in cost.stations]

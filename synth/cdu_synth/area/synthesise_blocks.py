@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cdu.delivery.generator import Generated
+from cdu.delivery.memories import Memories
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
+from cdu_tools.errors import UserError
 from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
@@ -42,6 +44,8 @@ class SynthesisSettings:
         ``opensta``, ``builtin``, or ``auto``: OpenSTA where it is installed.
     clock_gates
         Whether registers with an enable get a gated clock (:mod:`cdu_synth.area.clock_gates`).
+    memories
+        What the memories are made of. Macros are timed by the built-in timing only.
     """
 
     config: CduConfig
@@ -52,10 +56,13 @@ class SynthesisSettings:
     recipes: Sequence[str] = tuple(RECIPES)
     sta: str = opensta.AUTO
     clock_gates: bool = True
+    memories: Memories = field(default_factory=Memories)
 
     def __post_init__(self) -> None:
         check_blocks(self.blocks)
         check_recipes(self.recipes)
+        if self.memories.macros and self.sta == opensta.OPENSTA:
+            raise UserError("--sta opensta does not know the macros of --memories: use --sta builtin")
         for clock_ns in self.clocks_ns:
             check_clock(clock_ns)
 
@@ -75,14 +82,16 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
     Raises MissingToolError when the library or a program is not here, :class:`cdu_tools.yosys.YosysError` where it fails.
     """
     shown = progress or Silent()
-    timer, library = opensta.choose(settings.sta), pdk.find(settings.pdk).read()
+    macros = settings.memories.macros
+    timer, library = None if macros else opensta.choose(settings.sta), pdk.find(settings.pdk).read()
     build, periods = yosys.engine(settings.yosys), settings.clocks_ns
-    made = generated(settings.config, settings.blocks)
+    made = generated(settings.config, settings.blocks, settings.memories)
 
     def costs_of(item: Generated) -> dict[float, flow.Cost]:
         by_row = item.name == settings.config.name or item.name in breakdown.UNITS
         options: dict[str, Any] = {"recipes": settings.recipes, "by_row": by_row, "gated": settings.clock_gates, "sta": timer}
-        found = flow.clock_sweep(item.verilog, item.name, library, periods, build, **options)
+        used = [macro for macro in macros if macro.macro in item.verilog]
+        found = flow.clock_sweep(item.verilog, item.name, library, periods, build, **options, macros=used)
         costs = {period: flow.choose(of_recipes, period) for period, of_recipes in found.items()}
         for period, cost in costs.items():
             size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.clock_gates} clock gates"

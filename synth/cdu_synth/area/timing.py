@@ -1,14 +1,15 @@
 """Static timing of a mapped netlist with the delay tables of its library (NLDM).
 
 What is assumed, as always before layout: an ideal clock, gated or not, no wires, inputs that arrive at 0 with the steepest
-edge, nothing behind the outputs. A path begins at the clock of a flip-flop (clock-to-output delay included) or at an input, and
-ends at the data pin of a flip-flop, at the enable of a clock gate (setup time included) or at an output. Every condition of an
-arc counts; false paths do too.
+edge, nothing behind the outputs. A path begins at the clock of a flip-flop or memory (clock-to-output delay included) or at an
+input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of a clock gate (setup time included) or at
+an output. Every condition of an arc counts; false paths do too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,9 +77,7 @@ class Netlist:
         for port in module["ports"].values():
             ports[port["direction"]] += port["bits"]
         kept = {name: cell for name, cell in module["cells"].items() if not cell["type"].startswith("$scopeinfo")}
-        cells = tuple(
-            (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items() if bits}) for cell in kept.values()
-        )
+        cells = tuple((cell["type"], dict(_pins(cell["connections"]))) for cell in kept.values())
         return cls(cells, tuple(ports["input"]), tuple(ports["output"]), names, tuple(map(hierarchy.place, kept)))
 
     def name(self, net: Net) -> str:
@@ -96,6 +95,15 @@ class Netlist:
         """The net at the output of a cell, by which a flip-flop is known."""
         kind, pins = self.cells[number]
         return next((pins[pin] for pin in library.cells[kind].functions if pin in pins), None)
+
+
+def _pins(connections: dict[str, list[Net]]) -> Iterator[tuple[str, Net]]:
+    """Pins of a cell and their nets; a pin of several bits, which only macros have, is a pin for each."""
+    for pin, nets in connections.items():
+        if len(nets) == 1:
+            yield pin, nets[0]
+        else:
+            yield from ((f"{pin}[{bit}]", net) for bit, net in enumerate(nets))
 
 
 class Timing:
@@ -167,7 +175,7 @@ class Timing:
                 for arc in cell.arcs
                 if arc.kind == "combinational" and arc.source in pins and arc.target in pins
             ]
-            if inner and not cell.flip_flop and not cell.clock_gate:
+            if inner and not cell.flip_flop and not cell.clock_gate and not cell.macro:
                 sources = {source for _, source, _ in inner if isinstance(source, int)}
                 for net in sources:
                     leaving[net].append(len(steps))
@@ -178,7 +186,7 @@ class Timing:
             self._arrival[port] = ((0.0, 0.0), (0.0, 0.0))
             ready.append(port)
         for number, (cell, (_, pins)) in enumerate(zip(self._types, self._netlist.cells, strict=True)):
-            if cell.flip_flop:
+            if cell.flip_flop or cell.macro:
                 ready += self._launch(number, cell, pins)
             elif not cell.capacitances:
                 ready += [pins[name] for name in cell.functions if name in pins]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cdu.delivery import generator
 from cdu.delivery.blocks import BLOCKS, check_block
+from cdu.delivery.memories import Memories
 from cdu_spec.config import CduConfig
 from cdu_tools.distinct import check_distinct
 
@@ -20,7 +21,7 @@ def check_blocks(blocks: Sequence[str]) -> None:
         check_block(block)
 
 
-def generated(config: CduConfig, blocks: Sequence[str]) -> list[generator.Generated]:
+def generated(config: CduConfig, blocks: Sequence[str], memories: Memories | None = None) -> list[generator.Generated]:
     """The blocks of a configuration; of no names all blocks, and the unit under the name of the configuration."""
     every = (*(name for name in BLOCKS if name != UNIT), None)
-    return [generator.generate(config, block) for block in blocks or every]
+    return [generator.generate(config, block, memories) for block in blocks or every]

@@ -98,7 +98,8 @@ class ClockGate:
 class Cell:
     """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs.
 
-    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge.
+    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge; ``macro`` is one that is no cell
+    of a row, but a memory. Bits of a bus are pins of their own, ``A[0]``.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Cell:
     arcs: tuple[Arc, ...]
     setups: tuple[Arc, ...]
     clock_gate: ClockGate | None = None
+    macro: bool = False
 
     def computes(self, function: Callable[..., bool], inputs: int) -> bool:
         """Whether this is a gate with so many inputs and one output, which is that function of them."""
@@ -142,6 +144,8 @@ class Library:
         Cells by name.
     time_ns
         Nanoseconds per unit of time of the tables.
+    units
+        Units of time and capacitance, as the (last) file has them.
     dont_use
         Names of cells that nothing is to be mapped onto, besides those that the files say it of.
     """
@@ -151,6 +155,7 @@ class Library:
     sha256: str
     cells: dict[str, Cell]
     time_ns: float
+    units: str = ""
     dont_use: tuple[str, ...] = ()
 
     @property
@@ -189,23 +194,26 @@ def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Libr
     Raises LibertyError for files that cannot be read or are no Liberty libraries.
     """
     cells: dict[str, Cell] = {}
-    digest, time_ns = hashlib.sha256(), 1.0
+    digest, time_ns, units = hashlib.sha256(), 1.0, ""
     for path in files:
         text = contents(path)
         digest.update(text.encode())
         try:
             top = parse(text)
             time_ns = unit(top.text("time_unit", "1ns"), _SECONDS)
+            load, load_unit = top.attributes.get("capacitive_load_unit", ("1", "pf"))
+            units = f"{time_ns:g} ns and {float(load):g} {load_unit.lower()}"
             templates = {group.arguments[0]: group for group in top.all("lu_table_template")}
             power_uw = unit(top.text("leakage_power_unit", "1nW"), WATTS)
-            cells |= {cell.arguments[0]: _cell(cell, templates, power_uw) for cell in top.all("cell")}
+            buses = {group.arguments[0]: group for group in top.all("type")}
+            cells |= {cell.arguments[0]: _cell(cell, templates, power_uw, buses) for cell in top.all("cell")}
         except (ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
             raise LibertyError(f"{path} is not a Liberty library: {error}") from None
     if not cells:
         raise LibertyError(f"{', '.join(map(str, files))} holds no cells: use a standard-cell library")
     unwanted = tuple(cell for cell in cells if any(fnmatchcase(cell, pattern) for pattern in dont_use))
     cells |= {cell: replace(cells[cell], usable=False) for cell in unwanted}
-    return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, unwanted)
+    return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, units, unwanted)
 
 
 def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
@@ -303,13 +311,31 @@ def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
     return Table(first, second, values)
 
 
-def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
+def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
+    """Name and group of every pin; those of a bus have what the bus says and what it says of them alone."""
+    yield from ((pin.arguments[0], pin) for pin in cell.all("pin"))
+    for bus in cell.all("bus"):
+        name, kind = bus.arguments[0], buses[bus.text("bus_type")]
+        ends = int(kind.number("bit_from")), int(kind.number("bit_to"))
+        for bit in range(min(ends), max(ends) + 1):
+            own = [pin for pin in bus.all("pin") if _covers(pin.arguments[0], name, bit)]
+            attributes = {key: value for group in (bus, *own) for key, value in group.attributes.items()}
+            yield f"{name}[{bit}]", Group("pin", (), attributes, [inner for group in (bus, *own) for inner in group.groups])
+
+
+def _covers(pins: str, bus: str, bit: int) -> bool:
+    """Whether ``A[5:0]`` or ``A[3]`` has a bit of bus ``A``."""
+    match = re.fullmatch(rf"{re.escape(bus)}\[(\d+)(?::(\d+))?\]", pins)
+    ends = sorted(int(end) for end in match.groups() if end) if match else []
+    return bool(ends) and ends[0] <= bit <= ends[-1]
+
+
+def _cell(group: Group, templates: dict[str, Group], power_uw: float, buses: dict[str, Group]) -> Cell:
     capacitances: dict[str, float] = {}
     functions: dict[str, str] = {}
     arcs: list[Arc] = []
     setups: list[Arc] = []
-    for pin in group.all("pin"):
-        target = pin.arguments[0]
+    for target, pin in _pins(group, buses):
         if pin.text("direction") == "input":
             capacitances[target] = pin.number("capacitance")
         if pin.text("function"):
@@ -340,6 +366,7 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float) -> Cell:
         tuple(arcs),
         tuple(setups),
         _clock_gate(group),
+        any(True for _ in group.all("memory")),
     )
 
 

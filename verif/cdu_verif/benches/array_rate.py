@@ -10,6 +10,7 @@ from actcodec.backends.job import DTYPES
 from actcodec.codecs import codec_options
 from actcodec.study.setup import TrainingSetup
 from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
@@ -128,10 +129,16 @@ async def _measure(bench: ArrayBench, channel: Channel, item: Exchange, content:
 
 @bench_test(ArrayBench, direction=_CHANNELS, mode=[mode.name.lower() for mode in _MODES])
 async def hand_over(bench: ArrayBench, direction: str, mode: str) -> None:
-    """Jobs of one mode whose registers are ready follow each other without an idle cycle."""
-    lost, _ = await _in_a_row(bench, Channel(direction), [Mode[mode.upper()]] * _HAND_OVER_JOBS)
+    """Jobs of one mode whose registers are ready follow each other without an idle cycle; one where a last slice takes two."""
+    lost, _, doubled = await _in_a_row(bench, Channel(direction), [Mode[mode.upper()]] * _HAND_OVER_JOBS)
+    allowed = doubled if Channel(direction) is Channel.COMPRESS else 0
     bench.figures["lost"] = f"{lost} cycles in {_HAND_OVER_JOBS - 1} changes of job"
-    assert lost <= 0, f"{lost} cycles were lost in {_HAND_OVER_JOBS - 1} changes of job"
+    assert lost <= allowed, f"{lost} cycles were lost in {_HAND_OVER_JOBS - 1} changes of job, not {allowed}"
+
+
+def _takes_two(config: CduConfig, payload: bytes) -> bool:
+    """Whether the last slice of a job may have begun in the word before its last one, so that the collector takes it twice."""
+    return (len(payload) - 1) % config.packed_bytes + 1 < config.slice_bytes
 
 
 @bench_test(ArrayBench, skip=len(_MODES) < 2, direction=_CHANNELS)
@@ -139,18 +146,18 @@ async def change_of_mode(bench: ArrayBench, direction: str) -> None:
     """What a change of mode costs, and that it costs little."""
     channel = Channel(direction)
     modes = [mode for pair in pairwise([*_MODES, _MODES[0]]) for mode in pair]
-    lost, gaps = await _in_a_row(bench, channel, modes)
+    lost, gaps, _ = await _in_a_row(bench, channel, modes)
     for (before, after), gap in zip(pairwise(modes), gaps, strict=True):
         if before is not after:
             bench.figures[f"{before.label} to {after.label}"] = f"{gap - 1} idle cycles"
     bench.figures["lost"] = f"{lost} cycles in {len(modes) - 1} changes of job"
 
 
-async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> tuple[int, list[int]]:
+async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> tuple[int, list[int], int]:
     """Run jobs whose registers are always written in time.
 
-    Returns the cycles that they took beyond those that their values need, and the distance from the last transfer of values
-    of each job to the first one of the next, in cycles.
+    Returns the cycles that they took beyond those that their values need, the distance from the last transfer of values
+    of each job to the first one of the next, in cycles, and how many but the last one may take a cycle more at their end.
     """
     config = bench.config
     items = []
@@ -192,4 +199,5 @@ async def _in_a_row(bench: ArrayBench, channel: Channel, modes: list[Mode]) -> t
     # The first words wait for the scales, or go into buffers that are empty.
     needed = sum(job.beats / rows_per_cycle(config, job.mode) for job in jobs)
     needed -= _SETTLING_WORDS * config.port_beats / rows_per_cycle(config, jobs[0].mode)
-    return round(times[-1] + 1 - times[_SETTLING_WORDS] - needed), gaps
+    doubled = sum(item.compression.mode.has_zvc and _takes_two(config, item.payload) for item in items[:-1])
+    return round(times[-1] + 1 - times[_SETTLING_WORDS] - needed), gaps, doubled

@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.lib.wiring import Component
 from cdu.delivery import generator
 from cdu.delivery.manifest import manifest
+from cdu.delivery.memories import Memories
 from cdu.delivery.verilog import convert
 from cdu_spec.config import CduConfig
 
@@ -131,8 +132,9 @@ def of_block(block: str, config: CduConfig) -> Device:
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
-    text = convert(component, name, config)
-    return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
+    memories = Memories()
+    text = convert(component, name, config, memories=memories)
+    return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text}, memories)["ports"]))
 
 
 def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
