@@ -318,7 +318,7 @@ def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
         name, kind = bus.arguments[0], buses[bus.text("bus_type")]
         ends = int(kind.number("bit_from")), int(kind.number("bit_to"))
         for bit in range(min(ends), max(ends) + 1):
-            own = [pin for pin in bus.all("pin") if _covers(pin.arguments[0], name, bit)]
+            own = [pin for pin in bus.all("pin") if _covers("".join(pin.arguments), name, bit)]
             attributes = {key: value for group in (bus, *own) for key, value in group.attributes.items()}
             yield f"{name}[{bit}]", Group("pin", (), attributes, [inner for group in (bus, *own) for inner in group.groups])
 

@@ -1,0 +1,126 @@
+"""Memories bound to macros: what a file may say, and a buffer whose macro punishes what the wrapper's rules forbid."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from cdu.delivery import generator
+from cdu.delivery.memories import Memories, read_memories
+from cdu_spec.config import CduConfig, ConfigError
+from cdu_verif.regression import plan, regression
+from tools_here import needs_verilator
+
+PINS = {
+    "CLKW": "clk",
+    "WENB": "~write_enable",
+    "AW": "write_address",
+    "D": "write_data",
+    "TEST": "2'b00",
+    "CLKR": "clk",
+    "REN": "read_enable",
+    "AR": "read_address",
+    "Q": "read_data",
+}
+#: 128 words of 24 bits: deeper than the memory, and three side by side are wider. A word that is written while it is read, or
+#: that was never written, comes as garbage.
+MODEL = """
+module ram_128x24 (input CLKW, input WENB, input [6:0] AW, input [23:0] D, input [1:0] TEST,
+                   input CLKR, input REN, input [6:0] AR, output reg [23:0] Q);
+  reg [23:0] words [0:127];
+  reg [127:0] known = 128'd0;
+  always @(posedge CLKW) if (!WENB && TEST == 2'b00) begin
+    words[AW] <= D;
+    known[AW] <= 1'b1;
+  end
+  always @(posedge CLKR) if (REN) Q <= (known[AR] && !(!WENB && AW == AR)) ? words[AR] : ~words[AR] ^ 24'h5a5a5a;
+endmodule
+"""
+
+
+def toml(pins=PINS, more="", **numbers):
+    sizes = {"width": 64, "depth": 64, "macro_width": 24, "macro_depth": 128} | numbers
+    lines = ["[[memory]]", 'macro = "ram_128x24"', *(f"{key} = {value}" for key, value in sizes.items()), more, "[memory.pins]"]
+    return "\n".join([*lines, *(f'{pin} = "{signal}"' for pin, signal in pins.items())]) + "\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "memories.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_registers_are_what_memories_are_by_default():
+    made = generator.generate(CduConfig(), "inverse_alignment_buffer")
+    assert made.manifest["memories"] == [{"width": 64, "depth": 64, "ports": "1r1w", "count": 1, "macro": None}]
+    assert made.verilog.count("module cdu_ram_1r1w #(") == 1
+    assert "initial" not in made.verilog.partition("module cdu_ram_1r1w")[2]
+    dct = generator.generate(CduConfig(), "dct")
+    assert dct.manifest["memories"] == []
+    assert "cdu_ram_1r1w" not in dct.verilog
+
+
+def test_a_unit_lists_all_of_its_memories(file):
+    made = generator.generate(CduConfig(cdus=2), None, read_memories(file(toml(depth=32))))
+    assert made.manifest["memories"] == [{"width": 64, "depth": 32, "ports": "1r1w", "count": 4, "macro": "ram_128x24"}]
+    json.dumps(made.manifest)
+
+
+def test_macros_for_other_sizes_change_nothing(file):
+    other = read_memories(file(toml(depth=32)))
+    assert generator.generate(CduConfig(), "alignment_buffer", other).verilog == (
+        generator.generate(CduConfig(), "alignment_buffer").verilog
+    )
+
+
+@needs_verilator
+@pytest.mark.parametrize("block", ["alignment_buffer", "inverse_alignment_buffer"])
+def test_the_buffer_works_on_macros_that_punish_mistakes(block, file, tmp_path, monkeypatch):
+    bound = read_memories(file(toml()))
+
+    def with_model(config, name):
+        made = generator.generate(config, name, bound)
+        assert made.verilog.count("ram_128x24 part") == 3
+        return replace(made, verilog=made.verilog + MODEL, waivers=made.waivers + "lint_off\n")
+
+    monkeypatch.setattr(generator, "kept", with_model)
+    run = plan.runs(CduConfig(), [block], full=False)[0]
+    tests = regression.simulate(run, regression.Settings(tmp_path)).tests
+    assert [test.message for test in tests if test.status != "pass"] == []
+    assert len(tests) > 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no file of memories: use tables"),
+        ("memory = 3\n", "is no file of memories"),
+        ("[[memory]\n", "cannot read the memories of"),
+        (toml(macro_depth=32), "of 32 words cannot hold 64 words"),
+        (toml(width='"64"'), "has width = '64': use a whole number"),
+        (toml(more="depths = 1"), "unknown keys"),
+        (toml() + toml(), "2 macros for memories of 64 x 64: leave one"),
+        (toml({**PINS, "REN": "read"}), "pin REN = 'read' of macro ram_128x24 is not allowed"),
+        (toml({**PINS, "AR": "~read_address"}), "pin AR = '~read_address'"),
+        (toml({**PINS, "REN": "1'b1"}), "no pin of macro ram_128x24 is connected to read_enable"),
+    ],
+)
+def test_what_a_file_may_not_say(text, message, file):
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_memories(file(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read the memories of"):
+        read_memories(tmp_path / "none.toml")
+
+
+def test_nothing_is_kept_between_deliveries():
+    memories = Memories()
+    generator.generate(CduConfig(), "alignment_buffer", memories)
+    generator.generate(CduConfig(), "dct", memories)
+    assert memories.listed() == []
