@@ -45,7 +45,8 @@ _DATA = ("write_data", "read_data")
 SIGNALS = (_CLOCK, *_ENABLES, *_ADDRESSES, *_DATA)
 _CONSTANT = re.compile(r"\d+'[bdh][0-9a-fA-F]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_KEYS = {"width": int, "depth": int, "macro": str, "macro_width": int, "macro_depth": int, "pins": dict, "liberty": str}
+_KEYS = {"width": int, "depth": int, "macro": str, "macro_width": int, "macro_depth": int, "pins": dict}
+_OPTIONAL = {"holds": bool, "liberty": str}
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,12 @@ class Macro:
     width, depth
         Of the unit's memories, as NAME.json lists them.
     macro, macro_width, macro_depth
-        Module name and size of the macro, which has a write and a read port of its own and holds what it read last.
+        Module name and size of the macro, which has a write and a read port of its own.
     pins
         Of each input and output of the macro one of :data:`SIGNALS`, an enable that is active low with ``~``, or a constant
         (``1'b0``).
+    holds
+        Whether the macro holds what it read last until it reads again; registers do it otherwise.
     liberty
         Timing and area of the macro, for ``cdu synth``; None: it is left out of both.
     """
@@ -71,6 +74,7 @@ class Macro:
     macro_width: int
     macro_depth: int
     pins: Mapping[str, str]
+    holds: bool = True
     liberty: Path | None = None
 
     def __post_init__(self) -> None:
@@ -98,19 +102,24 @@ class Macro:
 
     def body(self) -> str:
         """The instances, as a branch of a generate statement."""
-        bits, lines = self.columns * self.macro_width, []
+        bits, high = self.columns * self.macro_width, self.width - 1
         padding = bits - self.width
+        lines = [f"wire [{bits - 1}:0] word;"]
         if padding:
-            lines += [f"wire [{bits - 1}:0] wide = {{{padding}'d0, write_data}};", f"wire [{bits - 1}:0] word;"]
-            lines += [f"assign read_data = word[{self.width - 1}:0];"]
-        sources = {"write_data": "wide", "read_data": "word"} if padding else {}
+            lines.append(f"wire [{bits - 1}:0] wide = {{{padding}'d0, write_data}};")
+        if self.holds:
+            lines.append(f"assign read_data = word[{high}:0];")
+        else:
+            lines += [f"reg fresh;\nreg [{high}:0] kept;", f"assign read_data = fresh ? word[{high}:0] : kept;"]
+            lines += ["always @(posedge clk) fresh <= read_enable;", "always @(posedge clk) if (fresh) kept <= read_data;"]
+        sources = {"write_data": "wide" if padding else "write_data", "read_data": "word"}
         extra = (self.macro_depth - 1).bit_length() - max((self.depth - 1).bit_length(), 1)
         for column in range(self.columns):
             low = column * self.macro_width
             pins = []
             for pin, signal in self.pins.items():
                 if signal in _DATA:
-                    signal = f"{sources.get(signal, signal)}[{low + self.macro_width - 1}:{low}]"
+                    signal = f"{sources[signal]}[{low + self.macro_width - 1}:{low}]"
                 elif signal in _ADDRESSES and extra > 0:
                     signal = f"{{{extra}'d0, {signal}}}"
                 pins.append(f".{pin}({signal})")
@@ -173,18 +182,18 @@ def read_memories(path: Path) -> Memories:
 
 
 def _macro(path: Path, table: Mapping[str, Any]) -> Macro:
-    for key, kind in _KEYS.items():
+    known = _KEYS | _OPTIONAL
+    for key, kind in known.items():
         given = table.get(key)
-        if (given is not None or key != "liberty") and (not isinstance(given, kind) or isinstance(given, bool)):
+        if type(given) is not kind and not (key in _OPTIONAL and key not in table):
             raise ConfigError(f"a memory of {path} has {key} = {given!r}: use {_KINDS[kind]}")
-    unknown = set(table) - set(_KEYS)
-    if unknown or not all(isinstance(signal, str) for signal in table["pins"].values()):
-        raise ConfigError(f"a memory of {path} has unknown keys or pins that are no texts: use {', '.join(_KEYS)}")
+    if set(table) - set(known) or not all(isinstance(signal, str) for signal in table["pins"].values()):
+        raise ConfigError(f"a memory of {path} has unknown keys or pins that are no texts: use {', '.join(known)}")
     liberty = path.parent / table["liberty"] if "liberty" in table else None
     return Macro(**{**table, "liberty": liberty})
 
 
-_KINDS = {int: "a whole number", str: "a text", dict: "a table of texts"}
+_KINDS = {int: "a whole number", str: "a text", dict: "a table of texts", bool: "true or false"}
 
 
 def _indented(text: str, spaces: int = 4) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cdu.delivery import generator
@@ -10,6 +11,7 @@ from cdu_spec.config import CduConfig, ConfigError
 from cdu_verif.regression import plan, regression
 from tools_here import needs_verilator
 
+ROOT = Path(__file__).parents[3]
 PINS = {
     "CLKW": "clk",
     "WENB": "~write_enable",
@@ -77,14 +79,16 @@ def test_macros_for_other_sizes_change_nothing(file):
 
 
 @needs_verilator
+@pytest.mark.parametrize("holds", [True, False])
 @pytest.mark.parametrize("block", ["alignment_buffer", "inverse_alignment_buffer"])
-def test_the_buffer_works_on_macros_that_punish_mistakes(block, file, tmp_path, monkeypatch):
-    bound = read_memories(file(toml()))
+def test_the_buffer_works_on_macros_that_punish_mistakes(block, holds, file, tmp_path, monkeypatch):
+    bound = read_memories(file(toml(more=f"holds = {str(holds).lower()}")))
+    model = MODEL if holds else MODEL.replace("if (REN) Q <= ", "Q <= !REN ? 24'h123456 : ")
 
     def with_model(config, name):
         made = generator.generate(config, name, bound)
         assert made.verilog.count("ram_128x24 part") == 3
-        return replace(made, verilog=made.verilog + MODEL, waivers=made.waivers + "lint_off\n")
+        return replace(made, verilog=made.verilog + model, waivers=made.waivers + "lint_off\n")
 
     monkeypatch.setattr(generator, "kept", with_model)
     run = plan.runs(CduConfig(), [block], full=False)[0]
@@ -102,6 +106,7 @@ def test_the_buffer_works_on_macros_that_punish_mistakes(block, file, tmp_path, 
         (toml(macro_depth=32), "of 32 words cannot hold 64 words"),
         (toml(width='"64"'), "has width = '64': use a whole number"),
         (toml(more="depths = 1"), "unknown keys"),
+        (toml(more="holds = 1"), "has holds = 1: use true or false"),
         (toml() + toml(), "2 macros for memories of 64 x 64: leave one"),
         (toml({**PINS, "REN": "read"}), "pin REN = 'read' of macro ram_128x24 is not allowed"),
         (toml({**PINS, "AR": "~read_address"}), "pin AR = '~read_address'"),
@@ -124,3 +129,11 @@ def test_nothing_is_kept_between_deliveries():
     generator.generate(CduConfig(), "alignment_buffer", memories)
     generator.generate(CduConfig(), "dct", memories)
     assert memories.listed() == []
+
+
+@pytest.mark.parametrize("name", ["any", "ihp_sg13g2", "sky130"])
+def test_the_examples_bind_the_usual_unit(name):
+    memories = read_memories(ROOT / "examples" / "memories" / f"{name}.toml")
+    generator.generate(CduConfig(), "alignment_buffer", memories)
+    (listed,) = memories.listed()
+    assert listed["macro"] == memories.macros[0].macro
