@@ -18,7 +18,7 @@ from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
 from cdu.delivery.manifest import core_file, manifest
-from cdu.delivery.verilog import convert, versions
+from cdu.delivery.verilog import convert, top_name, versions
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Generated:
     Parameters
     ----------
     name
-        Name of the Verilog top and of the files.
+        Name of the files: of the configuration, or of the block.
     verilog
         Text of NAME.v.
     manifest
@@ -47,6 +47,11 @@ class Generated:
     core: str
     waivers: str
     header: str | None = None
+
+    @property
+    def top(self) -> str:
+        """Name of the top module."""
+        return top_name(self.name)
 
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
@@ -79,7 +84,7 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
-    text = convert(component, name, config)
+    text = convert(component, top_name(name), config)
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files)

@@ -23,7 +23,7 @@ _STREAM_ROLES = ("payload", "valid", "ready")
 
 
 def manifest(component: wiring.Component[Any], name: str, config: CduConfig, files: dict[str, str]) -> Entry:
-    """The manifest of a component whose Verilog top is called ``name``.
+    """The manifest of a component whose Verilog is in NAME.v, under the name that :func:`verilog.top_name` gives it.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
         The component; its attributes ``latency`` (cycles from the first input to the first output, when nothing waits)
         and ``registers`` (register map) are taken over when it has them.
     name
-        Name of the Verilog top.
+        Name of the files.
     config
         Configuration that it was made with.
     files
@@ -39,6 +39,7 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
     """
     return {
         "name": name,
+        "top": verilog.top_name(name),
         "config": config.to_dict(),
         "latency": getattr(component, "latency", None),
         "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
@@ -74,7 +75,7 @@ targets:
       verilator:
         mode: lint-only
         verilator_options: [-Wall]
-    toplevel: {name}
+    toplevel: {verilog.top_name(name)}
   lint: *lint
 """
 

@@ -39,4 +39,4 @@ def test_every_target_has_a_tool_and_passes(generated, target, tmp_path):
 def test_units_with_every_mode_and_in_half_duplex_have_no_warnings(unit: CduConfig, tmp_path):
     made = generator.kept(unit)
     made.write(tmp_path)
-    assert verilator.find().lint(tmp_path / f"{made.name}.v", top=made.name) == ""
+    assert verilator.find().lint(tmp_path / f"{made.name}.v", top=made.top) == ""

@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.lib.wiring import Component
 from cdu.delivery import generator
 from cdu.delivery.manifest import manifest
-from cdu.delivery.verilog import convert
+from cdu.delivery.verilog import convert, top_name
 from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import axi
@@ -126,13 +126,14 @@ class Device:
 def of_block(block: str, config: CduConfig) -> Device:
     """A block by name, as ``cdu generate --block`` delivers it."""
     made = generator.kept(config, block)
-    return Device(made.name, made.verilog, tuple(made.manifest["ports"]))
+    return Device(made.top, made.verilog, tuple(made.manifest["ports"]))
 
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
-    text = convert(component, name, config)
-    return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
+    top = top_name(name)
+    text = convert(component, top, config)
+    return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 
 def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
