@@ -17,7 +17,9 @@ from cdu_tools.sources import sources_sha256
 from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
-from cdu.delivery.manifest import core_file, manifest
+from cdu.delivery.fusesoc import core_file
+from cdu.delivery.manifest import manifest
+from cdu.delivery.smoke_test import smoke_test
 from cdu.delivery.verilog import convert, top_name, versions
 
 
@@ -39,6 +41,8 @@ class Generated:
         Text of NAME.vlt, the warnings of Verilator that the Verilog is allowed.
     header
         Text of NAME.h, the registers in C; None for a block.
+    bench
+        Text of NAME_tb.sv, a test bench of a page; None for a block.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Generated:
     core: str
     waivers: str
     header: str | None = None
+    bench: str | None = None
 
     @property
     def top(self) -> str:
@@ -56,13 +61,12 @@ class Generated:
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
         description = json.dumps(self.manifest, indent=2) + "\n"
-        texts = {"v": self.verilog, "vlt": self.waivers, "core": self.core, "json": description}
-        if self.header is not None:
-            texts["h"] = self.header
+        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, ".json": description}
         paths = []
-        for extension, text in texts.items():
-            paths.append(folder / f"{self.name}.{extension}")
-            write_whole(paths[-1], text)
+        for ending, text in (texts | {".h": self.header, "_tb.sv": self.bench}).items():
+            if text is not None:
+                paths.append(folder / f"{self.name}{ending}")
+                write_whole(paths[-1], text)
         return paths
 
 
@@ -88,8 +92,9 @@ def generate(config: CduConfig, block: str | None = None) -> Generated:
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files)
-    core = core_file(name, description["versions"]["cdu"])
-    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)
+    core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)
+    bench = smoke_test(top_name(name), description["ports"], description["registers"]) if block is None else None
+    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header, bench)
 
 
 def kept(config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None) -> Generated:

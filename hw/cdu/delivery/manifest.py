@@ -49,37 +49,6 @@ def manifest(component: wiring.Component[Any], name: str, config: CduConfig, fil
     }
 
 
-def core_file(name: str, version: str) -> str:
-    """FuseSoC description (CAPI2) of a generated file.
-
-    Its only tool, also of the default target, is Verilator's lint: a core is there to be used in another one.
-    """
-    return f"""\
-CAPI=2:
-name: "::{name}:{version}"
-description: "Compression/decompression unit for DNN training accelerators: {name}"
-filesets:
-  rtl:
-    files:
-      - {name}.v
-    file_type: verilogSource-2005
-  waivers:
-    files:
-      - {name}.vlt
-    file_type: vlt
-targets:
-  default: &lint
-    default_tool: verilator
-    filesets: [rtl, "tool_verilator? (waivers)"]
-    tools:
-      verilator:
-        mode: lint-only
-        verilator_options: [-Wall]
-    toplevel: {verilog.top_name(name)}
-  lint: *lint
-"""
-
-
 def pack(port: Entry, value: Any) -> int:
     """The bits of a port for a value: an integer, or a dictionary or list in the form that :func:`unpack` returns.
 
