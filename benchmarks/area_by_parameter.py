@@ -30,7 +30,7 @@ def main() -> None:
     for value in arguments.values:
         config = named_config(arguments.config).override_texts({arguments.parameter: value})
         made = generator.generate(config, arguments.block)
-        cost = flow.choose(flow.synthesise(made.verilog, made.name, library, arguments.clock_ns), arguments.clock_ns)
+        cost = flow.choose(flow.synthesise(made.verilog, made.top, library, arguments.clock_ns), arguments.clock_ns)
         print(f"| {value} | {cost.ge / 1e3:.2f} | {cost.flip_flops} | {cost.critical_path_ns:.2f} |", flush=True)
 
 

@@ -114,7 +114,7 @@ def main() -> None:
         # JPEG rounds to nearest.
         chosen = config.override(rounding=Rounding.HALF_AWAY.value, precision="ieee1180") if block in scans else config
         made = generator.generate(chosen, block)
-        costs[block] = flow.choose(flow.synthesise(made.verilog, made.name, library, arguments.clock_ns), arguments.clock_ns)
+        costs[block] = flow.choose(flow.synthesise(made.verilog, made.top, library, arguments.clock_ns), arguments.clock_ns)
         rates[block] = [BLOCK_SIDE for _ in contents]
         if block in coders:
             measured = [rate(block, chosen, content) for content in contents.values()]

@@ -35,7 +35,7 @@ def main() -> None:
         library = source.read()
         checksums.append(f"{library.name} {library.sha256}")
         for block in made:
-            found = flow.synthesise(block.verilog, block.name, library, arguments.clock_ns, build, recipes=[RECIPE], sta=timer)[
+            found = flow.synthesise(block.verilog, block.top, library, arguments.clock_ns, build, recipes=[RECIPE], sta=timer)[
                 RECIPE
             ]
             leakage = "" if found.leakage_uw is None else f"{found.leakage_uw:.3g}"

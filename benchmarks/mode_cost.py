@@ -46,7 +46,7 @@ def main() -> None:
         return generator.generate(CduConfig(modes=tuple(mode.label for mode in (*JPEG_ACT_MODES, *modes))), block)
 
     def cost(unit: generator.Generated) -> flow.Cost:
-        found = flow.synthesise(unit.verilog, unit.name, library, CLOCK_NS, build, recipes=[RECIPE])[RECIPE]
+        found = flow.synthesise(unit.verilog, unit.top, library, CLOCK_NS, build, recipes=[RECIPE])[RECIPE]
         print(f"{unit.name}: {found.ge / 1e3:.1f} kGE", file=sys.stderr, flush=True)
         return found
 

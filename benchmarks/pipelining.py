@@ -62,7 +62,7 @@ def main() -> None:
             config = named_config(arguments.config).override(**setting)
             print(f"{block} {dict(setting)} ...", file=sys.stderr, flush=True)
             made = generator.generate(config, block)
-            costs = flow.synthesise(made.verilog, made.name, library, arguments.clock_ns, build, recipes=[arguments.recipe])
+            costs = flow.synthesise(made.verilog, made.top, library, arguments.clock_ns, build, recipes=[arguments.recipe])
             cost = costs[arguments.recipe]
             cells = [
                 block,

@@ -95,7 +95,7 @@ def by_cocotb(config: CduConfig, names: Sequence[str], x: Tensor, folder: Path) 
     generated = generator.generate(config)
     generated.write(folder)
     torch.save([(name, x) for name in names], folder / "tensors.pt")
-    simulation = Simulation(folder / f"{generated.name}.v", generated.name, folder, "verilator")
+    simulation = Simulation(folder / f"{generated.name}.v", generated.top, folder, "verilator")
     print(f"building {config.name} for cocotb ...", file=sys.stderr, flush=True)
     simulation.build()
     records = folder / "records.jsonl"

@@ -23,7 +23,7 @@ from cdu_tools import verilator
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
-NAME, MODE = "bench", Mode.SFPR_ZVC
+NAME, TOP, MODE = "bench", "cdu_bench", Mode.SFPR_ZVC
 HERE = Path(__file__).resolve().parent
 
 
@@ -69,13 +69,13 @@ def main() -> None:
     runner = get_runner(options.sim)
     runner.build(
         sources=[folder / f"{NAME}.v"],
-        hdl_toplevel=NAME,
+        hdl_toplevel=TOP,
         build_dir=folder / options.sim,
         build_args=["-Wno-fatal", "-Wno-lint"] if options.sim == "verilator" else [],
         timescale=("1ns", "1ps"),
     )
     results = runner.test(
-        hdl_toplevel=NAME,
+        hdl_toplevel=TOP,
         test_module="test_unit",
         test_dir=folder,
         results_xml=str(folder / "results.xml"),

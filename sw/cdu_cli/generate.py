@@ -27,8 +27,8 @@ def generate(
 ) -> None:
     """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
 
-    For the whole unit also NAME.h, the registers in C. NAME is the name of the configuration, or of the block with --block.
-    The bytes are the same on every machine.
+    For the whole unit also NAME.h, the registers in C, and NAME_tb.sv, a bench of a page. NAME is the name of the
+    configuration, or of the block with --block. The bytes are the same on every machine.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator

@@ -77,4 +77,4 @@ def block():
 def synthesised(block, nangate45, tmp_path_factory):
     """Folder with the netlists of the small block, and its costs by recipe."""
     folder = tmp_path_factory.mktemp("synth")
-    return folder, flow.synthesise(block.verilog, block.name, nangate45, 1.0, directory=folder)
+    return folder, flow.synthesise(block.verilog, block.top, nangate45, 1.0, directory=folder)

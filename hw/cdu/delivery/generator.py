@@ -17,9 +17,11 @@ from cdu_tools.sources import sources_sha256
 from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
-from cdu.delivery.manifest import core_file, manifest
+from cdu.delivery.fusesoc import core_file
+from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
-from cdu.delivery.verilog import convert, versions
+from cdu.delivery.smoke_test import smoke_test
+from cdu.delivery.verilog import convert, top_name, versions
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Generated:
     Parameters
     ----------
     name
-        Name of the Verilog top and of the files.
+        Name of the files: of the configuration, or of the block.
     verilog
         Text of NAME.v.
     manifest
@@ -40,6 +42,8 @@ class Generated:
         Text of NAME.vlt, the warnings of Verilator that the Verilog is allowed.
     header
         Text of NAME.h, the registers in C; None for a block.
+    bench
+        Text of NAME_tb.sv, a test bench of a page; None for a block.
     """
 
     name: str
@@ -48,17 +52,22 @@ class Generated:
     core: str
     waivers: str
     header: str | None = None
+    bench: str | None = None
+
+    @property
+    def top(self) -> str:
+        """Name of the top module."""
+        return top_name(self.name)
 
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
         description = json.dumps(self.manifest, indent=2) + "\n"
-        texts = {"v": self.verilog, "vlt": self.waivers, "core": self.core, "json": description}
-        if self.header is not None:
-            texts["h"] = self.header
+        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, ".json": description}
         paths = []
-        for extension, text in texts.items():
-            paths.append(folder / f"{self.name}.{extension}")
-            write_whole(paths[-1], text)
+        for ending, text in (texts | {".h": self.header, "_tb.sv": self.bench}).items():
+            if text is not None:
+                paths.append(folder / f"{self.name}{ending}")
+                write_whole(paths[-1], text)
         return paths
 
 
@@ -81,12 +90,13 @@ def generate(config: CduConfig, block: str | None = None, memories: Memories | N
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
-    text = convert(component, name, config, memories=memories)
+    text = convert(component, top_name(name), config, memories=memories)
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files, memories)
-    core = core_file(name, description["versions"]["cdu"])
-    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header)
+    core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)
+    bench = smoke_test(top_name(name), description["ports"], description["registers"]) if block is None else None
+    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header, bench)
 
 
 def kept(config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None) -> Generated:

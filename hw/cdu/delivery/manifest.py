@@ -26,7 +26,7 @@ _STREAM_ROLES = ("payload", "valid", "ready")
 def manifest(
     component: wiring.Component[Any], name: str, config: CduConfig, files: dict[str, str], memories: Memories
 ) -> Entry:
-    """The manifest of a component whose Verilog top is called ``name``.
+    """The manifest of a component whose Verilog is in NAME.v, under the name that :func:`verilog.top_name` gives it.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def manifest(
         The component; its attributes ``latency`` (cycles from the first input to the first output, when nothing waits)
         and ``registers`` (register map) are taken over when it has them.
     name
-        Name of the Verilog top.
+        Name of the files.
     config
         Configuration that it was made with.
     files
@@ -44,6 +44,7 @@ def manifest(
     """
     return {
         "name": name,
+        "top": verilog.top_name(name),
         "config": config.to_dict(),
         "latency": getattr(component, "latency", None),
         "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
@@ -52,37 +53,6 @@ def manifest(
         "versions": verilog.versions(),
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }
-
-
-def core_file(name: str, version: str) -> str:
-    """FuseSoC description (CAPI2) of a generated file.
-
-    Its only tool, also of the default target, is Verilator's lint: a core is there to be used in another one.
-    """
-    return f"""\
-CAPI=2:
-name: "::{name}:{version}"
-description: "Compression/decompression unit for DNN training accelerators: {name}"
-filesets:
-  rtl:
-    files:
-      - {name}.v
-    file_type: verilogSource-2005
-  waivers:
-    files:
-      - {name}.vlt
-    file_type: vlt
-targets:
-  default: &lint
-    default_tool: verilator
-    filesets: [rtl, "tool_verilator? (waivers)"]
-    tools:
-      verilator:
-        mode: lint-only
-        verilator_options: [-Wall]
-    toplevel: {name}
-  lint: *lint
-"""
 
 
 def pack(port: Entry, value: Any) -> int:

@@ -96,6 +96,11 @@ def versions() -> dict[str, str]:
     return {package: importlib.metadata.version(package) for package in ("cdu", "amaranth", yosys.GENERATOR)}
 
 
+def top_name(name: str) -> str:
+    """Name of the top module of a unit or block: in a design with others' modules, all that are ours begin with ``cdu``."""
+    return name if name.startswith("cdu") else f"cdu_{name}"
+
+
 def port_name(path: tuple[str | int, ...]) -> str:
     """Verilog name of the port at a path of a signature: ``("i", "payload")`` is ``i__payload``."""
     return "__".join(map(str, path))

@@ -69,7 +69,7 @@ class Budgets:
     def measure(self, block: str, config: CduConfig, library: Library, build: Engine) -> float:
         """Area of a block in gate equivalents, measured as the budgets were."""
         made = generator.kept(config, block)
-        return flow.synthesise(made.verilog, made.name, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge
+        return flow.synthesise(made.verilog, made.top, library, self.clock_ns, build, recipes=[self.recipe])[self.recipe].ge
 
     def verdict(self, block: str, ge: float) -> str:
         """The sentence that says why an area is not allowed; empty when it is.

@@ -91,7 +91,7 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
         by_row = item.name == settings.config.name or item.name in breakdown.UNITS
         options: dict[str, Any] = {"recipes": settings.recipes, "by_row": by_row, "gated": settings.clock_gates, "sta": timer}
         used = [macro for macro in macros if macro.macro in item.verilog]
-        found = flow.clock_sweep(item.verilog, item.name, library, periods, build, **options, macros=used)
+        found = flow.clock_sweep(item.verilog, item.top, library, periods, build, **options, macros=used)
         costs = {period: flow.choose(of_recipes, period) for period, of_recipes in found.items()}
         for period, cost in costs.items():
             size = f"{cost.ge / 1e3:.2f} kGE, {cost.flip_flops} flip-flops, {cost.clock_gates} clock gates"

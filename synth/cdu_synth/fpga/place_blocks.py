@@ -69,7 +69,7 @@ def place_blocks(settings: PlacementSettings, command: str, progress: Progress |
     made = generated(settings.config, settings.blocks)
 
     def placement_of(item: Generated) -> fpga.Placement:
-        placement = fpga.place_and_route(item.verilog, item.name, target, settings.seed, build)
+        placement = fpga.place_and_route(item.verilog, item.top, target, settings.seed, build)
         found = placement.problem or f"{placement.mhz:.1f} MHz on {placement.device}"
         shown.say(f"{item.name}: {placement.used['lut4']} LUT4, {placement.used['flip_flops']} flip-flops, {found}")
         shown.step()

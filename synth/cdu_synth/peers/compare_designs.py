@@ -179,4 +179,4 @@ def _own(block: str, config: CduConfig, accuracy: Accuracy) -> _Source:
         accuracy=known,
         accuracy_source=known_from,
     )
-    return _Source(design, made.verilog, made.name)
+    return _Source(design, made.verilog, made.top)

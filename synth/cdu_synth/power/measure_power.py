@@ -105,7 +105,7 @@ def measure_power(
         shown.begin(f"preparing what {block} is played")
         played = list(stimuli(block, {port["name"]: port for port in made.manifest["ports"]}))
         shown.begin(f"synthesising {block} (kept in the cache)")
-        meter = GateMeter(made.verilog, block, library, settings.clock_ns, settings.recipe, build)
+        meter = GateMeter(made.verilog, made.top, library, settings.clock_ns, settings.recipe, build)
         netlists[f"{block}_gates.v"] = meter.netlist()
         shown.begin(f"simulating {block}", len(played))
         for codec, data, words in played:

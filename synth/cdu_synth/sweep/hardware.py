@@ -55,7 +55,7 @@ class Area:
     Parameters
     ----------
     block
-        Name of its top module.
+        Name of the block.
     library
         Name or file of the cell library, which every worker finds for itself; its checksum is compared.
     clock_ns
@@ -98,7 +98,8 @@ class Area:
         text = zlib.decompress(base64.b64decode(attachment))
         assert hashlib.sha256(text).hexdigest() == what["verilog_sha256"], "the text is not the one that was generated"
         build, library = yosys.engine(self.engine), _library(self.library)
-        costs = flow.synthesise(text.decode(), self.block, library, self.clock_ns, build, recipes=self.recipes)
+        top = verilog.top_name(self.block)
+        costs = flow.synthesise(text.decode(), top, library, self.clock_ns, build, recipes=self.recipes)
         cost = flow.choose(costs, self.clock_ns)
         return asdict(cost) | {"mhz": cost.mhz}
 

@@ -11,7 +11,7 @@ from cdu_spec.registers import entries
 def test_a_unit_has_registers_and_a_header(generated, tmp_path):
     made = generated[None]
     paths = made.write(tmp_path)
-    assert sorted(path.name for path in paths) == ["tiny.core", "tiny.h", "tiny.json", "tiny.v", "tiny.vlt"]
+    assert sorted(path.name for path in paths) == ["tiny.core", "tiny.h", "tiny.json", "tiny.v", "tiny.vlt", "tiny_tb.sv"]
     text = (tmp_path / "tiny.h").read_bytes()
     assert text.decode() == c_header()
     assert made.manifest["sha256"]["tiny.h"] == hashlib.sha256(text).hexdigest()

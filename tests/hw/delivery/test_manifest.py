@@ -46,7 +46,7 @@ def test_ports_are_those_of_the_verilog(small):
 def test_ports_of_all_blocks_are_those_of_the_verilog(generated, block):
     made = generated[block]
     listed = {port["name"]: (port["direction"], port["signed"], port["width"]) for port in made.manifest["ports"]}
-    assert listed == ports_of(made.verilog, made.name)
+    assert listed == ports_of(made.verilog, made.top)
 
 
 def test_streams(small):
@@ -106,6 +106,7 @@ def test_files_carry_versions_checksum_and_description(tmp_path):
     assert content["config"] == CduConfig().to_dict()
     assert content["versions"] == verilog.versions()
     assert content["registers"] == []
+    assert (content["name"], content["top"]) == ("shift_quantizer", "cdu_shift_quantizer")
     core = names["shift_quantizer.core"].read_text()
     assert core.startswith("CAPI=2:\n")
     assert "shift_quantizer.v" in core

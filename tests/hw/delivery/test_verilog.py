@@ -45,10 +45,11 @@ def test_every_build_of_yosys_writes_the_same_text(small, name):
 
 @pytest.mark.parametrize("block", [*BLOCKS, None])
 def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
-    name, text = generated[block].name, generated[block].verilog
+    name, top, text = generated[block].name, generated[block].top, generated[block].verilog
     path = tmp_path / f"{name}.v"
     path.write_text(text)
-    assert verilator.find().lint(path, top=name) == ""
+    assert verilator.find().lint(path, top=top) == ""
+    assert all(re.fullmatch(rf"{top}(__\w+)?", module) for module in re.findall(r"^module (\w+)", text, re.MULTILINE))
     assert "always @*" not in text
     assert not re.search(r"\\\w*[^\w\s]", text), "a name needs an escape and is no keyword"
     assert not re.search(r"(?<![/*])/(?:[a-z]+/)+", text), "a path"
@@ -57,7 +58,7 @@ def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
     if shutil.which("iverilog"):
         done = subprocess.run(["iverilog", "-g2005", "-Wall", "-o", os.devnull, path], capture_output=True, text=True)
         assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    yosys.run(f"read_verilog {name}.v\nhierarchy -check -top {name}\nproc\ncheck -assert\n", tmp_path)
+    yosys.run(f"read_verilog {name}.v\nhierarchy -check -top {top}\nproc\ncheck -assert\n", tmp_path)
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus is not installed: apt-get install iverilog")

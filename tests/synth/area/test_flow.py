@@ -23,7 +23,7 @@ def test_area_is_what_yosys_counts(block, synthesised):
 
 def test_the_pinned_build_repeats_itself_to_the_bit(block, synthesised, nangate45):
     _, costs = synthesised
-    assert flow.synthesise(block.verilog, block.name, nangate45, 1.0) == costs
+    assert flow.synthesise(block.verilog, block.top, nangate45, 1.0) == costs
 
 
 def test_another_build_of_yosys_agrees(block, synthesised, nangate45):
@@ -33,7 +33,7 @@ def test_another_build_of_yosys_agrees(block, synthesised, nangate45):
     except MissingToolError as error:
         pytest.skip(str(error))
     _, costs = synthesised
-    others = flow.synthesise(block.verilog, block.name, nangate45, 1.0, native)
+    others = flow.synthesise(block.verilog, block.top, nangate45, 1.0, native)
     for name, cost in costs.items():
         assert others[name].flip_flops == cost.flip_flops
         assert others[name].area_um2 == pytest.approx(cost.area_um2, rel=0.04)
@@ -120,7 +120,7 @@ def test_every_library_that_is_here_maps(name, block, tmp_path):
         library = pdk.find(name).read()
     except MissingToolError as error:
         pytest.skip(str(error))
-    costs = flow.synthesise(block.verilog, block.name, library, 5.0, directory=tmp_path, recipes=["balanced"], gated=False)
+    costs = flow.synthesise(block.verilog, block.top, library, 5.0, directory=tmp_path, recipes=["balanced"], gated=False)
     cost = costs["balanced"]
     # The library changes the size of a gate, hardly the number of them.
     assert 2000 < cost.ge < 2700
@@ -165,11 +165,11 @@ def test_an_inverter_with_four_behind_it_is_as_fast_as_its_node(name, least, mos
 
 
 def test_several_periods_share_the_elaboration(block, nangate45, tmp_path):
-    found = flow.clock_sweep(block.verilog, block.name, nangate45, [3.0, 0.7], directory=tmp_path, recipes=["balanced"])
+    found = flow.clock_sweep(block.verilog, block.top, nangate45, [3.0, 0.7], directory=tmp_path, recipes=["balanced"])
     assert list(found) == [3.0, 0.7]
     slow, fast = found[3.0]["balanced"], found[0.7]["balanced"]
     assert fast.critical_path_ns < slow.critical_path_ns
     assert fast.area_um2 > slow.area_um2
-    alone = flow.synthesise(block.verilog, block.name, nangate45, 0.7, recipes=["balanced"])["balanced"]
+    alone = flow.synthesise(block.verilog, block.top, nangate45, 0.7, recipes=["balanced"])["balanced"]
     assert alone == fast
     assert (tmp_path / "script.ys").read_text().count("read_verilog") == 1

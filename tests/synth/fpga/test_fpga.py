@@ -37,7 +37,7 @@ def _installed():
 def placed(block, tmp_path_factory):
     """Folder with the netlist and the logs of a small block, and what it takes."""
     folder = tmp_path_factory.mktemp("fpga")
-    return folder, fpga.place_and_route(block.verilog, block.name, target("ecp5"), 1, directory=folder)
+    return folder, fpga.place_and_route(block.verilog, block.top, target("ecp5"), 1, directory=folder)
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def test_area_beside_a_macro_that_nothing_is_known_of(nangate45):
         generator.generate(CduConfig(), "alignment_buffer", memories) for memories in (Memories(), Memories([macro]))
     )
     costs = [
-        flow.clock_sweep(made.verilog, made.name, nangate45, [1.6], recipes=["balanced"], macros=macros)[1.6]["balanced"]
+        flow.clock_sweep(made.verilog, made.top, nangate45, [1.6], recipes=["balanced"], macros=macros)[1.6]["balanced"]
         for made, macros in ((of_cells, []), (beside, [macro]))
     ]
     assert [cost.macros for cost in costs] == [0, 2]

@@ -47,8 +47,8 @@ endmodule
 def mapped(block, nangate45, tmp_path_factory):
     """The small block as a netlist."""
     folder = tmp_path_factory.mktemp("mapped")
-    flow.synthesise(block.verilog, block.name, nangate45, 1.0, yosys.engine(), folder, ["balanced"])
-    return MappedModule.of(json.loads((folder / "balanced.json").read_text()), block.name)
+    flow.synthesise(block.verilog, block.top, nangate45, 1.0, yosys.engine(), folder, ["balanced"])
+    return MappedModule.of(json.loads((folder / "balanced.json").read_text()), block.top)
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,7 @@ def test_counts_of_another_file_are_refused(tmp_path):
 def test_every_module_of_a_delivered_file_is_found():
     text = generator.generate(CONFIGS["tiny"], "dct").verilog
     found = modules(text)
-    assert list(found) == ["dct", "dct__columns", "dct__rows", "dct__transposer"]
+    assert list(found) == ["cdu_dct", "cdu_dct__columns", "cdu_dct__rows", "cdu_dct__transposer"]
     for name, module in found.items():
         assert text.splitlines()[module.first_line - 1].startswith(f"module {name}(")
 

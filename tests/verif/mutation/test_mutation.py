@@ -21,14 +21,14 @@ def netlist(tmp_path):
     """The folder with the flat netlist of the shift quantiser, and its mutants."""
     generated = generator.generate(TINY, "shift_quantizer")
     generated.write(tmp_path)
-    chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.name, tmp_path, 6, seed=1)
+    chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.top, tmp_path, 6, seed=1)
     return tmp_path, chosen
 
 
 def test_mutants_are_spread_and_follow_the_seed(netlist, tmp_path):
     """As many as are asked for, all different, the same for the same seed and others for another."""
     folder, chosen = netlist
-    again, others = (mutants.choose(folder / "shift_quantizer.v", "shift_quantizer", tmp_path, 6, seed) for seed in (1, 2))
+    again, others = (mutants.choose(folder / "shift_quantizer.v", "cdu_shift_quantizer", tmp_path, 6, seed) for seed in (1, 2))
     assert [mutant.number for mutant in chosen] == [1, 2, 3, 4, 5, 6]
     assert len({mutant.options for mutant in chosen}) == 6
     assert again == chosen != others
@@ -39,9 +39,9 @@ def test_what_changes_nothing_is_equivalent(netlist):
     """A mutation of no effect is shown to be none; an inverted output of a register is not."""
     folder, chosen = netlist
     harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
-    assert not mutants.equivalent(harmful, "shift_quantizer", folder)
+    assert not mutants.equivalent(harmful, "cdu_shift_quantizer", folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
-    assert mutants.equivalent(harmless, "shift_quantizer", folder)
+    assert mutants.equivalent(harmless, "cdu_shift_quantizer", folder)
 
 
 @needs_provers
@@ -49,9 +49,9 @@ def test_proofs_find_faults(netlist):
     """A proof about the block has a counterexample to an inverted bit, and none to a mutation of no effect."""
     folder, chosen = netlist
     harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
-    assert campaign.refuted_proof(harmful, "shift_quantizer", TINY, "shift_quantizer", folder)
+    assert campaign.refuted_proof(harmful, "shift_quantizer", TINY, "cdu_shift_quantizer", folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
-    assert not campaign.refuted_proof(harmless, "shift_quantizer", TINY, "shift_quantizer", folder)
+    assert not campaign.refuted_proof(harmless, "shift_quantizer", TINY, "cdu_shift_quantizer", folder)
 
 
 #: A word of which only the first bit leads on, and a memory.

@@ -65,7 +65,7 @@ def test_a_netlist_gives_the_golden_words(recorded, library, tmp_path, monkeypat
     monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path))
     made = generator.generate(CONFIG, "inverse_shift_quantizer")
     stimulus = _stimulus(made.name, "jpeg-act", recorded[Mode.JPEG_ACT][:2])
-    meter = GateMeter(made.verilog, made.name, library, 1.5, "balanced", yosys.engine())
+    meter = GateMeter(made.verilog, made.top, library, 1.5, "balanced", yosys.engine())
     given = stimulus.inputs, stimulus.expected, stimulus.settings, stimulus.values
     figures = meter.measure(*given)
     # 8 values in each cycle but the first, and one pJ is a mW for a ns.

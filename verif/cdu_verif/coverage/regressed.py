@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cdu.delivery.verilog import top_name
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress
@@ -73,16 +74,16 @@ def _add_run(
         counts = coverage.read(folder / "coverage.dat")
     except FileNotFoundError as error:
         raise UserError(f"{label}: no counts in {folder} ({error}): run `cdu verify --coverage` for all its blocks") from None
-    block = blocks.setdefault(name, Block(name, Merged(file.stem)))
+    block = blocks.setdefault(name, Block(name, Merged(top_name(file.stem))))
     block.runs.append(label)
     try:
         verilog = file.read_text(encoding="utf-8")
-        block.points.add(label, verilog, counts, constant_bits(verilog, file.stem) if constants else ())
+        block.points.add(label, verilog, counts, constant_bits(verilog, top_name(file.stem)) if constants else ())
     except ValueError as error:
         raise UserError(f"{folder}: counts and Verilog are not of one run ({error}): simulate again") from None
     if not any(test["status"] == PASSED for test in tests) or any(test["status"] not in (PASSED, SKIPPED) for test in tests):
         block.failing.append(label)
-    if verilator.find().lint(file, top=file.stem):
+    if verilator.find().lint(file, top=top_name(file.stem)):
         block.warned.append(label)
 
 

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Component
 from cdu.delivery import generator
 from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
-from cdu.delivery.verilog import convert
+from cdu.delivery.verilog import convert, top_name
 from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import axi
@@ -127,14 +127,14 @@ class Device:
 def of_block(block: str, config: CduConfig) -> Device:
     """A block by name, as ``cdu generate --block`` delivers it."""
     made = generator.kept(config, block)
-    return Device(made.name, made.verilog, tuple(made.manifest["ports"]))
+    return Device(made.top, made.verilog, tuple(made.manifest["ports"]))
 
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
-    memories = Memories()
-    text = convert(component, name, config, memories=memories)
-    return Device(name, text, tuple(manifest(component, name, config, {f"{name}.v": text}, memories)["ports"]))
+    memories, top = Memories(), top_name(name)
+    text = convert(component, top, config, memories=memories)
+    return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text}, memories)["ports"]))
 
 
 def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:

@@ -67,9 +67,9 @@ def score(
     paths = {path.suffix: path.resolve() for path in generated.write(folder)}
     netlists = folder / "netlists"
     netlists.mkdir(exist_ok=True)
-    chosen = mutants.choose(paths[".v"], generated.name, netlists, count, seed)
-    file = mutants.selectable(chosen, generated.manifest["ports"], generated.name, netlists)
-    simulation = Simulation(file, generated.name, folder.resolve(), "verilator")
+    chosen = mutants.choose(paths[".v"], generated.top, netlists, count, seed)
+    file = mutants.selectable(chosen, generated.manifest["ports"], generated.top, netlists)
+    simulation = Simulation(file, generated.top, folder.resolve(), "verilator")
     simulation.build()
     run = partial(_failing_test, simulation, block, paths[".json"], folder.resolve(), seed)
     if failing := run(0):
@@ -77,7 +77,7 @@ def score(
     found: list[Fate] = []
     with processes(len(os.sched_getaffinity(0))) as pool:
         failures = pool.map(run, [mutant.number for mutant in chosen])
-        judge = partial(_fate, block=block, config=config, top=generated.name, folder=netlists)
+        judge = partial(_fate, block=block, config=config, top=generated.top, folder=netlists)
         for fate in pool.map(judge, chosen, failures):
             found.append(fate)
             if notify:

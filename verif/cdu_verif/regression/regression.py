@@ -126,7 +126,7 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     what = " --training" if run.block == UNIT else f" --block {run.block}"
     repeat = settings.repeat + what + "".join(f" --set {setting}" for setting in run.settings)
     simulation = Simulation(
-        paths[".v"], generated.name, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
+        paths[".v"], generated.top, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage
     )
     records = folder / "records.jsonl"
     records.unlink(missing_ok=True)

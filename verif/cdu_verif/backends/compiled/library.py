@@ -79,7 +79,7 @@ class Design:
         for name, (direction, width) in ports.items():
             if name.endswith("_tdata"):
                 streams.append(Port(name.removesuffix("_tdata"), width // 8, direction == "input"))
-        return cls(manifest["name"], text, tuple(streams), "irq" if "irq" in ports else None, ports)
+        return cls(manifest["top"], text, tuple(streams), "irq" if "irq" in ports else None, ports)
 
 
 def unit(config: CduConfig) -> Path:
