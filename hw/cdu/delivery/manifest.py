@@ -24,7 +24,11 @@ _STREAM_ROLES = ("payload", "valid", "ready")
 
 
 def manifest(
-    component: wiring.Component[Any], name: str, config: CduConfig, files: dict[str, str], memories: Memories
+    component: wiring.Component[Any],
+    name: str,
+    config: CduConfig,
+    files: dict[str, str],
+    memories: Memories | None = None,
 ) -> Entry:
     """The manifest of a component whose Verilog is in NAME.v, under the name that :func:`verilog.top_name` gives it.
 
@@ -40,7 +44,7 @@ def manifest(
     files
         Text of the generated files by name, ``NAME.v`` among them: their checksums become part of the manifest.
     memories
-        Those of the component.
+        Those of the component; default: none.
     """
     return {
         "name": name,
@@ -49,7 +53,7 @@ def manifest(
         "latency": getattr(component, "latency", None),
         "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
         "registers": list(getattr(component, "registers", ())),
-        "memories": memories.listed(),
+        "memories": memories.listed() if memories else [],
         "versions": verilog.versions(),
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }

@@ -9,6 +9,7 @@ import sys
 import pytest
 from cdu.delivery import verilog
 from cdu.delivery.blocks import BLOCKS
+from cdu.parts.ram import RAM_MODULE
 from cdu_spec import CduConfig
 from cdu_tools import verilator, yosys
 from cdu_tools.errors import MissingToolError
@@ -49,7 +50,8 @@ def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
     path = tmp_path / f"{name}.v"
     path.write_text(text)
     assert verilator.find().lint(path, top=top) == ""
-    assert all(re.fullmatch(rf"{top}(__\w+)?", module) for module in re.findall(r"^module (\w+)", text, re.MULTILINE))
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    assert all(re.fullmatch(rf"{top}(__\w+)?|{RAM_MODULE}", module) for module in modules)
     assert "always @*" not in text
     assert not re.search(r"\\\w*[^\w\s]", text), "a name needs an escape and is no keyword"
     assert not re.search(r"(?<![/*])/(?:[a-z]+/)+", text), "a path"

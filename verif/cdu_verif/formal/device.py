@@ -9,7 +9,6 @@ from typing import Any
 from amaranth.lib.wiring import Component
 from cdu.delivery import generator
 from cdu.delivery.manifest import manifest
-from cdu.delivery.memories import Memories
 from cdu.delivery.verilog import convert, top_name
 from cdu_spec.config import CduConfig
 
@@ -132,9 +131,9 @@ def of_block(block: str, config: CduConfig) -> Device:
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
-    memories, top = Memories(), top_name(name)
-    text = convert(component, top, config, memories=memories)
-    return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text}, memories)["ports"]))
+    top = top_name(name)
+    text = convert(component, top, config)
+    return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 
 def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
