@@ -75,7 +75,7 @@ def unit(nangate45, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rows")
     cost = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, folder, ["area"], by_row=True)["area"]
     flat = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, recipes=["area"])["area"]
-    return folder, made.name, cost, flat
+    return folder, made.top, cost, flat
 
 
 def test_rows_add_up_to_the_netlist(unit, nangate45):

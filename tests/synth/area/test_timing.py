@@ -74,7 +74,7 @@ needs_opensta = pytest.mark.skipif(not shutil.which("sta"), reason="OpenSTA is n
 @pytest.mark.parametrize("recipe", ["area", "balanced", "speed"])
 def test_opensta_agrees(block, synthesised, nangate45, tmp_path, recipe):
     folder, costs = synthesised
-    netlist = Netlist.of(json.loads((folder / f"{recipe}.json").read_text()), block.name)
+    netlist = Netlist.of(json.loads((folder / f"{recipe}.json").read_text()), block.top)
     path = opensta.find().slowest(netlist, nangate45, tmp_path)
     assert costs[recipe].critical_path_ns == pytest.approx(path.delay_ns, rel=0.02)
     text = (tmp_path / "netlist.v").read_text()
@@ -122,4 +122,4 @@ def test_choice_of_the_timer(monkeypatch):
 def test_netlist_of_a_real_block(block, synthesised, nangate45):
     folder, costs = synthesised
     design = json.loads((folder / "area.json").read_text())
-    assert len(Netlist.of(design, block.name).cells) == costs["area"].cells
+    assert len(Netlist.of(design, block.top).cells) == costs["area"].cells

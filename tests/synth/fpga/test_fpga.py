@@ -78,7 +78,7 @@ def test_frequency_is_that_of_the_slowest_path(placed, block):
     path = placement.path
     assert placement.mhz == pytest.approx(1e3 / (path.logic_ns + path.routing_ns), rel=1e-3)
     assert 20 < placement.mhz < 400
-    assert path.modules == (block.name,)
+    assert path.modules == (block.top,)
     for net in (path.start, path.end):
         assert re.search(rf"^  (reg|output)\b.*\b{re.escape(net)}( =.*)?;", block.verilog, re.MULTILINE), net
 

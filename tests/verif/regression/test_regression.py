@@ -89,14 +89,14 @@ def _between(port, fault):
     """A fault between the block's output and the port that the bench sees: the block stands in a top of the same name."""
 
     def mutate(text):
-        header = re.search(r"^module brc_encoder\((.*)\);$", text, re.MULTILINE)
+        header = re.search(r"^module cdu_brc_encoder\((.*)\);$", text, re.MULTILINE)
         names = header[1].split(", ")
         declared = {name: kind for kind, name in re.findall(r"^  ((?:in|out)put (?:\[\d+:0\] )?)(\w+);$", text, re.MULTILINE)}
         ports = "".join(f"  {declared[name]}{name};\n" for name in names)
         raw = declared[port].replace("output ", "wire ")
         connections = ", ".join(f".{name}({'raw' if name == port else name})" for name in names)
         top = (
-            f"module brc_encoder({header[1]});\n{ports}  {raw}raw;\n  assign {port} = raw {fault};\n"
+            f"module cdu_brc_encoder({header[1]});\n{ports}  {raw}raw;\n  assign {port} = raw {fault};\n"
             f"  good good ({connections});\nendmodule\n"
         )
         return text.replace(header[0], f"module good({header[1]});") + top
