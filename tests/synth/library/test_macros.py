@@ -42,7 +42,7 @@ def macro(tmp_path):
     def make(pins=PINS, unit="ff", edge="rising_edge", name="RAM"):
         path = tmp_path / "sram.lib"
         path.write_text(SRAM.format(unit=unit, edge=edge))
-        return Macro(2, 4, name, 2, 4, pins, path)
+        return Macro(2, 4, name, 2, 4, pins, liberty=path)
 
     return make
 

@@ -49,4 +49,4 @@ def test_a_block_is_measured(tmp_path):
         assert all(part > 0 for part in run["milliwatts_by_cause"].values())
     table = (tmp_path / "out" / "power.md").read_text()
     assert f"{content['runs'][0]['picojoules_per_value']:.3g}" in table
-    assert (tmp_path / "out" / "inverse_shift_quantizer_gates.v").read_text().startswith("module inverse_shift_quantizer(")
+    assert (tmp_path / "out" / "inverse_shift_quantizer_gates.v").read_text().startswith("module cdu_inverse_shift_quantizer(")
