@@ -29,6 +29,10 @@ DUPLEX = ("full", "half")
 PORT_BEATS = (1, 2, 4, 8)
 #: Widths of a packed port.
 PACKED_PORT_BITS = (128, 256, 512, 1024)
+#: Ports of the reset by its active level: AXI's own name where it is low.
+RESET_PORTS = {"high": "rst", "low": "aresetn"}
+#: When registers take the reset: at a clock edge, or at once.
+RESET_KINDS = ("sync", "async")
 #: Characters of a name; files and modules are called by it with a few more.
 _LONGEST_NAME = 64
 
@@ -81,6 +85,11 @@ class CduConfig:
         Pipeline registers at the multipliers of SFPR and inverse SFPR beyond the fewest: 0 or 1.
     register_slices
         Register slices, which cut ``valid`` and ``ready``, at both ends of the lanes: 0 or 1.
+    reset_active
+        Level of the reset: ``high``, port ``rst``, or ``low``, port ``aresetn``.
+    reset_kind
+        ``sync``: registers are reset at a clock edge. ``async``: at once, without a clock. Either ends in step with the clock,
+        as AXI has it (ARM IHI 0022, A3.1.2).
     """
 
     name: str = "tiny"
@@ -99,6 +108,8 @@ class CduConfig:
     dct_stages: int = 0
     multiplier_stages: int = 0
     register_slices: int = 0
+    reset_active: str = "high"
+    reset_kind: str = "sync"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -130,6 +141,8 @@ class CduConfig:
         self._one_of("packed_port_bits", [0, *PACKED_PORT_BITS])
         for name in ("dct_stages", "multiplier_stages", "register_slices"):
             self._one_of(name, range(2))
+        self._one_of("reset_active", RESET_PORTS)
+        self._one_of("reset_kind", RESET_KINDS)
 
     def _one_of(self, name: str, allowed: Any) -> None:
         value = getattr(self, name)
@@ -251,6 +264,11 @@ class CduConfig:
         """Bytes of the longest packed block, rounded up to a multiple of 8."""
         longest = max((mode.max_block_bytes for mode in self.built_modes if mode is not Mode.BYPASS), default=BLOCK_SIDE)
         return -(-longest // 8) * 8
+
+    @property
+    def reset_port(self) -> str:
+        """Name of the port of the reset."""
+        return RESET_PORTS[self.reset_active]
 
     @property
     def dtype(self) -> Dtype:

@@ -108,17 +108,26 @@ class ChannelControl(wiring.Component):
         :class:`ChannelPorts`.
     interrupt
         High while an enabled reason to interrupt is set.
+    works
+        A job waits or is under way, or an abort is not over.
     """
 
     block: Any
     hold: Signal
     unit: Any
     interrupt: Signal
+    works: Signal
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
         super().__init__(
-            {"block": In(BlockPort), "hold": Out(1), "unit": Out(ChannelPorts(config, channel)), "interrupt": Out(1)},
+            {
+                "block": In(BlockPort),
+                "hold": Out(1),
+                "unit": Out(ChannelPorts(config, channel)),
+                "interrupt": Out(1),
+                "works": Out(1),
+            }
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -142,6 +151,7 @@ class ChannelControl(wiring.Component):
         timeout = Signal()
         m.d.sync += [unit.abort.eq(command.abort | timeout), unit.flush.eq(command.abort & command.flush)]
         busy, ended = self._jobs(m, registers, start, job)
+        m.d.comb += self.works.eq(busy | unit.flushing | unit.draining)
         m.d.comb += [errors.aborted.eq(command.abort & (busy | command.start)), errors.timeout.eq(timeout)]
         scale_taken = self._scales(m, registers)
         self._shifts(m, registers, start, job, ended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 from cdu_spec.config import CduConfig
@@ -33,17 +33,20 @@ class Control(wiring.Component):
         :class:`~cdu.control.channel_control.ChannelPorts` of both directions.
     irq
         Interrupt, level, registered.
+    works
+        An access is worked on, or a direction has jobs or the rest of an abort.
     """
 
     compress: Any
     decompress: Any
     irq: Signal
+    works: Signal
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         self.registers = list(entries(config))
         channels: dict[str, wiring.Member] = {channel.value: Out(ChannelPorts(config, channel)) for channel in Channel}
-        super().__init__({**axi_lite.members(REGISTER_PORT), "irq": Out(1), **channels})
+        super().__init__({**axi_lite.members(REGISTER_PORT), "irq": Out(1), "works": Out(1), **channels})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -54,13 +57,15 @@ class Control(wiring.Component):
         m.submodules.registers = registers
         for name, value in read_only_values(self.config).items():
             m.d.comb += getattr(registers, name.lower()).as_value().eq(value)
-        blocks, holds = [registers.block], []
+        blocks, holds, works = [registers.block], [], [axi.access.active]
         for channel in Channel:
             control = m.submodules[channel.value] = ChannelControl(self.config, channel)
             connect(m, control.unit, flipped(getattr(self, channel.value)))
             m.d.comb += getattr(registers.interrupts, channel.value).eq(control.interrupt)
             blocks.append(control.block)
             holds.append(control.hold)
+            works.append(control.works)
+        m.d.comb += self.works.eq(Cat(works).any())
         bus_error = registers.bus_errors.as_value() & registers.bus_error_enable.as_value()
         m.d.comb += registers.interrupts.bus.eq(bus_error.any())
         m.d.sync += self.irq.eq(registers.interrupts.as_value().any())

@@ -95,7 +95,7 @@ def generate(config: CduConfig, block: str | None = None, memories: Memories | N
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files, memories)
     core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)
-    bench = smoke_test(top_name(name), description["ports"], description["registers"]) if block is None else None
+    bench = smoke_test(top_name(name), config, description["ports"], description["registers"]) if block is None else None
     return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header, bench)
 
 

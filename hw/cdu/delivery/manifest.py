@@ -51,7 +51,7 @@ def manifest(
         "top": verilog.top_name(name),
         "config": config.to_dict(),
         "latency": getattr(component, "latency", None),
-        "ports": [*_clocks(files[f"{name}.v"]), *ports(component)],
+        "ports": [*_clocks(files[f"{name}.v"], config), *ports(component)],
         "registers": list(getattr(component, "registers", ())),
         "memories": memories.listed() if memories else [],
         "versions": verilog.versions(),
@@ -72,9 +72,9 @@ def unpack(port: Entry, bits: int) -> Any:
     return _unpack(port["fields"], bits)
 
 
-def _clocks(text: str) -> list[Entry]:
+def _clocks(text: str, config: CduConfig) -> list[Entry]:
     """Clock and reset, as far as the Verilog has them: a combinational component has neither."""
-    return [_port(name, "input", Const(0, 1)) for name in ("clk", "rst") if f"\n  input {name};\n" in text]
+    return [_port(name, "input", Const(0, 1)) for name in ("clk", config.reset_port) if f"\n  input {name};\n" in text]
 
 
 def ports(component: wiring.Component[Any]) -> Iterator[Entry]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cdu_spec.config import CduConfig
+
 #: Registers of the global block with the same content in every unit of a version.
 _READ = ("ID", "VERSION")
 
@@ -36,10 +38,10 @@ module {top}_tb;
   endtask
 
   initial begin
-    rst = 1;
+    {reset} = {active};
     s_axil_rready = 1;
     repeat (4) @(negedge clk);
-    rst = 0;
+    {reset} = !{active};
     repeat (2) @(negedge clk);
 {reads}
     $display("PASS");
@@ -51,7 +53,7 @@ endmodule
 """
 
 
-def smoke_test(top: str, ports: Sequence[Mapping[str, Any]], registers: Sequence[Mapping[str, Any]]) -> str:
+def smoke_test(top: str, config: CduConfig, ports: Sequence[Mapping[str, Any]], registers: Sequence[Mapping[str, Any]]) -> str:
     """SystemVerilog of the bench for a unit, of which ports and registers are given as its manifest lists them."""
     declarations = [
         f"  {'logic' if port['direction'] == 'input' else 'wire'} [{port['width'] - 1}:0] {port['name']}"
@@ -65,6 +67,8 @@ def smoke_test(top: str, ports: Sequence[Mapping[str, Any]], registers: Sequence
     ]
     return _TEXT.format(
         top=top,
+        reset=config.reset_port,
+        active=int(config.reset_active == "high"),
         declarations="\n".join(declarations),
         connections=",\n    ".join(f".{port['name']}({port['name']})" for port in ports),
         reads="\n".join(reads),

@@ -29,6 +29,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
 from cdu.delivery.memories import HEAD, Memories
+from cdu.delivery.reset import WithReset, has_own_reset
 from cdu.delivery.shared_modules import shared_modules
 from cdu.parts.ram import Delivery
 
@@ -67,19 +68,24 @@ def convert(
     Parameters
     ----------
     component
-        An Amaranth component; clock and reset of domain ``sync`` become the ports ``clk`` and ``rst``.
+        An Amaranth component; clock and reset of domain ``sync`` become ports.
     name
         Name of the top module; submodules are called ``name__submodule``.
     config
-        Configuration to state in the comment at the top of the file.
+        Configuration to state in the comment at the top of the file; its reset is the component's. Default: ``rst``, active
+        high and synchronous.
     build
         The Yosys to use; the default is the pinned one, other builds are for comparison.
     memories
         Is told the memories of the component and says what they are made of; default: registers.
     """
     platform, memories = Delivery(), memories or Memories()
+    ports, built = _directed_ports(component), component
+    if config is not None and has_own_reset(config):
+        built = WithReset(component, config)
+        ports = built.ports | ports
     with _nothing_collected():
-        design = rtlil.convert(component, name=name, platform=platform, ports=_directed_ports(component), emit_src=False)
+        design = rtlil.convert(built, name=name, platform=platform, ports=ports, emit_src=False)
     text = shared_modules(_plain_names(design))
     ram = memories.module(platform.sizes)
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:

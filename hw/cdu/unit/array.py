@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.affine import BASE_BITS
@@ -19,6 +19,7 @@ from cdu.control.control import Control
 from cdu.control.payload_length import PayloadLength
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.unit.duplex import both_directions
+from cdu.unit.idle import IdleMonitor
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale
 
@@ -46,11 +47,15 @@ class CduArray(wiring.Component):
         AXI4-Lite port of the registers (``docs/reference/registers.md``).
     irq
         Interrupt, high as long as an enabled condition stands.
+    idle
+        The clock may stop: nothing is under way, and no port is offered anything (:class:`~cdu.unit.idle.IdleMonitor`). From
+        the valid of every port that receives to it there is no register.
 
     Rate: 8 * N values per cycle in each direction, as far as the widths of the ports allow.
     """
 
     irq: Signal
+    idle: Signal
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
@@ -59,7 +64,7 @@ class CduArray(wiring.Component):
         self.beat_bytes = config.beat_bits // 8
         values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
         self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
-        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1)}
+        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1), "idle": Out(1)}
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             names = PORTS[direction]
             ports |= axi_stream.members(names.input, i_bytes, receives=True)
@@ -73,6 +78,7 @@ class CduArray(wiring.Component):
         m.submodules.core = core = both_directions(self.config)
         axi_lite.join(m, self, REGISTER_PORT, control)
         m.d.comb += self.irq.eq(control.irq)
+        self._idle(m, control)
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             name, names = direction.value, PORTS[direction]
             channel, half = getattr(control, name), getattr(core, name)
@@ -151,6 +157,17 @@ class CduArray(wiring.Component):
             for end in (receiver, scale_receiver):
                 m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
         return m
+
+    def _idle(self, m: Module, control: Control) -> None:
+        """Answers and outputs that wait need the clock to go; what is offered needs it to come."""
+        offers, answers = ("awvalid", "wvalid", "arvalid"), ("bvalid", "rvalid")
+        asked = [getattr(self, f"{REGISTER_PORT}_{valid}") for valid in offers]
+        works = [control.works, *(getattr(self, f"{REGISTER_PORT}_{valid}") for valid in answers)]
+        for names in PORTS.values():
+            asked += [getattr(self, f"{name}_tvalid") for name in (names.input, names.scales)]
+            works.append(getattr(self, f"{names.output}_tvalid"))
+        m.submodules.idle_monitor = idle = IdleMonitor()
+        m.d.comb += [idle.asked.eq(Cat(asked).any()), idle.works.eq(Cat(works).any()), self.idle.eq(idle.idle)]
 
     def _values_of_bytes(self, m: Module, packed: Any, word: Any) -> None:
         """A word of bytes as a word of beats; a beat of which a part came counts."""

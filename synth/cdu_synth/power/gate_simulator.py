@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from cdu_spec.config import RESET_PORTS
 from cdu_tools.cache import entry, load_library
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
@@ -90,7 +91,8 @@ class GateSimulator:
     Parameters
     ----------
     module
-        A flat module of library cells with the clock ``clk`` and the synchronous reset ``rst``.
+        A flat module of library cells with the clock ``clk`` and a synchronous reset of either level
+        (:data:`cdu_spec.config.RESET_PORTS`).
     library
         The cells' library.
 
@@ -152,9 +154,10 @@ class GateSimulator:
         values[1] = 1  # constants are nets 0 and 1; Yosys' numbers begin behind them
         for name, bits in stimulus.settings.items():
             self._set(values, name, bits)
-        self._set(values, "rst", 1)
+        level, reset = next((level, port) for level, port in RESET_PORTS.items() if port in self.module.ports)
+        self._set(values, reset, int(level == "high"))
         self._step(values, [], _RESET_CYCLES, None)
-        self._set(values, "rst", 0)
+        self._set(values, reset, int(level == "low"))
         if stimulus.starts:
             self._set(values, "start", 1)
             self._step(values, [], 1, None)

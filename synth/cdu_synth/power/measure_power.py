@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from cdu.delivery import generator
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
+from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
@@ -73,6 +74,11 @@ class PowerSettings:
         check_blocks(self.blocks)
         check_recipes([self.recipe])
         check_clock(self.clock_ns)
+        if self.config.reset_kind != "sync":
+            raise UserError(
+                f"reset_kind = {self.config.reset_kind} cannot be measured, its gates are simulated edge by edge: use sync, "
+                "with which the energy of a value is the same"
+            )
 
 
 def measure_power(

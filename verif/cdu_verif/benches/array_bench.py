@@ -60,9 +60,9 @@ class ArrayBench(Bench):
 
     async def reset(self, cycles: int = 2) -> None:
         """Reset the unit; everything under way is lost."""
-        self.dut.rst.value = 1
+        self._reset.drive(True)
         await ClockCycles(self.dut.clk, cycles)
-        self.dut.rst.value = 0
+        self._reset.drive(False)
         for ends in (self.i, self.scales, self.o):
             for end in ends.values():
                 end.forget()

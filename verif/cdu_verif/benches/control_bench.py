@@ -112,7 +112,7 @@ class ControlBench(Bench):
         super().__init__(dut, test)
         for name in (_PREFIX, *(f"{_PREFIX}_{channel}" for channel in ("aw", "w", "b", "ar", "r"))):
             logging.getLogger(f"cocotb.{dut._name}.{name}").setLevel(logging.WARNING)
-        self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, _PREFIX), dut.clk, dut.rst)
+        self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, _PREFIX), dut.clk, **self._reset.axi())
         self.paths = {channel: DataPath(self, channel) for channel in Channel}
         self.quiet_cycles = 0  #: cycles without interrupt
 
@@ -139,7 +139,7 @@ class ControlBench(Bench):
             for path in paths:
                 path.sample(self.cycle)
             self.quiet_cycles += not self.get("irq")
-            if int(self.dut.rst.value):
+            if self._reset.is_active():
                 for end in ends:
                     end.monitor.forget()
             await edge

@@ -12,6 +12,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamFram
 
 from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import Pattern
+from cdu_verif.simulation.reset import Reset
 
 #: The response of AXI4 to an access that is refused.
 SLVERR = 2
@@ -66,7 +67,7 @@ class StreamIn:
         self.prefix = prefix
         self.size = len(getattr(dut, f"{prefix}_tkeep"))  #: bytes per word
         bus = WordBus.from_prefix(dut, prefix, case_insensitive=False)
-        self._source = AxiStreamSource(bus, dut.clk, dut.rst, byte_lanes=1)
+        self._source = AxiStreamSource(bus, dut.clk, byte_lanes=1, **Reset(dut).axi())
 
     def send(self, raw: bytes) -> None:
         """Queue one packet: full words, then the rest with TLAST."""
@@ -102,7 +103,7 @@ class StreamOut:
         self.prefix = prefix
         self.size = len(getattr(dut, f"{prefix}_tkeep"))  #: bytes per word
         bus = WordBus.from_prefix(dut, prefix, case_insensitive=False)
-        self._sink = AxiStreamSink(bus, dut.clk, dut.rst, byte_lanes=1)
+        self._sink = AxiStreamSink(bus, dut.clk, byte_lanes=1, **Reset(dut).axi())
         self._valid, self._edge = bus.tvalid, RisingEdge(dut.clk)
 
     async def receive_words(self) -> list[Word]:
@@ -148,7 +149,7 @@ class Registers:
 
     def __init__(self, dut: Any, prefix: str = "s_axil") -> None:
         _quiet(dut, *(f"{prefix}_{channel}" for channel in ("aw", "w", "b", "ar", "r")), prefix)
-        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, prefix), dut.clk, dut.rst)
+        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, prefix), dut.clk, **Reset(dut).axi())
         write, read = self._master.write_if, self._master.read_if
         self._write, self._read = write, read
         self._channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
@@ -246,11 +247,11 @@ class Watches:
 
     async def run(self) -> None:
         """Every cycle until the test ends."""
-        edge, watches = RisingEdge(self._dut.clk), list(self.of.values())
+        edge, watches, reset = RisingEdge(self._dut.clk), list(self.of.values()), Reset(self._dut)
         while True:
             await edge
             self.cycle += 1
-            if int(self._dut.rst.value):
+            if reset.is_active():
                 for watch in watches:
                     watch.forget()
                 continue

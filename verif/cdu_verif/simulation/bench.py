@@ -23,6 +23,7 @@ from cocotb.triggers import ReadOnly, RisingEdge
 
 from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import Pattern, always
+from cdu_verif.simulation.reset import Reset
 
 #: Environment variables by which the runner talks to the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
@@ -159,6 +160,7 @@ class Bench:
         self._ends: tuple[Source | Sink, ...] = (*self.sources.values(), *self.sinks.values())
         self.watchers: list[Callable[[], None]] = []  #: called in every cycle when everything has settled
         self._edge, self._settled = RisingEdge(dut.clk), ReadOnly()
+        self._reset = Reset(dut)
 
     async def start(self) -> Bench:
         """Start the clock and reset the unit."""
@@ -168,12 +170,12 @@ class Bench:
 
     async def reset(self, cycles: int = 2) -> None:
         """Reset the unit and forget everything under way."""
-        self.dut.rst.value = 1
+        self._reset.drive(True)
         for source in self.sources.values():
             source.drop()
         for _ in range(cycles):
             await self._edge
-        self.dut.rst.value = 0
+        self._reset.drive(False)
         for sink in self.sinks.values():
             sink.monitor.forget()
             sink.received.clear()

@@ -1,0 +1,67 @@
+"""A reset is enough: what a netlist of gates does behind it depends on no register's content before.
+
+With an asynchronous reset every flip-flop begins as X, and a bench fails that reads an X from ``valid``, ``ready`` or a payload
+that is valid. With a synchronous one the logic in front of a flip-flop is X as long as the flip-flop is (the mapper may spread
+the reset over gates that only together give 0), so that registers begin with random bits instead, as they do on a chip.
+"""
+
+import re
+
+import pytest
+from cdu.delivery import generator
+from cdu_spec.config import CduConfig
+from cdu_synth.area.kept_netlist import kept_netlist
+from cdu_synth.library import pdk
+from cdu_synth.power.cell_models import cell_models
+from cdu_synth.power.mapped import MappedModule
+from cdu_tools import yosys
+from cdu_tools.errors import MissingToolError
+from cdu_verif.regression.plan import Run
+from cdu_verif.regression.regression import Settings, simulate
+from tools_here import needs_icarus, needs_verilator
+
+BLOCKS = ["inverse_shift_quantizer", "zvc_encoder", "zvc_decoder", "collector"]
+
+
+def outcome(folder, block, kind, simulator, change):
+    """What the tests of a block say of its gates: the set of their results."""
+    config = CduConfig().override(reset_kind=kind)
+    try:
+        library = pdk.find("nangate45").read()
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    made = generator.generate(config, block)
+    design, _ = kept_netlist(made.verilog, made.top, library, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
+    gates = MappedModule.of(design, made.top)
+    netlist = gates.verilog() + cell_models(library, gates.kinds)
+    tests = simulate(Run(block, config, ()), Settings(folder, simulator), lambda _: change(netlist)).tests
+    assert len(tests) > 3, tests
+    return {test.status for test in tests}
+
+
+def from_random_bits(netlist):
+    """Flip-flops that begin with any content."""
+    changed, count = re.subn(r"^(  reg (?:IQ|_0_));", r"\1 = $urandom;", netlist, flags=re.MULTILINE)
+    assert count
+    return changed
+
+
+def without_reset(netlist):
+    return re.sub(r"(assign n\d+ =) rst\[0\]", r"\1 1'b0", from_random_bits(netlist))
+
+
+@needs_icarus
+@pytest.mark.parametrize("block", BLOCKS)
+def test_nothing_is_unknown_behind_an_asynchronous_reset(tmp_path, block):
+    assert outcome(tmp_path, block, "async", "icarus", str) <= {"pass", "skip"}
+
+
+@needs_verilator
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_reset_ends_any_state(tmp_path, block):
+    assert outcome(tmp_path, block, "sync", "verilator", from_random_bits) <= {"pass", "skip"}
+
+
+@needs_verilator
+def test_a_netlist_that_is_not_reset_is_found(tmp_path):
+    assert "FAIL" in outcome(tmp_path, "zvc_decoder", "sync", "verilator", without_reset)

@@ -1,0 +1,34 @@
+"""The reset of a simulated top, of either level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdu_spec.config import RESET_PORTS
+
+
+class Reset:
+    """The reset port of a top.
+
+    Parameters
+    ----------
+    dut
+        cocotb's handle of the top.
+    """
+
+    def __init__(self, dut: Any) -> None:
+        level = next(level for level, port in RESET_PORTS.items() if hasattr(dut, port))
+        self.signal = getattr(dut, RESET_PORTS[level])
+        self.active_high = level == "high"  #: as cocotbext-axi takes it
+
+    def drive(self, active: bool) -> None:
+        """Reset the top, or let it go."""
+        self.signal.value = int(active is self.active_high)
+
+    def is_active(self) -> bool:
+        """Whether the top is being reset."""
+        return bool(int(self.signal.value)) is self.active_high
+
+    def axi(self) -> dict[str, Any]:
+        """What the ends of cocotbext-axi are told."""
+        return {"reset": self.signal, "reset_active_level": self.active_high}
