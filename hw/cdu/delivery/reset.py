@@ -21,7 +21,7 @@ class WithReset(Elaboratable):
 
     def __init__(self, component: wiring.Component[Any], config: CduConfig) -> None:
         self.component, self.config = component, config
-        self.domain = ClockDomain(_DOMAIN, async_reset=config.reset_kind == "async")
+        self.domain: Any = ClockDomain(_DOMAIN, async_reset=config.reset_kind == "async")
         self.port = Signal(name=config.reset_port)
 
     @property
@@ -29,9 +29,9 @@ class WithReset(Elaboratable):
         """The two ports by name."""
         return {"clk": (self.domain.clk, PortDirection.Input), self.port.name: (self.port, PortDirection.Input)}
 
-    def elaborate(self, platform: Any) -> Fragment:
+    def elaborate(self, platform: Any) -> Any:
         # No module around the component: its parts are called what they are called with any reset.
-        whole = Fragment.get(self.component, platform)
+        whole: Any = Fragment.get(self.component, platform)  # type: ignore[no-untyped-call]
         whole.add_domains(self.domain)
         active = ~self.port if self.config.reset_active == "low" else self.port
         whole.add_statements("comb", [self.domain.rst.eq(active)])

@@ -80,7 +80,8 @@ def convert(
         Is told the memories of the component and says what they are made of; default: registers.
     """
     platform, memories = Delivery(), memories or Memories()
-    ports, built = _directed_ports(component), component
+    built: Any = component
+    ports = _directed_ports(component)
     if config is not None and has_own_reset(config):
         built = WithReset(component, config)
         ports = built.ports | ports
