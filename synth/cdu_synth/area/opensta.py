@@ -27,6 +27,7 @@ _TCL = """\
 read_verilog netlist.v
 link_design netlist
 set_cmd_units -time ns
+{wires}
 create_clock -name clock -period {period:g} {clock}
 set_input_delay 0 -clock clock [all_inputs]
 set_output_delay 0 -clock clock [all_outputs]
@@ -48,7 +49,7 @@ class OpenSta:
     program: str
     version: str
 
-    def slowest(self, netlist: Netlist, library: Library, directory: FilePath) -> Path | None:
+    def slowest(self, netlist: Netlist, library: Library, directory: FilePath, wires: str | None = None) -> Path | None:
         """The slowest path of a netlist, or None when it has none.
 
         Parameters
@@ -57,6 +58,8 @@ class OpenSta:
             What was mapped, and onto what.
         directory
             Existing folder for the files in between: ``netlist.v``, ``sta.tcl``, ``sta0.lib`` ...
+        wires
+            Text in SPEF (:func:`cdu_synth.placement.spef.spef`); default: none.
 
         Raises
         ------
@@ -65,10 +68,13 @@ class OpenSta:
         """
         for index, path in enumerate(library.files):
             (directory / f"sta{index}.lib").write_text(_WIRES.sub("", contents(path)), encoding="utf-8")
-        (directory / "netlist.v").write_text("\n".join(_verilog(netlist)), encoding="utf-8")
+        (directory / "netlist.v").write_text("\n".join(verilog(netlist)), encoding="utf-8")
+        if wires is not None:
+            (directory / "wires.spef").write_text(wires, encoding="utf-8")
         clocks = _clocks(netlist, library)
         script = _TCL.format(
             libraries="\n".join(f"read_liberty sta{index}.lib" for index in range(len(library.files))),
+            wires="" if wires is None else "read_spef wires.spef",
             period=_PERIOD_NS,
             clock=f"[get_ports {{{' '.join(f'n{net}' for net in clocks)}}}]" if clocks else "",
         )
@@ -107,7 +113,7 @@ def choose(name: str) -> OpenSta | None:
     return find()
 
 
-def _verilog(netlist: Netlist) -> Iterator[str]:
+def verilog(netlist: Netlist) -> Iterator[str]:
     """A netlist with plain names, c7 for cell 7 and n9 for net 9, which any parser of Verilog understands."""
     inputs = dict.fromkeys(net for net in netlist.inputs if isinstance(net, int))
     outputs = dict.fromkeys(net for net in netlist.outputs if isinstance(net, int) and net not in inputs)

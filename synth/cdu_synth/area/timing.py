@@ -1,15 +1,16 @@
 """Static timing of a mapped netlist with the delay tables of its library (NLDM).
 
-What is assumed, as always before layout: an ideal clock, gated or not, no wires, inputs that arrive at 0 with the steepest
-edge, nothing behind the outputs. A path begins at the clock of a flip-flop or memory (clock-to-output delay included) or at an
-input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of a clock gate (setup time included) or at
-an output. Every condition of an arc counts; false paths do too.
+What is assumed, as always before layout: an ideal clock, gated or not, no wires unless :class:`Wires` are given, inputs that
+arrive at 0 with the steepest edge, nothing behind the outputs. A path begins at the clock of a flip-flop or memory
+(clock-to-output delay included) or at an input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of
+a clock gate (setup time included) or at an output. Every condition of an arc counts; false paths do too.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,18 @@ Net = int | str
 #: Arrival and transition of one edge.
 _Edge = tuple[float, float]
 _NEVER: _Edge = (float("-inf"), 0.0)
+#: What a port is called among the ends of a net; cells have their numbers.
+PORT = -1
+#: From 10 to 90 % of a step behind a resistance and a capacitance, by their product.
+_RISE = math.log(9)
+
+
+@dataclass(frozen=True)
+class Wires:
+    """Wires between cells, in units of the library: their capacitance by net, their delay by net and cell that it leads to."""
+
+    capacitances: Mapping[Net, float]
+    delays: Mapping[tuple[Net, int], float]
 
 
 @dataclass(frozen=True)
@@ -107,10 +120,11 @@ def _pins(connections: dict[str, list[Net]]) -> Iterator[tuple[str, Net]]:
 
 
 class Timing:
-    """Arrival times of all nets of a netlist."""
+    """Arrival times of all nets of a netlist, at their drivers."""
 
-    def __init__(self, netlist: Netlist, library: Library) -> None:
+    def __init__(self, netlist: Netlist, library: Library, wires: Wires | None = None) -> None:
         self._netlist, self._library = netlist, library
+        self._delays = wires.delays if wires else {}
         self._load: defaultdict[Net, float] = defaultdict(float)
         self._arrival: dict[Net, tuple[_Edge, _Edge]] = {}
         #: For each edge of a net that is caused by a cell: that edge before the cell (None: a clock's), the cell's number.
@@ -120,6 +134,8 @@ class Timing:
             for pin, capacitance in cell.capacitances.items():
                 if pin in pins:
                     self._load[pins[pin]] += capacitance
+        for net, capacitance in wires.capacitances.items() if wires else ():
+            self._load[net] += capacitance
         self._propagate()
 
     def slowest(self) -> Path | None:
@@ -130,12 +146,13 @@ class Timing:
                 net = pins.get(setup.target)
                 if net is not None and net in self._arrival:
                     state = self._netlist.state(number, self._library)
+                    arrival = self._behind_wire(net, number)
                     for edge in (0, 1):
-                        total = _constraint(setup, self._arrival[net], edge)
+                        total = _constraint(setup, arrival, edge)
                         if best is None or total > best[0]:
                             best = total, (net, edge), net if state is None else state
         for net in self._netlist.outputs:
-            for edge, (total, _) in enumerate(self._arrival.get(net, ())):
+            for edge, (total, _) in enumerate(self._behind_wire(net, PORT) if net in self._arrival else ()):
                 if best is None or total > best[0]:
                     best = total, (net, edge), net
         if best is None:
@@ -163,6 +180,14 @@ class Timing:
         """Transition of a net, the mean of both edges, in units of the library; 0 at inputs and where nothing arrives."""
         rise, fall = self._arrival.get(net, (_NEVER, _NEVER))
         return (rise[1] + fall[1]) / 2
+
+    def _behind_wire(self, net: Net, end: int) -> tuple[_Edge, _Edge]:
+        """The edges of a net where it meets one of its ends; a wire makes them later and less steep."""
+        rise, fall = self._arrival[net]
+        delay = self._delays.get((net, end))
+        if not delay:
+            return rise, fall
+        return (rise[0] + delay, math.hypot(rise[1], _RISE * delay)), (fall[0] + delay, math.hypot(fall[1], _RISE * delay))
 
     def _propagate(self) -> None:
         """Visit every arc once all nets before it are known."""
@@ -218,7 +243,7 @@ class Timing:
     def _pass(self, number: int, arc: Arc, source: Net, target: Net) -> None:
         if source not in self._arrival:
             return
-        before = self._arrival[source]
+        before = self._behind_wire(source, number)
         after = list(self._arrival.get(target, (_NEVER, _NEVER)))
         load = self._load[target]
         for edge in (0, 1):

@@ -1,0 +1,203 @@
+"""Where the cells of a netlist stand: Coloquinte places them, in rows of a square die."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cdu_tools.errors import MissingToolError, UserError
+
+from cdu_synth.area.timing import Net, Netlist
+from cdu_synth.library.liberty import Library
+from cdu_synth.placement.rows import Rows
+
+#: Coloquinte counts in whole numbers: tenths of a site.
+_FINE = 10
+#: Share of the sites that slots take: the rest is for making rows of them.
+_FILLED = 0.96
+#: Effort of Coloquinte, 1 to 9.
+EFFORT = 3
+PACKAGE = "coloquinte"
+HINT = "`pip install coloquinte` adds it"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Cells in rows.
+
+    Parameters
+    ----------
+    width_um, height_um
+        Of the die.
+    widths_um
+        Of every cell of the netlist, in its order.
+    centres_um
+        Where each of them stands. Pins are taken to be there: a cell is smaller than most of its wires are long.
+    ports_um
+        Place of every port, a net, at the edge of the die: inputs on the left, outputs on the right, in order from the top.
+    """
+
+    width_um: float
+    height_um: float
+    widths_um: tuple[float, ...]
+    centres_um: tuple[tuple[float, float], ...]
+    ports_um: dict[Net, tuple[float, float]]
+
+
+def version() -> str:
+    """Version of the installed Coloquinte; MissingToolError when there is none."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed(PACKAGE)
+    except PackageNotFoundError:
+        raise MissingToolError(f"cdu place needs the placer Coloquinte, which is not installed: {HINT}") from None
+
+
+def check_use(use: float) -> None:
+    """UserError for a share of the die that cells cannot take, or that no router would be glad of."""
+    if not 0.3 <= use <= 0.95:
+        raise UserError(f"--use {use:g} is not allowed: use 0.3 to 0.95")
+
+
+def place(netlist: Netlist, library: Library, rows: Rows, use: float, start: Placement | None = None) -> Placement:
+    """Places a netlist; nets of clocks pull nothing together, for their tree is not built.
+
+    Parameters
+    ----------
+    netlist, library, rows
+        What is placed, and in what.
+    use
+        Share of the die that cells take, 0.3 to 0.95.
+    start
+        Where the cells stood when they had other sizes: they stay near, on the same die.
+
+    Raises MissingToolError without Coloquinte, UserError for a ``use`` that is not allowed or when cells do not fit.
+    """
+    check_use(use)
+    version()
+    import coloquinte
+
+    sites = [rows.sites(library.cells[kind].area) for kind, _ in netlist.cells]
+    if start is None:
+        count, width = _die(sum(sites), rows, use)
+    else:
+        count, width = round(start.height_um / rows.height_um), round(start.width_um / rows.site_um)
+    slots = _slots(sites, count * width)
+    ports = _ports(netlist, width * _FINE, count * _row(rows))
+    cells, edge = len(sites), list(ports.values())
+    circuit: Any = coloquinte.Circuit(cells + len(ports))
+    circuit.cell_width = [_FINE * slot for slot in slots] + [0] * len(ports)
+    circuit.cell_height = [_row(rows)] * cells + [0] * len(ports)
+    circuit.cell_is_fixed = [False] * cells + [True] * len(ports)
+    circuit.cell_is_obstruction = [True] * cells + [False] * len(ports)
+    corners = [(0, 0)] * cells
+    if start is not None:
+        corners = [_corner(centre, slot, rows) for centre, slot in zip(start.centres_um, slots, strict=True)]
+    circuit.cell_x, circuit.cell_y = map(list, zip(*corners, *edge, strict=True))
+    for ends in _nets(netlist, library, {net: cells + index for index, net in enumerate(ports)}):
+        halves = [(_FINE * slots[end] // 2, _row(rows) // 2) if end < cells else (0, 0) for end in ends]
+        circuit.add_net(ends, [x for x, _ in halves], [y for _, y in halves])
+    circuit.setup_rows(coloquinte.Rectangle(0, width * _FINE, 0, count * _row(rows)), _row(rows), True, False)
+    with _quiet():
+        if start is None:
+            circuit.place_global(EFFORT)
+        circuit.legalize(EFFORT)
+        circuit.place_detailed(EFFORT)
+    # Whole sites: slots are, so that cells that move to the left of where they are still do not meet.
+    lefts = [x // _FINE + (slot - one) // 2 for x, slot, one in zip(circuit.cell_x, slots, sites, strict=False)]
+    lines = [y // _row(rows) for y in circuit.cell_y[:cells]]
+    places = zip(lefts, lines, sites, strict=True)
+    return Placement(
+        width * rows.site_um,
+        count * rows.height_um,
+        tuple(one * rows.site_um for one in sites),
+        tuple(((left + one / 2) * rows.site_um, (line + 0.5) * rows.height_um) for left, line, one in places),
+        {net: (x * rows.site_um / _FINE, y * rows.height_um / _row(rows)) for net, (x, y) in ports.items()},
+    )
+
+
+def clock_nets(netlist: Netlist, library: Library) -> set[Net]:
+    """Nets of clocks, gated or not."""
+    found: set[Net] = set()
+    for kind, pins in netlist.cells:
+        cell = library.cells[kind]
+        if cell.clock_gate:
+            found |= {pins[pin] for pin in (cell.clock_gate.clock, cell.clock_gate.output) if pin in pins}
+        elif cell.flip_flop:
+            found |= {
+                pins[arc.source] for arc in cell.arcs if arc.kind in ("rising_edge", "falling_edge") and arc.source in pins
+            }
+    return found
+
+
+def _slots(sites: Sequence[int], room: int) -> list[int]:
+    """Sites for every cell and for its share of what stays free, so that wires find room everywhere; UserError without room."""
+    share = _FILLED * room / sum(sites)
+    if share < 1:
+        raise UserError(f"cells of {sum(sites)} sites do not fit {room}: use a lower --use")
+    slots, owed = [], 0.0
+    for one in sites:
+        owed += one * share
+        slots.append(max(one, int(owed)))
+        owed -= slots[-1]
+    return slots
+
+
+def _die(sites: int, rows: Rows, use: float) -> tuple[int, int]:
+    """Rows, and sites of each, of a die that is about square."""
+    side = math.sqrt(sites * rows.site_um * rows.height_um / use)
+    count = max(1, math.ceil(side / rows.height_um))
+    return count, math.ceil(sites / use / count)
+
+
+def _row(rows: Rows) -> int:
+    """Height of a row as Coloquinte counts."""
+    return round(rows.height_um / rows.site_um * _FINE)
+
+
+def _corner(centre: tuple[float, float], sites: int, rows: Rows) -> tuple[int, int]:
+    """Lower left corner, as Coloquinte counts, of a cell of so many sites around a centre."""
+    x, y = centre[0] / rows.site_um - sites / 2, centre[1] / rows.height_um - 0.5
+    return round(x) * _FINE, round(y) * _row(rows)
+
+
+def _ports(netlist: Netlist, width: int, height: int) -> dict[Net, tuple[int, int]]:
+    """Places of the ports at the edge of the die."""
+    places: dict[Net, tuple[int, int]] = {}
+    for nets, x in ((netlist.inputs, 0), (netlist.outputs, width)):
+        real = [net for net in dict.fromkeys(nets) if isinstance(net, int) and net not in places]
+        places |= {net: (x, height - height * (2 * index + 1) // (2 * len(real))) for index, net in enumerate(real)}
+    return places
+
+
+def _nets(netlist: Netlist, library: Library, ports: dict[Net, int]) -> Iterator[list[int]]:
+    """The cells and ports at the ends of every net that is no clock."""
+    ends: defaultdict[Net, list[int]] = defaultdict(list)
+    for number, (_, pins) in enumerate(netlist.cells):
+        for net in set(pins.values()):
+            if isinstance(net, int):
+                ends[net].append(number)
+    for net, port in ports.items():
+        ends[net].append(port)
+    clocks = clock_nets(netlist, library)
+    yield from (found for net, found in ends.items() if net not in clocks and len(found) > 1)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Coloquinte prints, past Python, at every step."""
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)

@@ -1,0 +1,71 @@
+"""Rows that cells of a library stand in, and the wires above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cdu_tools.errors import UserError
+
+from cdu_synth.library.liberty import Library
+
+#: Femtofarad of the units of capacitance that libraries have.
+_FEMTOFARAD = {"ff": 1.0, "pf": 1000.0}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How the cells of a library stand, and what a wire between them costs.
+
+    Parameters
+    ----------
+    height_um, site_um
+        Of a row; widths of cells are whole sites.
+    ohm_per_um, ff_per_um
+        Of a wire, the neighbours' capacitance included; None where this project knows no figure.
+    """
+
+    height_um: float
+    site_um: float
+    ohm_per_um: float | None = None
+    ff_per_um: float | None = None
+
+    def sites(self, area_um2: float) -> int:
+        """Sites of a cell of this area."""
+        return max(1, round(area_um2 / (self.height_um * self.site_um)))
+
+
+#: By library, out of the LEF file of each. Wires of nangate45: 3.57 ohm is metal3's of that file; 0.2 fF is a wire of 45 nm
+#: among others, of which the file's 0.052 fF is what one has over the ground alone.
+KNOWN = {
+    "nangate45": Rows(1.4, 0.19, 3.57, 0.2),
+    "sky130hd": Rows(2.72, 0.46),
+    "asap7": Rows(0.27, 0.054),
+    "ihp_sg13g2": Rows(3.78, 0.48),
+}
+
+
+def rows_of(library: Library, ohm_per_um: float | None = None, ff_per_um: float | None = None) -> Rows:
+    """The rows of a library, with the wires that are given, or else those that are known.
+
+    Raises UserError for a library whose rows, or whose wires, are not known, and for wires that cannot be.
+    """
+    if library.name not in KNOWN:
+        raise UserError(f"the rows of library {library.name} are not known: use {', '.join(KNOWN)}")
+    rows = KNOWN[library.name]
+    rows = replace(
+        rows,
+        ohm_per_um=rows.ohm_per_um if ohm_per_um is None else ohm_per_um,
+        ff_per_um=rows.ff_per_um if ff_per_um is None else ff_per_um,
+    )
+    if rows.ohm_per_um is None or rows.ff_per_um is None:
+        raise UserError(f"the wires of library {library.name} are not known: say --wire-ohm and --wire-ff, both per um")
+    for name, value in (("--wire-ohm", rows.ohm_per_um), ("--wire-ff", rows.ff_per_um)):
+        if not 0 <= value <= 1000:
+            raise UserError(f"{name} {value:g} is not allowed: use 0 to 1000 per um")
+    return rows
+
+
+def femtofarad(library: Library) -> float:
+    """Femtofarad per unit of capacitance of a library."""
+    unit = library.units.split()[-1].lower()
+    return float(library.units.split()[-2]) * _FEMTOFARAD[unit]
