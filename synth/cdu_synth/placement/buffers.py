@@ -41,7 +41,8 @@ def rebuffered(
     """The netlist with trees of buffers on its slowest paths built anew, as long as that makes them faster.
 
     The ends of a tree are gathered by their places, ten to a buffer in their middle, and the buffers likewise. The cells of the
-    placement are not yet in rows: :func:`cdu_synth.placement.placer.place` puts them there. ``notify`` is told of every tree.
+    placement are not yet in rows: :func:`~cdu_synth.placement.settling.settled` puts them there. ``notify`` is told of every
+    tree.
     """
     buffers = {name for name, cell in library.cells.items() if cell.usable and cell.computes(lambda a: a, 1)}
     clocks, tried = clock_nets(netlist, library), set[Net]()

@@ -23,6 +23,7 @@ from cdu_synth.placement import placement_report, placer
 from cdu_synth.placement.buffers import rebuffered
 from cdu_synth.placement.placer import Placement
 from cdu_synth.placement.rows import Rows, rows_of
+from cdu_synth.placement.settling import settled
 from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
 from cdu_synth.placement.wires import Routed, wires_of
@@ -121,23 +122,23 @@ def place_cells(settings: CellPlacementSettings, command: str, progress: Progres
 def _best(netlist: Netlist, library: Library, rows: Rows, use: float, shown: Progress) -> tuple[Placed, Placed]:
     """A netlist as placed first, and with buffers and gates made for its wires."""
 
-    def placed(cells: Netlist, start: Placement | None = None) -> Placed:
-        placement = placer.place(cells, library, rows, use, start)
+    def wired(cells: Netlist, placement: Placement) -> Placed:
         routed = wires_of(cells, library, rows, placement)
         return Placed(cells, placement, routed, _critical_path(cells, library, routed))
 
     shown.begin("placing")
-    first = placed(netlist)
+    first = wired(netlist, placer.place(netlist, library, rows, use))
     shown.begin("buffering and sizing gates")
-    cells, placement, period = netlist, first.placement, first.critical_path_ns
-    # Where gates have grown, a tree is the slowest that was not; cells go back into rows when all is done.
+    best = first
+    # Where gates have grown, a tree is the slowest that was not; what that gains the cells that give way may lose.
     for _ in range(_PASSES):
-        cells, placement = rebuffered(cells, library, rows, placement, shown.step)
+        cells, placement = rebuffered(best.netlist, library, rows, best.placement, shown.step)
         cells = resized(cells, library, wires_of(cells, library, rows, placement).wires, shown.step)
-        before, period = period, _critical_path(cells, library, wires_of(cells, library, rows, placement))
-        if period > _WORTH * before:
-            break
-    return first, min(first, placed(cells, placement), key=lambda one: one.critical_path_ns)
+        attempt = wired(cells, settled(placement, placer.sites_of(cells, library, rows), rows))
+        if attempt.critical_path_ns > _WORTH * best.critical_path_ns:
+            return first, min(best, attempt, key=lambda one: one.critical_path_ns)
+        best = attempt
+    return first, best
 
 
 def _mapped(item: Generated, library: Library, settings: CellPlacementSettings, build: yosys.Engine) -> Netlist:

@@ -66,7 +66,7 @@ def check_use(use: float) -> None:
         raise UserError(f"--use {use:g} is not allowed: use 0.3 to 0.95")
 
 
-def place(netlist: Netlist, library: Library, rows: Rows, use: float, start: Placement | None = None) -> Placement:
+def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placement:
     """Places a netlist; nets of clocks pull nothing together, for their tree is not built.
 
     Parameters
@@ -75,20 +75,15 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float, start: Pla
         What is placed, and in what.
     use
         Share of the die that cells take, 0.3 to 0.95.
-    start
-        Where the cells stood when they had other sizes: they stay near, on the same die.
 
-    Raises MissingToolError without Coloquinte, UserError for a ``use`` that is not allowed or when cells do not fit.
+    Raises MissingToolError without Coloquinte, UserError for a ``use`` that is not allowed.
     """
     check_use(use)
     version()
     import coloquinte
 
-    sites = [rows.sites(library.cells[kind].area) for kind, _ in netlist.cells]
-    if start is None:
-        count, width = _die(sum(sites), rows, use)
-    else:
-        count, width = round(start.height_um / rows.height_um), round(start.width_um / rows.site_um)
+    sites = sites_of(netlist, library, rows)
+    count, width = _die(sum(sites), rows, use)
     slots = _slots(sites, count * width)
     ports = _ports(netlist, width * _FINE, count * _row(rows))
     cells, edge = len(sites), list(ports.values())
@@ -97,17 +92,14 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float, start: Pla
     circuit.cell_height = [_row(rows)] * cells + [0] * len(ports)
     circuit.cell_is_fixed = [False] * cells + [True] * len(ports)
     circuit.cell_is_obstruction = [True] * cells + [False] * len(ports)
-    corners = [(0, 0)] * cells
-    if start is not None:
-        corners = [_corner(centre, slot, rows) for centre, slot in zip(start.centres_um, slots, strict=True)]
-    circuit.cell_x, circuit.cell_y = map(list, zip(*corners, *edge, strict=True))
+    circuit.cell_x = [0] * cells + [x for x, _ in edge]
+    circuit.cell_y = [0] * cells + [y for _, y in edge]
     for ends in _nets(netlist, library, {net: cells + index for index, net in enumerate(ports)}):
         halves = [(_FINE * slots[end] // 2, _row(rows) // 2) if end < cells else (0, 0) for end in ends]
         circuit.add_net(ends, [x for x, _ in halves], [y for _, y in halves])
     circuit.setup_rows(coloquinte.Rectangle(0, width * _FINE, 0, count * _row(rows)), _row(rows), True, False)
     with _quiet():
-        if start is None:
-            circuit.place_global(EFFORT)
+        circuit.place_global(EFFORT)
         circuit.legalize(EFFORT)
         circuit.place_detailed(EFFORT)
     # Whole sites: slots are, so that cells that move to the left of where they are still do not meet.
@@ -121,6 +113,11 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float, start: Pla
         tuple(((left + one / 2) * rows.site_um, (line + 0.5) * rows.height_um) for left, line, one in places),
         {net: (x * rows.site_um / _FINE, y * rows.height_um / _row(rows)) for net, (x, y) in ports.items()},
     )
+
+
+def sites_of(netlist: Netlist, library: Library, rows: Rows) -> list[int]:
+    """Sites of every cell."""
+    return [rows.sites(library.cells[kind].area) for kind, _ in netlist.cells]
 
 
 def clock_nets(netlist: Netlist, library: Library) -> set[Net]:
@@ -138,10 +135,8 @@ def clock_nets(netlist: Netlist, library: Library) -> set[Net]:
 
 
 def _slots(sites: Sequence[int], room: int) -> list[int]:
-    """Sites for every cell and for its share of what stays free, so that wires find room everywhere; UserError without room."""
-    share = _FILLED * room / sum(sites)
-    if share < 1:
-        raise UserError(f"cells of {sum(sites)} sites do not fit {room}: use a lower --use")
+    """Sites for every cell and for its share of what stays free, so that wires find room everywhere."""
+    share = max(1.0, _FILLED * room / sum(sites))
     slots, owed = [], 0.0
     for one in sites:
         owed += one * share
@@ -160,12 +155,6 @@ def _die(sites: int, rows: Rows, use: float) -> tuple[int, int]:
 def _row(rows: Rows) -> int:
     """Height of a row as Coloquinte counts."""
     return round(rows.height_um / rows.site_um * _FINE)
-
-
-def _corner(centre: tuple[float, float], sites: int, rows: Rows) -> tuple[int, int]:
-    """Lower left corner, as Coloquinte counts, of a cell of so many sites around a centre."""
-    x, y = centre[0] / rows.site_um - sites / 2, centre[1] / rows.height_um - 0.5
-    return round(x) * _FINE, round(y) * _row(rows)
 
 
 def _ports(netlist: Netlist, width: int, height: int) -> dict[Net, tuple[int, int]]:

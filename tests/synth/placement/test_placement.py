@@ -16,7 +16,8 @@ from cdu_synth.area.timing import Netlist, Timing, Wires
 from cdu_synth.library import pdk
 from cdu_synth.placement import placer, rows
 from cdu_synth.placement.buffers import rebuffered
-from cdu_synth.placement.placer import clock_nets, place
+from cdu_synth.placement.placer import clock_nets, place, sites_of
+from cdu_synth.placement.settling import settled
 from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
 from cdu_synth.placement.wires import elmore, spanning_tree, wires_of
@@ -187,11 +188,11 @@ def test_new_buffers_and_sizes_are_faster_and_compute_the_same(netlist, nangate4
         return Timing(cells, nangate45, wires_of(cells, nangate45, known, placement).wires).slowest().delay_ns
 
     buffered, moved = rebuffered(netlist, nangate45, known, placed)
-    again = place(buffered, nangate45, known, 0.7, moved)
+    again = settled(moved, sites_of(buffered, nangate45, known), known)
     _legal(again, 1.4)
     assert (again.width_um, again.height_um) == (placed.width_um, placed.height_um)
     sized = resized(buffered, nangate45, wires_of(buffered, nangate45, known, again).wires)
-    final = place(sized, nangate45, known, 0.7, again)
+    final = settled(again, sites_of(sized, nangate45, known), known)
     _legal(final, 1.4)
     assert len(buffered.cells) != len(netlist.cells)
     assert sized.cells != buffered.cells
@@ -218,9 +219,26 @@ def test_what_a_library_must_have(nangate45):
 
 
 def test_cells_that_do_not_fit(netlist, nangate45, placed):
-    small = replace(placed, width_um=placed.width_um / 2)
+    small, known = replace(placed, width_um=placed.width_um / 2), rows.rows_of(nangate45)
     with pytest.raises(UserError, match=r"cells of \d+ sites do not fit \d+: use a lower --use"):
-        place(netlist, nangate45, rows.rows_of(nangate45), 0.7, small)
+        settled(small, sites_of(netlist, nangate45, known), known)
+
+
+def test_cells_in_rows_stay_where_they_are(netlist, nangate45, placed):
+    known = rows.rows_of(nangate45)
+    again = settled(placed, sites_of(netlist, nangate45, known), known)
+    assert np.allclose(again.centres_um, placed.centres_um)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_that_meet_are_put_apart(seed):
+    """Rows of 40 sites, filled to 90 % by cells that stand anywhere, some outside."""
+    known, rng = rows.Rows(1.4, 0.19), np.random.default_rng(seed)
+    sites = [int(one) for one in rng.integers(1, 7, 200)]
+    height = 1.4 * -(-sum(sites) // 36)
+    centres = [(float(x), float(y)) for x, y in rng.uniform((-1, -1), (8.6, height + 1), (200, 2))]
+    start = placer.Placement(7.6, height, tuple(0.19 * one for one in sites), tuple(centres), {})
+    _legal(settled(start, sites, known), 1.4)
 
 
 def test_without_the_placer_one_sentence_says_so(netlist, nangate45, monkeypatch):
