@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cdu.delivery.verilog import top_name
 from cdu_tools import yosys
 from cdu_tools.cache import entry
 from cdu_tools.sources import sources_sha256
@@ -22,10 +23,13 @@ _COST = "cost.json"
 def kept_netlist(
     verilog: str, top: str, library: Library, clock_ns: float, recipe: str, build: yosys.Engine
 ) -> tuple[dict[str, Any], Cost]:
-    """Yosys' JSON of a module and what it costs (:func:`~cdu_synth.area.flow.synthesise`); made where none is kept."""
+    """Yosys' JSON of a module and what it costs (:func:`~cdu_synth.area.flow.synthesise`); made where none is kept.
+
+    Units are mapped by rows (:mod:`cdu_synth.area.breakdown`).
+    """
+    by_row = top in map(top_name, breakdown.UNITS)
 
     def make(folder: Path) -> None:
-        by_row = top in breakdown.UNITS
         cost = flow.synthesise(verilog, top, library, clock_ns, build, folder, [recipe], by_row=by_row)[recipe]
         for path in folder.iterdir():
             if path.name != f"{recipe}.json":
@@ -33,7 +37,9 @@ def kept_netlist(
         (folder / _COST).write_text(json.dumps(asdict(cost)), encoding="utf-8")
 
     sources = sources_sha256(*flow.SOURCES)
-    folder = entry("netlist", [verilog, top, library.sha256, clock_ns, recipe, build.name, build.version, sources], make)
+    folder = entry(
+        "netlist", [verilog, top, library.sha256, clock_ns, recipe, build.name, build.version, sources, by_row], make
+    )
     kept = json.loads((folder / _COST).read_text(encoding="utf-8"))
     shares, stations = (Share(**one) for one in kept.pop("shares")), (Station(**one) for one in kept.pop("stations"))
     cost = Cost(**kept, shares=tuple(shares), stations=tuple(stations))
