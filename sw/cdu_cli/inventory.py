@@ -39,6 +39,7 @@ def inventory(json_file: JsonOption = None) -> None:
         "simulators": [_verilator(), _icarus()],
         "synthesisers": _synthesisers(),
         "static timing": _timers(),
+        "placers": _placers(),
         "libraries": _libraries(),
         "fpgas": _fpgas(),
     }
@@ -187,6 +188,12 @@ def _timers() -> list[Row]:
         return _present("opensta", version=opensta.find().version)
 
     return [_present("builtin", about="an estimate by the library's tables"), _asked("opensta", installed)]
+
+
+def _placers() -> list[Row]:
+    from cdu_synth.placement import placer
+
+    return [_asked(placer.PACKAGE, lambda: _present(placer.PACKAGE, version=placer.version()))]
 
 
 def _libraries() -> list[Row]:
