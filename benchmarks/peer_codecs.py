@@ -38,7 +38,7 @@ from actcodec.study.data import load
 from actcodec.study.dqt.coefficients import quantized_matrix
 from actcodec.study.dqt.comparison import interpolated
 from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import DEFAULT_S, SFPR_RECIPROCAL_BITS
 from cdu_tools.files import write_whole
 from cdu_tools.report import table_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -113,7 +113,7 @@ def _turbo(x: Tensor, quality: float) -> Coded:
         found = np.concatenate([imagecodecs.jpeg8_decode(image) for image in images])
         values = (torch.from_numpy(found).to(torch.int16) - 128).to(torch.int8)
         channels = blocks.by_channel(blocks.unpadded(values, view, x.numel()), view)
-        return inverse_sfpr(channels, reciprocals(k)[:, None]).view(x.shape)
+        return inverse_sfpr(channels, reciprocals(k, SFPR_RECIPROCAL_BITS)[:, None]).view(x.shape)
 
     return Coded(sum(map(len, images)) + RECIPROCAL_BYTES * len(k), decode)
 

@@ -17,7 +17,7 @@ from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mo
 from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
-from cdu_spec.sfpr import SCALE_BITS
+from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
 
 #: Greatest number of CDUs in an array.
 MAX_CDUS = 8
@@ -53,6 +53,9 @@ class CduConfig:
         Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
     scale_bits
         Significand bits of SFPR's multiplier, hidden bit included: 24 (float32), 11 or 8 (bfloat16).
+    reciprocal_bits
+        Significand bits of inverse SFPR's multiplier, hidden bit included: 24 (float32), 16, 12 or 8; 0 takes as many as the
+        reciprocals have that encoders write: 12, with affine modes 24.
     const_bits
         Fraction bits of the DCT constants, 8..13. :meth:`override` and files also take ``precision``, a name of
         :data:`~cdu_spec.dct.PRECISIONS` that sets this and the next: ``least``, the default, or ``ieee1180``.
@@ -95,6 +98,7 @@ class CduConfig:
     name: str = "tiny"
     value_format: str = "fp32"
     scale_bits: int = 8
+    reciprocal_bits: int = 0
     const_bits: int = LEAST.const_bits
     pass1_bits: int = LEAST.pass1_bits
     sample_bits: int = 8
@@ -125,6 +129,7 @@ class CduConfig:
             )
         self._one_of("value_format", [dtype.label for dtype in Dtype])
         self._one_of("scale_bits", SCALE_BITS)
+        self._one_of("reciprocal_bits", (0, *RECIPROCAL_BITS))
         self._one_of("const_bits", range(8, 14))
         self._one_of("pass1_bits", range(0, 5))
         self._one_of("sample_bits", (8, 9))
@@ -132,6 +137,11 @@ class CduConfig:
         self._each_once("modes", [mode.label for mode in Mode])
         if set(self.modes) == {Mode.BYPASS.label}:
             raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
+        if self.has_affine and self.used_reciprocal_bits < max(RECIPROCAL_BITS):
+            raise ConfigError(
+                f"reciprocal_bits = {self.reciprocal_bits} is not allowed with affine modes, whose reciprocals are float32 numbers: "
+                f"use 0 or {max(RECIPROCAL_BITS)}"
+            )
         self._each_once("coders", [coder.label for coder in Coder])
         if self.has_gmc and Mode.JPEG_ACT not in self.built_modes:
             raise ConfigError("coders = gmc is not allowed without mode jpeg-act, whose coefficients it codes: add the mode")
@@ -224,6 +234,11 @@ class CduConfig:
     def value_bits(self) -> int:
         """Bits of SFPR's result: 8, or 16 when an affine mode is built in."""
         return BASE_BITS if self.has_affine else VALUE_BITS
+
+    @property
+    def used_reciprocal_bits(self) -> int:
+        """Significand bits of a reciprocal that the unit multiplies with."""
+        return self.reciprocal_bits or (max(RECIPROCAL_BITS) if self.has_affine else SFPR_RECIPROCAL_BITS)
 
     @property
     def coefficient_bits(self) -> int:

@@ -33,7 +33,7 @@ SCALE_QUEUE = 4
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 3
+MAJOR, MINOR = 1, 4
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -236,6 +236,7 @@ GLOBAL = (
             Field("const_bits", 16, 4, "fraction bits of the DCT constants"),
             Field("pass1_bits", 20, 3, "fraction bits kept after the first pass of the DCT"),
             Field("rounding", 24, 1, "of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
+            Field("reciprocal_bits", 26, 5, "significand bits of a reciprocal that are used, hidden bit included"),
         ),
         configured=True,
     ),
@@ -559,6 +560,7 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
             const_bits=config.const_bits,
             pass1_bits=config.pass1_bits,
             rounding=list(Rounding).index(config.rounding_mode),
+            reciprocal_bits=config.used_reciprocal_bits,
         ),
         "MODES": _BY_NAME["MODES"].pack(**built),
     }

@@ -71,9 +71,10 @@ class TileShaper(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         busy = self.busy
-        tag: Any = Signal(BlockTag())
-        beats = Signal(BEATS_BITS + 1)  # of the job, from this tile on
+        tag: Any = Signal(BlockTag(), reset_less=True)
+        beats = Signal(BEATS_BITS + 1, reset_less=True)  # of the job, from this tile on
         shape: Any = Signal(TileShape())
+        given: Any = Signal(TileShape(), reset_less=True)
         final, step = Signal(), Signal()
         m.d.comb += [
             step.eq(busy & (~self.o.valid | self.o.ready)),
@@ -83,6 +84,7 @@ class TileShaper(wiring.Component):
             shape.tag.eq(tag),
             shape.tag.last.eq(final),
             self.job.ready.eq(~busy | (step & final)),
+            self.o.payload.eq(given),
         ]
         with m.If(step):
             m.d.sync += beats.eq(wide_difference(beats, shape.blocks << 3, len(beats)))
@@ -99,16 +101,16 @@ class TileShaper(wiring.Component):
                     beats.eq(padded_beats(self.config, self.job.payload)),
                 ]
         with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += [self.o.valid.eq(busy), self.o.payload.eq(shape)]
+            m.d.sync += [self.o.valid.eq(busy), given.eq(shape)]
         return m
 
     def _tiles(self, m: Module, shape: Any, final: Signal, step: Signal, beats: Signal) -> None:
         """Tiles in place of single blocks."""
-        row = Signal(BEATS_BITS)
-        left = Signal(BEATS_BITS)  # blocks of the row, from this tile on
+        row = Signal(BEATS_BITS, reset_less=True)
+        left = Signal(BEATS_BITS, reset_less=True)  # blocks of the row, from this tile on
         # Comparisons of wide counts are made a tile ahead.
-        wide = Signal()  # left > TILE_BLOCKS
-        many = Signal()  # blocks > TILE_BLOCKS
+        wide = Signal(reset_less=True)  # left > TILE_BLOCKS
+        many = Signal(reset_less=True)  # blocks > TILE_BLOCKS
         width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
         blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
         with m.If(is_one_of(shape.tag.mode, [mode for mode in self.config.built_modes if mode.in_tiles])):

@@ -106,13 +106,16 @@ class AxiLite(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        write_word, read_word = Signal(len(self.access.word)), Signal(len(self.access.word))
-        write_data, write_whole = Signal(REGISTER_BITS), Signal()
+        write_word, read_word = (Signal(len(self.access.word), name=f"{kind}_word", reset_less=True) for kind in ("write", "read"))
+        write_data, write_whole = Signal(REGISTER_BITS, reset_less=True), Signal(reset_less=True)
+        asked, answer = Signal(REGISTER_BITS, reset_less=True), Signal(REGISTER_BITS, reset_less=True)
         has_write_word, has_write_data, has_read_word = Signal(), Signal(), Signal()
         m.d.comb += [
             self.awready.eq(~has_write_word),
             self.wready.eq(~has_write_data),
             self.arready.eq(~has_read_word),
+            self.access.data.eq(asked),
+            self.rdata.eq(answer),
         ]
         with m.If(self.awvalid & self.awready):
             m.d.sync += [has_write_word.eq(1), write_word.eq(self.awaddr[_BYTE_BITS:])]
@@ -135,7 +138,7 @@ class AxiLite(wiring.Component):
                 access.active.eq(can_write | can_read),
                 access.write.eq(can_write),
                 access.word.eq(Mux(can_write, write_word, read_word)),
-                access.data.eq(write_data),
+                asked.eq(write_data),
                 access.whole.eq(write_whole),
             ]
         with m.Elif(access.done):
@@ -148,6 +151,6 @@ class AxiLite(wiring.Component):
                     has_read_word.eq(0),
                     self.rvalid.eq(1),
                     self.rresp.eq(response),
-                    self.rdata.eq(access.read_data),
+                    answer.eq(access.read_data),
                 ]
         return m

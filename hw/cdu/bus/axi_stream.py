@@ -75,6 +75,7 @@ class AxiReceiver(wiring.Component):
         m = Module()
         open_packet = Signal()
         ahead: Any = Signal(Bytes(self.size), reset_less=True)  # the word that waits for what follows it
+        word: Any = Signal(Bytes(self.size), reset_less=True)  # the word in front of it
         waits = Signal()
         advance = ~self.o.valid | self.o.ready
         transfer, taken = self.tvalid & self.tready, Signal()
@@ -89,9 +90,10 @@ class AxiReceiver(wiring.Component):
             arrives.eq(taken & front[0]),
             closes.eq(taken & ~front[0] & self.tlast),
             moves.eq(waits & advance & (ahead["last"] | arrives | closes)),
+            self.o.payload.eq(word),
         ]
         with m.If(advance):
-            m.d.sync += [self.o.valid.eq(moves), self.o.payload.eq(ahead), self.o.payload["last"].eq(ahead["last"] | closes)]
+            m.d.sync += [self.o.valid.eq(moves), word.eq(ahead), word["last"].eq(ahead["last"] | closes)]
         with m.If(moves | ~waits):
             m.d.sync += [
                 waits.eq(arrives | (closes & begins)),
@@ -154,7 +156,11 @@ class AxiSender(wiring.Component):
         stale = Signal()  # the word at the port is that end, or was there before the cut
         advance = ~self.tvalid | self.tready
         word = self.i.payload
+        bits, keep, last = Signal(8 * self.size, reset_less=True), Signal(self.size, reset_less=True), Signal(reset_less=True)
         m.d.comb += [
+            self.tdata.eq(bits),
+            self.tkeep.eq(keep),
+            self.tlast.eq(last),
             self.i.ready.eq(advance & ~cutting & ~self.cut),
             self.ended.eq(self.tvalid & self.tready & self.tlast & ~stale & ~self.cut),
             self.draining.eq(cutting | (self.tvalid & stale)),
@@ -163,9 +169,9 @@ class AxiSender(wiring.Component):
             m.d.sync += [
                 stale.eq(cutting),
                 self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
-                self.tdata.eq(Mux(cutting, 0, word["data"])),
-                self.tkeep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
-                self.tlast.eq(cutting | word["last"]),
+                bits.eq(Mux(cutting, 0, word["data"])),
+                keep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
+                last.eq(cutting | word["last"]),
             ]
             with m.If(cutting):
                 m.d.sync += cutting.eq(0)

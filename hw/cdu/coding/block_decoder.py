@@ -81,7 +81,8 @@ class BlockDecoder(wiring.Component):
 
         # 2: the present block, row by row
         valid, left = Signal(), Signal(range(BLOCK_SIDE + 1))
-        tag: Any = Signal(BlockTag())
+        tag: Any = Signal(BlockTag(), reset_less=True)
+        row: Any = Signal(self.o.payload.shape(), reset_less=True)
         block = Signal(block_bits, reset_less=True)
         masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)  # of the rows to come
         place = Signal(range(self.block_bytes + 1))
@@ -90,6 +91,7 @@ class BlockDecoder(wiring.Component):
             advance.eq(~self.o.valid | self.o.ready),
             final.eq(left == 1),
             turn.eq(full & (~valid | (advance & final))),
+            self.o.payload.eq(row),
         ]
         values, count = self._row(m, tag, masks[0], _eight_bytes(m, block, place))
         with m.If(turn):
@@ -109,15 +111,14 @@ class BlockDecoder(wiring.Component):
                 valid.eq(~final),
             ]
         with m.If(advance):
-            out = self.o.payload
             m.d.sync += [
                 self.o.valid.eq(valid),
-                out["values"].as_value().eq(values),
-                out["ends"].eq(final),
-                out["tag"].eq(tag),
+                row["values"].as_value().eq(values),
+                row["ends"].eq(final),
+                row["tag"].eq(tag),
             ]
             if self.ranged:
-                m.d.sync += out["range"].eq(_range(block))
+                m.d.sync += row["range"].eq(_range(block))
         return m
 
     def _begin(self, tag: Any) -> Value:

@@ -132,7 +132,7 @@ class JobCheck(wiring.Component):
         """``bad_length``, two cycles after the inputs."""
         longest = max(MAX_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES if self.config.has_gmc else 0)
         least: Value = self.beats
-        most = Signal(range(longest * (1 << _BLOCK_COUNT_BITS)))
+        most = Signal(range(longest * (1 << _BLOCK_COUNT_BITS)), reset_less=True)
         m.d.sync += most.eq(self._rows() + self._besides())
         if self.config.has_gmc:
             blocks = self.beats[_BLOCK_SHIFT:]
@@ -206,10 +206,10 @@ class JobCheck(wiring.Component):
 
     def _remainder(self, m: Module, dividend: Value) -> Signal:
         """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""
-        remainder = Signal(_BLOCK_COUNT_BITS)
+        remainder = Signal(_BLOCK_COUNT_BITS, reset_less=True)
         if not self.config.has_tiles:
             return remainder
-        rest = Signal(_BLOCK_COUNT_BITS)
+        rest = Signal(_BLOCK_COUNT_BITS, reset_less=True)
         trial = Cat(rest[-1], remainder)
         fits = Signal()
         difference = Signal(len(trial))

@@ -97,8 +97,10 @@ class RegisterFile(wiring.Component):
                 m.d.comb += getattr(self, f"{name}_write").eq(hit & block.write.replicate(register.count))
             if register.name in self._watched:
                 m.d.comb += getattr(self, f"{name}_read").eq(hit[0] & block.read)
+        answer = Signal(REGISTER_BITS, reset_less=True)
+        m.d.comb += block.read_data.eq(answer)
         with m.If(block.read):
-            m.d.sync += [block.read_data.eq(_any_of(readable)), block.error.eq(~_any_of(hits))]
+            m.d.sync += [answer.eq(_any_of(readable)), block.error.eq(~_any_of(hits))]
         with m.If(block.write):
             m.d.sync += block.error.eq(~_any_of(writable))
         return m
@@ -108,11 +110,12 @@ class RegisterFile(wiring.Component):
         if register.access is Access.WO:
             m.d.comb += element.eq(self.block.data)
         elif register.access is Access.W1C:
-            sticky = Signal(REGISTER_BITS, name=register.name.lower() + "_sticky")
-            cleared = self.block.data & write.replicate(REGISTER_BITS)
-            fresh = _fields_of(register, getattr(self, f"{register.name.lower()}_set"))
-            m.d.sync += sticky.eq((sticky & ~cleared) | fresh)
-            m.d.comb += element.eq(sticky)
+            fresh = getattr(self, f"{register.name.lower()}_set")
+            for part in register.fields:
+                sticky = Signal(part.width, name=f"{register.name.lower()}_{part.name}_sticky")
+                cleared = self.block.data[part.low : part.low + part.width] & write.replicate(part.width)
+                m.d.sync += sticky.eq((sticky & ~cleared) | fresh[part.name])
+                m.d.comb += element[part.name].eq(sticky)
         elif register.access is Access.RW and register.name not in self._outside:
             for part in register.fields:
                 stored = Signal(part.width, name=f"{register.name.lower()}_{part.name}", init=part.reset)

@@ -45,7 +45,7 @@ class SliceDealer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         valid, ready, hidden = Signal(), Signal(), Signal()
-        held: Any = Signal(self.i.payload.shape())
+        held: Any = Signal(self.i.payload.shape(), reset_less=True)
         m.d.comb += self.i.ready.eq(~valid | ready)
         m.d.sync += hidden.eq(self.i.valid & self.i.ready & self.waits)
         with m.If(self.i.ready):

@@ -35,9 +35,10 @@ class StreamFork(wiring.Component):
         room = Signal(len(self.o))
         m.d.comb += self.i.ready.eq(room.all())
         for taker, o in enumerate(self.o):
-            m.d.comb += room[taker].eq(~o.valid | o.ready)
+            kept: Any = Signal(o.payload.shape(), name=f"kept{taker}", reset_less=True)
+            m.d.comb += [room[taker].eq(~o.valid | o.ready), o.payload.eq(kept)]
             with m.If(room[taker]):
                 m.d.sync += o.valid.eq(0)
             with m.If(self.i.valid & self.i.ready):
-                m.d.sync += [o.valid.eq(1), o.payload.eq(self.i.payload)]
+                m.d.sync += [o.valid.eq(1), kept.eq(self.i.payload)]
         return m

@@ -32,16 +32,20 @@ class ScaledBeat(data.StructLayout):
 class InverseSfpr(wiring.Component):
     """``x' = float32(q * r)`` with one rounding (half to even), then rounded to the format of the unit, 8 values per cycle.
 
+    With 16 bits or fewer of the reciprocal an 8-bit integer times it is a float32 number, and only the format rounds.
+
     Parameters
     ----------
     config
-        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider; ``multiplier_stages``.
+        ``value_format`` of the outputs; ``modes``: the integers of affine ones are wider; ``reciprocal_bits``;
+        ``multiplier_stages``.
 
     Ports
     -----
     i
         Stream of :class:`ScaledBeat`. The reciprocal is positive and between 2**-120 and 2**120 (2**110 in affine modes), so
-        that no float32 result is subnormal or infinite. A wide integer is not the least one of its width.
+        that no float32 result is subnormal or infinite; significand bits behind ``config.used_reciprocal_bits`` are not looked
+        at. A wide integer is not the least one of its width.
     o
         Stream of 8 values as bit patterns.
 
@@ -55,6 +59,7 @@ class InverseSfpr(wiring.Component):
         self.dtype = config.dtype
         #: Bits of a magnitude.
         self.bits = DECODED_BITS - 1 if config.has_affine else VALUE_BITS
+        self.reciprocal_bits = config.used_reciprocal_bits
         self.stages = config.multiplier_stages
         self.latency = (3 if self.dtype is Dtype.FP32 else 4) + self.stages
         super().__init__(
@@ -69,7 +74,7 @@ class InverseSfpr(wiring.Component):
         bits = self.bits
         advance = pipeline(m, self.i, self.o, self.latency)
         scale = registered(m, advance, self.i.payload.scale, "scale1")
-        significand = Cat(scale[:FP32_FRACTION_BITS], Const(1, 1))
+        significand = Cat(scale[FP32_FRACTION_BITS + 1 - self.reciprocal_bits : FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
         exponent2 = beside_product(partial(registered, m, advance), exponent, "exponent2", self.stages)
         for lane in range(LANES):
@@ -93,10 +98,10 @@ class InverseSfpr(wiring.Component):
 
             # 3: the product has as many significant bits as its factors together or one less; round to 24
             top = product[-1]
-            mantissa = Mux(top, product[bits:], product[bits - 1 : -1])
-            guard = Mux(top, product[bits - 1], product[bits - 2])
-            sticky = product[: bits - 2].any() | (top & product[bits - 2])
-            up = guard & (sticky | mantissa[0])
+            leading = Mux(top, product, product << 1)[: len(product)]
+            lost = max(0, len(product) - (FP32_FRACTION_BITS + 1))
+            mantissa = Cat(Const(0, FP32_FRACTION_BITS + 1 - len(product) + lost), leading[lost:])
+            up = leading[lost - 1] & (leading[: lost - 1].any() | mantissa[0]) if lost else Const(0)
             biased = Signal(FP32_EXPONENT_BITS, name=f"biased{lane}")
             m.d.comb += biased.eq(exponent2 + (bits - 1) + top - zeros2)
             # A carry out of the fraction makes it zero and counts the exponent up, as it must be.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -111,7 +113,9 @@ class ScaleFeeder(wiring.Component):
         ends, take = Signal(), Signal()
         scaled, in_strips = has_scales(self.config, tile.tag.mode), is_in_tiles(self.config, tile.tag.mode)
         advance = ~self.o.valid | self.o.ready
+        planned: Any = Signal(PlannedWord(self.config), reset_less=True)
         m.d.comb += [
+            self.o.payload.eq(planned),
             last_row.eq(tile.rows - 1),
             last_block.eq(tile.blocks - 1),
             ends.eq(word == last_beat[word_bits:]),
@@ -124,17 +128,17 @@ class ScaleFeeder(wiring.Component):
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(take),
-                self.o.payload.count.eq(Mux(ends, last_beat[:word_bits] + 1, beats)),
-                self.o.payload.ends.eq(ends),
-                self.o.payload.blocks.eq(tile.blocks),
-                self.o.payload.tag.eq(tile.tag),
-                self.o.payload["last"].eq(ends & tile.tag.last),
+                planned["count"].eq(Mux(ends, last_beat[:word_bits] + 1, beats)),
+                planned["ends"].eq(ends),
+                planned["blocks"].eq(tile.blocks),
+                planned["tag"].eq(tile.tag),
+                planned["last"].eq(ends & tile.tag.last),
             ]
             for lane in range(beats):
                 scale = windows.o.payload[self._place(m, lane, in_strips, tile.blocks, word)]
-                m.d.sync += self.o.payload.scales[lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
+                m.d.sync += planned["scales"][lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
                 if self.config.has_offsets:
-                    m.d.sync += self.o.payload.offsets[lane].eq(scale[SCALE_BITS:])
+                    m.d.sync += planned["offsets"][lane].eq(scale[SCALE_BITS:])
         m.d.comb += self.idle.eq(~fork.o[0].valid & ~shaper.busy & ~shaper.o.valid & ~self.o.valid)
         return m
 

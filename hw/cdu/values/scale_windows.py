@@ -90,15 +90,17 @@ class ScaleWindows(wiring.Component):
         connect(m, flipped(self.job), planner.i)
         places = range(self.places + 1)
         busy = Signal()
-        plan: Any = Signal(WindowPlan(self.config))  # of this job, as far as it stays the same
-        later_beats = Signal.like(plan.later_beats)  # of the job, behind this window
+        plan: Any = Signal(WindowPlan(self.config), reset_less=True)  # of this job, as far as it stays the same
+        later_beats = Signal.like(plan.later_beats, reset_less=True)  # of the job, behind this window
         final = Signal()  # this window is the last one of the job
 
         filling: Any = Signal(data.ArrayLayout(self.width, self.places), reset_less=True)
+        window: Any = Signal.like(filling, reset_less=True)  # that goes out
         filled = Signal()
-        place, room = Signal(places), Signal(places)  # done and to do in this window
-        rest = Signal(RUN_BITS)  # places of the row under way
-        rows_left = Signal(BEATS_BITS)  # with the scale of that row, this one not among them
+        # done and to do in this window
+        place, room = Signal(places), Signal(places, reset_less=True)
+        rest = Signal(RUN_BITS, reset_less=True)  # places of the row under way
+        rows_left = Signal(BEATS_BITS, reset_less=True)  # with the scale of that row, this one not among them
         current = Signal(self.width, reset_less=True)
         ended = Signal()  # the last scale of the job has come
         discarding = Signal()
@@ -121,6 +123,7 @@ class ScaleWindows(wiring.Component):
             go.eq(busy & (~filled | move) & ~(takes & (discarding | ~self.scales.valid))),
             new.eq(Mux(rows_left != 0, current, Mux(ended, ONE, Cat(scale.value, scale.offset)[: self.width]))),
             self.scales.ready.eq(discarding | takes),
+            self.o.payload.eq(window),
             self.missing.eq(go & fresh & ended),
             complete.eq(~begins | ~short),
             self.surplus.eq(go & complete & final & ~ended & ~(takes & scale.last)),
@@ -169,5 +172,5 @@ class ScaleWindows(wiring.Component):
                 ended.eq(0),
             ]
         with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += [self.o.valid.eq(filled), self.o.payload.eq(filling)]
+            m.d.sync += [self.o.valid.eq(filled), window.eq(filling)]
         return m

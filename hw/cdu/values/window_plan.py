@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -109,7 +111,8 @@ class WindowPlanner(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         port_beats, most = self.config.port_beats, window_places(self.config)
-        job, plan = self.i.payload, self.o.payload
+        job: Any = self.i.payload
+        plan: Any = Signal(WindowPlan(self.config), reset_less=True)
         in_strips = is_in_tiles(self.config, job.mode)
         beats = padded_beats(self.config, job)
         span, places, final_places = Signal(RUN_BITS), Signal.like(plan.places), Signal.like(plan.places)
@@ -122,6 +125,7 @@ class WindowPlanner(wiring.Component):
             places.eq(Mux(in_strips, most, port_beats)),
             final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
             self.i.ready.eq(~self.o.valid | self.o.ready),
+            self.o.payload.eq(plan),
         ]
         with m.If(self.i.ready):
             m.d.sync += [

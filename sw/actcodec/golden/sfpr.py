@@ -1,7 +1,8 @@
 """SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR) or 16, and its inverse.
 
 A channel's multiplier is ``k = 128 * S / max|x|``, rounded to ``scale_bits`` significand bits; ``q`` is the exact product
-``x * k`` rounded half to even and saturated. Decoding multiplies by ``r = float32(1 / k)``, which travels in the stream.
+``x * k`` rounded half to even and saturated. Decoding multiplies by r, 1 / k rounded to 12 significand bits, which travels in the
+stream.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from math import inf, isfinite
 
 import torch
 from cdu_spec.affine import BASE_BITS
-from cdu_spec.sfpr import SCALE_BITS, SCALE_EXPONENT_LIMIT, SCALE_UNIT, VALUE_MAX, VALUE_MIN
+from cdu_spec.sfpr import (
+    RECIPROCAL_BITS,
+    SCALE_BITS,
+    SCALE_EXPONENT_LIMIT,
+    SCALE_UNIT,
+    SFPR_RECIPROCAL_BITS,
+    VALUE_MAX,
+    VALUE_MIN,
+)
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -83,7 +92,8 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
     Returns
     -------
     k, r
-        float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to float32. A channel of zeros has k = 128.
+        float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to 12 significand bits. A channel of zeros has
+        k = 128.
     """
     return scales_of(channel_maxima(channels, nonfinite), S, scale_bits)
 
@@ -95,7 +105,7 @@ def scales_of(largest: Tensor, S: float, scale_bits: int) -> tuple[Tensor, Tenso
     check_scale_bits(scale_bits)
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
-    return k, reciprocals(k)
+    return k, reciprocals(k, SFPR_RECIPROCAL_BITS)
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:
@@ -119,9 +129,9 @@ def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, expone
     return rounded.clamp(least, most).to(torch.float32)
 
 
-def reciprocals(k: Tensor) -> Tensor:
-    """1 / k rounded once to float32, of float32 multipliers."""
-    return (1 / k.to(torch.float64)).to(torch.float32)
+def reciprocals(k: Tensor, bits: int = max(RECIPROCAL_BITS)) -> Tensor:
+    """1 / k of float32 multipliers, the quotient in double rounded half to even to so many significand bits; float32."""
+    return rounded_scales(1 / k.to(torch.float64), bits)
 
 
 def check_scale_bits(scale_bits: int) -> None:

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from itertools import product
 
 import actcodec
@@ -278,6 +279,14 @@ def test_no_stream_makes_more_units_than_there_are_number_formats(monkeypatch):
 def test_what_a_unit_was_not_built_for(config, name, options, message):
     with pytest.raises(UnsuitedUnitError, match=message) as caught:
         actcodec.codec(name, **options, backend=RtlBackend(CduConfig(**config))).compress(_tensor((1, 3, 8, 16)))
+    assert "\n" not in str(caught.value)
+
+
+def test_reciprocals_of_more_bits_are_refused_in_one_sentence():
+    stream = actcodec.codec("sfpr").compress(_tensor((1, 3, 8, 16)))
+    finer = replace(stream, reciprocals=stream.reciprocals * (1 + 2.0**-20))
+    with pytest.raises(UnsuitedUnitError, match="built with reciprocal_bits = 12, the scales have more: use backend") as caught:
+        finer.decompress(RtlBackend(CduConfig()))
     assert "\n" not in str(caught.value)
 
 

@@ -299,8 +299,9 @@ async def scales_of_any_bits(bench: ArmedBench, direction: str, source: str) -> 
         for place in range(len(patterns)):
             if bench.rng.random() < 0.6:
                 patterns[place] = next(special, None) or bench.rng.getrandbits(32)
-        if channel is Channel.COMPRESS:  # no more significant bits than the unit uses
-            patterns = [pattern >> (24 - _CONFIG.scale_bits) << (24 - _CONFIG.scale_bits) for pattern in patterns]
+        # No more significant bits than the unit uses
+        lost = 24 - (_CONFIG.scale_bits if channel is Channel.COMPRESS else _CONFIG.used_reciprocal_bits)
+        patterns = [pattern >> lost << lost for pattern in patterns]
         await prepare(bench, channel, job, source=chosen)
         bench.i[channel].send(input_of(channel, item))
         if chosen is ScaleSource.PORT:

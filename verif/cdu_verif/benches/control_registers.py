@@ -27,7 +27,8 @@ def _configured(config: CduConfig) -> dict[str, int]:
         | config.scale_bits << 8
         | config.const_bits << 16
         | config.pass1_bits << 20
-        | (config.rounding == "half_away") << 24,
+        | (config.rounding == "half_away") << 24
+        | (config.reciprocal_bits or (24 if any(mode.is_affine for mode in config.built_modes) else 12)) << 26,
         "MODES": sum(1 << int(mode) for mode in config.built_modes)
         | sum(1 << 24 + number for number, coder in enumerate(("zvc", "gmc")) if HAS_TABLES and coder in config.coders),
     }

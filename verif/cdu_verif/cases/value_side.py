@@ -428,7 +428,7 @@ class _Back(_ValueSide):
             view,
             rng.randint(0, 1),
             values,
-            random_scales(rng, 24, view.scale_groups, -9, -2),
+            random_scales(rng, config.used_reciprocal_bits, view.scale_groups, -9, -2),
             settings,
             _random_offsets(rng, view),
             random_ranges(rng, settings.bits if settings else VALUE_BITS, -(-view.beats // BLOCK_SIDE)),

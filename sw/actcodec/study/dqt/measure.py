@@ -14,6 +14,7 @@ from cdu_spec.bitstream import MASK_BYTES, Coder, Dtype, Header, MatrixView, Mod
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.jpeg import ZIGZAG
+from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES
@@ -89,7 +90,7 @@ class Bench:
 def _transformed(x: Tensor, S: float) -> _Transformed:  # noqa: N803
     integers, k = quantized_matrix(x, S)
     view = MatrixView.of(x.shape, Mode.JPEG_ACT)
-    return _Transformed(x, view, _FORMATS[x.dtype], integers, reciprocals(k), coefficients([x], S))
+    return _Transformed(x, view, _FORMATS[x.dtype], integers, reciprocals(k, SFPR_RECIPROCAL_BITS), coefficients([x], S))
 
 
 def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[int], codes: Tensor) -> int:

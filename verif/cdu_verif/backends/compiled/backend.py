@@ -65,7 +65,7 @@ class RtlBackend(UnitBackend):
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """See :class:`Backend`."""
         config = self._config(job)
-        _check_scales(config, job.scales)
+        _check_scales(config, job.scales, "scale_bits", config.scale_bits)
         edges = pieces.cuts(job, self._threads)
         values = _memory(beats.detach().cpu())
 
@@ -78,6 +78,7 @@ class RtlBackend(UnitBackend):
 
     def _decompress(self, job: Job, payload: Tensor) -> Tensor:
         config = self._config(job)
+        _check_scales(config, job.scales, "reciprocal_bits", config.used_reciprocal_bits)
         edges = pieces.cuts(job, self._threads)
         borders = pieces.payload_cuts(job, payload, edges)
         data = payload.detach().cpu().contiguous().numpy()
@@ -141,12 +142,12 @@ class RtlBackend(UnitBackend):
             return list(pool.map(one, parts))
 
 
-def _check_scales(config: CduConfig, scales: Tensor) -> None:
-    """UnsuitedUnitError when scales of compression have more significant bits than a unit's multiplier."""
-    lost = Dtype.FP32.fraction_bits + 1 - config.scale_bits
+def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) -> None:
+    """UnsuitedUnitError when scales have more significant bits than a unit's multiplier."""
+    lost = Dtype.FP32.fraction_bits + 1 - bits
     if bool((scales.contiguous().view(torch.int32) & ((1 << lost) - 1)).any()):
         raise UnsuitedUnitError(
-            f"unit {config.name} was built with scale_bits = {config.scale_bits}, the scales have more: {_REMEDY}"
+            f"unit {config.name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}"
         )
 
 
