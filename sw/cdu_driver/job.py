@@ -8,7 +8,7 @@ from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.registers import REGISTER_BITS
+from cdu_spec.registers import COUNT_BITS
 from cdu_tools.errors import UserError
 
 SCALE_BYTES = Dtype.FP32.bits // 8
@@ -59,8 +59,8 @@ class Job:
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):
             value = getattr(self, name)
-            if not 1 <= value < 1 << REGISTER_BITS:
-                raise UserError(f"{name} = {value} is not allowed: use 1 to {(1 << REGISTER_BITS) - 1}")
+            if not 1 <= value < 1 << COUNT_BITS:
+                raise UserError(f"{name} = {value} is not allowed: use 1 to {(1 << COUNT_BITS) - 1}")
         whole = BLOCK_SIDE * self.row_beats if self.mode.in_tiles else BLOCK_SIDE if self.mode.has_zvc else 1
         if self.beats % whole:
             raise UserError(f"beats = {self.beats} is not allowed in mode {self.mode.label}: use a multiple of {whole}")

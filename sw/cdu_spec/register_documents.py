@@ -49,7 +49,7 @@ _PROGRAMMING = """\
 2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0); in the affine
    modes QUANTIZER, and when compressing SEED; in jpeg-act, in units with coder gmc, CODING. The numbers are those of
    [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written again.
-3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 30 cycles); one that cannot be done is
+3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 24 cycles); one that cannot be done is
    refused: it sets a bit of ERRORS, and nothing is queued.
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
    writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc and bypass have none.

@@ -24,6 +24,8 @@ REGISTER_BITS = 32
 REGISTER_BYTES = REGISTER_BITS // 8
 #: Bytes of the address space that each block has.
 BLOCK_BYTES = 0x400
+#: Bits of a job's counts (BEATS, ROW_BEATS, CHANNEL_ROWS): up to 2 GiB of float32.
+COUNT_BITS = 26
 #: Jobs that wait in a channel, besides those that its data path has taken.
 JOB_QUEUE = 2
 #: Most jobs that were started and have not ended, per channel.
@@ -172,8 +174,8 @@ ERROR_FLAGS = (
     ("keep", "a transfer had a TKEEP with holes, or one that ends inside a row of 8 values or inside a scale"),
     (
         "bad_job",
-        "START was refused: mode unknown or not built, a count of 0, BEATS not whole blocks (strips), or QUANTIZER, "
-        "CODING or MODE.scales impossible",
+        f"START was refused: mode unknown or not built, a count of 0 or of more than {COUNT_BITS} bits, BEATS not whole blocks "
+        "(strips), or QUANTIZER, CODING or MODE.scales impossible",
     ),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
@@ -255,10 +257,11 @@ GLOBAL = (
         "QUEUES",
         0x14,
         Access.RO,
-        "Sizes of the queues of each channel.",
+        "Sizes of what each channel has for jobs.",
         (
             Field("jobs", 0, 8, "jobs that wait, besides those in the data path", JOB_QUEUE),
             Field("scales", 8, 8, "scales behind SCALE and SCALE_LAST", SCALE_QUEUE),
+            Field("count_bits", 16, 6, "bits of BEATS, ROW_BEATS and CHANNEL_ROWS that a job may use", COUNT_BITS),
         ),
     ),
     Register(
@@ -385,12 +388,17 @@ CHANNEL = (
         "Next job: size.",
         _number(
             REGISTER_BITS,
-            "rows of 8 values, padding included; at least 1, a multiple of 8 in the modes sfpr+zvc and autoquantz, of "
+            f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and autoquantz, of "
             "8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
-    Register("ROW_BEATS", 0x28, Access.RW, "Next job: the same per row of the matrix.", _number(REGISTER_BITS, "at least 1")),
-    Register("CHANNEL_ROWS", 0x2C, Access.RW, "Next job: rows of the matrix per scale.", _number(REGISTER_BITS, "at least 1")),
+    *(
+        Register(name, offset, Access.RW, f"Next job: {text}.", _number(REGISTER_BITS, f"1 to 2\\*\\*{COUNT_BITS} - 1"))
+        for name, offset, text in (
+            ("ROW_BEATS", 0x28, "the same per row of the matrix"),
+            ("CHANNEL_ROWS", 0x2C, "rows of the matrix per scale"),
+        )
+    ),
     Register(
         "PAYLOAD_BYTES_LOW",
         0x30,

@@ -10,7 +10,17 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, SHIFT_BITS
-from cdu_spec.registers import BANKS, JOB_QUEUE, MAX_JOBS, REGISTER_BITS, SCALE_QUEUE, Channel, channel_registers, register
+from cdu_spec.registers import (
+    BANKS,
+    COUNT_BITS,
+    JOB_QUEUE,
+    MAX_JOBS,
+    REGISTER_BITS,
+    SCALE_QUEUE,
+    Channel,
+    channel_registers,
+    register,
+)
 
 from cdu.control.counter import event_counter, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck
@@ -169,12 +179,11 @@ class ChannelControl(wiring.Component):
     def _checked_job(self, m: Module, registers: Any, command: Any) -> tuple[Signal, Any]:
         """The job in the registers, and whether it is queued in this cycle."""
         job: Any = Signal(Job(), name="job_written")
+        counts = {name: getattr(registers, name).value for name in ("beats", "row_beats", "channel_rows")}
         m.d.comb += [
             Value.cast(job.mode).eq(registers.mode.mode),
             job.bank.eq(registers.mode.bank),
-            job.beats.eq(registers.beats.value),
-            job.row_beats.eq(registers.row_beats.value),
-            job.channel_rows.eq(registers.channel_rows.value),
+            *(job[name].eq(count[:COUNT_BITS]) for name, count in counts.items()),
         ]
         if self.config.has_affine:
             written = registers.quantizer
@@ -200,6 +209,7 @@ class ChannelControl(wiring.Component):
             check.beats.eq(job.beats),
             check.row_beats.eq(job.row_beats),
             check.channel_rows.eq(job.channel_rows),
+            check.beyond.eq(Cat(*(count[COUNT_BITS:] for count in counts.values())).any()),
             check.quantizer.eq(job.quantizer),
             check.scales.eq(registers.mode.scales),
             self.hold.eq(check.running),

@@ -44,6 +44,8 @@ class JobCheck(wiring.Component):
         High for a cycle: check.
     mode, beats, row_beats, channel_rows, quantizer
         The job, in the terms of :class:`cdu.words.Job`.
+    beyond
+        A count has more bits than that.
     scales
         MODE.scales.
     payload_bytes
@@ -53,14 +55,14 @@ class JobCheck(wiring.Component):
     done
         High for a cycle, in which the following hold.
     bad_job
-        The mode is unknown or not built, a count is 0, or the beats are no whole blocks (modes with masks) or strips of 8
+        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks) or strips of 8
         matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
         or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the point is beyond half a
         step. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
-    ``done`` comes 3 cycles after ``begin``, in modes with tiles 30 cycles after it: a serial division finds whether the strips
+    ``done`` comes 3 cycles after ``begin``, in modes with tiles 24 cycles after it: a serial division finds whether the strips
     are whole.
     """
 
@@ -69,6 +71,7 @@ class JobCheck(wiring.Component):
     beats: Signal
     row_beats: Signal
     channel_rows: Signal
+    beyond: Signal
     quantizer: Any
     scales: Signal
     payload_bytes: Signal
@@ -85,6 +88,7 @@ class JobCheck(wiring.Component):
             "beats": In(BEATS_BITS),
             "row_beats": In(BEATS_BITS),
             "channel_rows": In(BEATS_BITS),
+            "beyond": In(1),
             "quantizer": In(Quantizer()),
             "scales": In(max(ScaleSource).bit_length()),
             "running": Out(1),
@@ -111,10 +115,10 @@ class JobCheck(wiring.Component):
         with m.Elif(self.running):
             m.d.sync += left.eq(left - 1)
 
-        zero, partial = Signal(), Signal()
+        unfit_count, partial = Signal(), Signal()
         blocks, block_bits = self.beats[_BLOCK_SHIFT:], self.beats[:_BLOCK_SHIFT]
         m.d.sync += [
-            zero.eq((self.beats == 0) | (self.row_beats == 0) | (self.channel_rows == 0)),
+            unfit_count.eq((self.beats == 0) | (self.row_beats == 0) | (self.channel_rows == 0) | self.beyond),
             partial.eq(_bit(zvc, mode) & block_bits.any()),
         ]
         remainder = self._remainder(m, blocks)
@@ -122,7 +126,7 @@ class JobCheck(wiring.Component):
         if self.config.has_gmc:
             unfit |= self._uncodable(m)
         no_source = self.scales > max(ScaleSource)
-        m.d.comb += self.bad_job.eq(~_bit(built, mode) | zero | partial | (tiled & remainder.any()) | unfit | no_source)
+        m.d.comb += self.bad_job.eq(~_bit(built, mode) | unfit_count | partial | (tiled & remainder.any()) | unfit | no_source)
 
         if self.channel is Channel.DECOMPRESS:
             self._check_length(m)

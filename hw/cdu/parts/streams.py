@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, Module, Shape, Signal, Value, signed
 from amaranth.lib import data, stream
 from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.registers import COUNT_BITS
 
 
 def lanes(width: int) -> data.ArrayLayout:
@@ -17,7 +18,7 @@ def lanes(width: int) -> data.ArrayLayout:
 
 
 #: Width of the count of beats in a job.
-BEATS_BITS = 32
+BEATS_BITS = COUNT_BITS
 
 #: A beat of quantised values.
 Beat = lanes(VALUE_BITS)

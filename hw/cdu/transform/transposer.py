@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -44,17 +41,12 @@ class Transposer(wiring.Component):
         upwards = Signal()  # rows enter at the bottom and cells move up; otherwise columns enter at the right
         shift, _, turn = exchange_blocks(m, self.i, self.o)
         m.d.sync += upwards.eq(upwards ^ turn)
-        # Each cell keeps its value or takes that of one of two neighbours, by three one-hot signals: two thirds of the area of
-        # a multiplexer with an enable.
-        keep, up, left = Signal(), Signal(), Signal()
-        m.d.comb += [keep.eq(~shift), up.eq(shift & upwards), left.eq(shift & ~upwards)]
         for row in side:
             for column in side:
-                cell = cells[row][column]
                 below = cells[row + 1][column] if row < BLOCK_SIDE - 1 else self.i.payload[column]
                 right = cells[row][column + 1] if column < BLOCK_SIDE - 1 else self.i.payload[row]
-                sources = ((keep, cell), (up, below), (left, right))
-                m.d.sync += cell.eq(reduce(or_, (select.replicate(self.width) & value for select, value in sources)))
+                with m.If(shift):
+                    m.d.sync += cells[row][column].eq(Mux(upwards, below, right))
         for lane in side:
             m.d.comb += self.o.payload[lane].eq(Mux(upwards, cells[0][lane], cells[lane][0]))
         return m

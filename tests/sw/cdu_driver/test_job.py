@@ -24,7 +24,7 @@ GOOD = {
     ("changes", "message"),
     [
         ({"beats": 0}, "beats = 0 is not allowed: use 1 to"),
-        ({"row_beats": 1 << 32}, "row_beats = 4294967296 is not allowed"),
+        ({"row_beats": 1 << 26}, "row_beats = 67108864 is not allowed: use 1 to 67108863"),
         ({"channel_rows": -1}, "channel_rows = -1 is not allowed"),
         ({"beats": 24}, "beats = 24 is not allowed in mode jpeg-act: use a multiple of 16"),
         ({"mode": Mode.SFPR_ZVC, "shifts": (), "beats": 17}, "use a multiple of 8"),

@@ -8,7 +8,7 @@ from typing import Any
 from cdu.words import JobEvents, PortEvents
 from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
-from cdu_spec.registers import REGISTER_BITS, Channel, ScaleSource
+from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.simulation.bench import simulated_config
@@ -58,7 +58,7 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
 def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str]:
     """Make a job impossible in one way; the errors that say so."""
     rng, mode = bench.rng, Mode(job["mode"])
-    ways = ["mode", "zero", "source"]
+    ways = ["mode", "zero", "beyond", "source"]
     if mode.has_zvc:
         ways.append("part")
     if mode.in_tiles:
@@ -74,6 +74,8 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
         job["mode"] = rng.choice([number for number in range(16) if number not in [int(m) for m in bench.config.built_modes]])
     elif way == "zero":
         job[rng.choice(["beats", "row_beats", "channel_rows"])] = 0
+    elif way == "beyond":
+        job[rng.choice(["beats", "row_beats", "channel_rows"])] |= 1 << rng.randrange(COUNT_BITS, REGISTER_BITS)
     elif way == "source":
         job["scales"] = len(ScaleSource)
     elif way == "step":
@@ -85,7 +87,7 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
     elif way == "part":
         job["beats"] += rng.randint(1, 7)
     elif way == "strip":
-        job["row_beats"] = rng.randint(2, 1 << 20)
+        job["row_beats"] = rng.randint(2, 1 << 15)
         job["beats"] = 8 * (job["row_beats"] * rng.randint(1, 200) + rng.choice([1, job["row_beats"] - 1]))
     else:
         job["payload"] = {"short": job["least"] - 1, "long": job["most"] + 1, "wide": job["most"] + (1 << 40)}[way]
