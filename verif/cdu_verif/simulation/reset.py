@@ -17,7 +17,8 @@ class Reset:
     """
 
     def __init__(self, dut: Any) -> None:
-        level = next(level for level, port in RESET_PORTS.items() if hasattr(dut, port))
+        # A unit whose reset is active low has a signal by the name of the other port inside, which simulators show too.
+        level = next(level for level in ("low", "high") if hasattr(dut, RESET_PORTS[level]))
         self.signal = getattr(dut, RESET_PORTS[level])
         self.active_high = level == "high"  #: as cocotbext-axi takes it
 
