@@ -139,8 +139,8 @@ class CduConfig:
             raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
         if self.has_affine and self.used_reciprocal_bits < max(RECIPROCAL_BITS):
             raise ConfigError(
-                f"reciprocal_bits = {self.reciprocal_bits} is not allowed with affine modes, whose reciprocals are float32 numbers: "
-                f"use 0 or {max(RECIPROCAL_BITS)}"
+                f"reciprocal_bits = {self.reciprocal_bits} is not allowed with affine modes, whose reciprocals are float32 "
+                f"numbers: use 0 or {max(RECIPROCAL_BITS)}"
             )
         self._each_once("coders", [coder.label for coder in Coder])
         if self.has_gmc and Mode.JPEG_ACT not in self.built_modes:

@@ -388,8 +388,8 @@ CHANNEL = (
         "Next job: size.",
         _number(
             REGISTER_BITS,
-            f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and autoquantz, of "
-            "8 \\* ROW_BEATS in jpeg-act, division and actnn",
+            f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and "
+            "autoquantz, of 8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
     *(

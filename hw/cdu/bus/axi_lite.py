@@ -106,7 +106,9 @@ class AxiLite(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        write_word, read_word = (Signal(len(self.access.word), name=f"{kind}_word", reset_less=True) for kind in ("write", "read"))
+        write_word, read_word = (
+            Signal(len(self.access.word), name=f"{kind}_word", reset_less=True) for kind in ("write", "read")
+        )
         write_data, write_whole = Signal(REGISTER_BITS, reset_less=True), Signal(reset_less=True)
         asked, answer = Signal(REGISTER_BITS, reset_less=True), Signal(REGISTER_BITS, reset_less=True)
         has_write_word, has_write_data, has_read_word = Signal(), Signal(), Signal()

@@ -367,4 +367,4 @@ class ChannelControl(wiring.Component):
         with m.If(clear):
             m.d.sync += done.eq(0)
         with m.Else():
-            m.d.sync += done.eq(done + ended)
+            m.d.sync += done.eq(done + registered(ended, "has_ended"))

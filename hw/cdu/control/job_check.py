@@ -55,10 +55,10 @@ class JobCheck(wiring.Component):
     done
         High for a cycle, in which the following hold.
     bad_job
-        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks) or strips of 8
-        matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more than 16 together,
-        or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the point is beyond half a
-        step. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
+        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks) or
+        strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more
+        than 16 together, or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the
+        point is beyond half a step. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 

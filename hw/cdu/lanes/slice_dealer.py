@@ -14,7 +14,7 @@ from cdu.words import Slice
 
 
 class SliceDealer(wiring.Component):
-    """One slice at a time in a register, shown to the lane whose turn it is.
+    """Two slices in registers, the first one shown to the lane whose turn it is; no path leads from ``ready`` of a lane to ``i``.
 
     Parameters
     ----------
@@ -44,12 +44,20 @@ class SliceDealer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        valid, ready, hidden = Signal(), Signal(), Signal()
+        valid, ready, hidden, waiting = Signal(), Signal(), Signal(), Signal()
         held: Any = Signal(self.i.payload.shape(), reset_less=True)
-        m.d.comb += self.i.ready.eq(~valid | ready)
-        m.d.sync += hidden.eq(self.i.valid & self.i.ready & self.waits)
-        with m.If(self.i.ready):
-            m.d.sync += [valid.eq(self.i.valid), held.eq(self.i.payload)]
+        spare: Any = Signal.like(held, reset_less=True)
+        free, takes = Signal(), Signal()
+        m.d.comb += [self.i.ready.eq(~waiting), takes.eq(self.i.valid & self.i.ready), free.eq(~valid | ready)]
+        m.d.sync += hidden.eq(takes & free & self.waits)
+        with m.If(free):
+            m.d.sync += [
+                valid.eq(waiting | takes),
+                waiting.eq(0),
+                held.eq(Mux(waiting, spare.as_value(), self.i.payload.as_value())),
+            ]
+        with m.Elif(takes):
+            m.d.sync += [waiting.eq(1), spare.eq(self.i.payload)]
 
         zeroed = Signal(8 * self.size)
         m.d.comb += zeroed.eq(

@@ -82,7 +82,8 @@ class ValueIntake(wiring.Component):
         ]
         for lane, beat in enumerate(self.o.payload["values"]):
             there = Signal(name=f"there{lane}")
-            m.d.comb += there.eq(~ended & (word["count"] > lane) & (plan["count"] > lane))
+            # Behind the count of a word are zeros already, and a word of a job has a beat.
+            m.d.comb += there.eq(~ended & (plan["count"] > lane) if lane else ~ended)
             m.d.comb += [
                 ours.eq(theirs & there.replicate(len(theirs))) for ours, theirs in zip(beat, word["values"][lane], strict=True)
             ]

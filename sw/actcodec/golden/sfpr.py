@@ -1,8 +1,8 @@
 """SFPR: scaled fix-point precision reduction to 8 bits (JPEG-ACT, equation for SFPR) or 16, and its inverse.
 
 A channel's multiplier is ``k = 128 * S / max|x|``, rounded to ``scale_bits`` significand bits; ``q`` is the exact product
-``x * k`` rounded half to even and saturated. Decoding multiplies by r, 1 / k rounded to 12 significand bits, which travels in the
-stream.
+``x * k`` rounded half to even and saturated. Decoding multiplies by r, 1 / k rounded to 12 significand bits, which travels in
+the stream.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ import cocotb
 from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES, TILE_BLOCKS
-from cdu_spec.registers import JOB_QUEUE, SCALE_QUEUE, SHIFT_REGISTERS, Channel, register
+from cdu_spec.registers import COUNT_BITS, JOB_QUEUE, SCALE_QUEUE, SHIFT_REGISTERS, Channel, register
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.benches.control_jobs import (
-    ALL_ONES,
     BUS_PATTERNS,
     HAS_TABLES,
     descriptor_of,
@@ -76,7 +75,7 @@ async def largest_numbers(bench: ControlBench) -> None:
     channel = Channel.DECOMPRESS
     path = bench.paths[channel]
     path.jobs.pattern = always()
-    most = ALL_ONES
+    most = (1 << COUNT_BITS) - 1
     cases = []
     for mode, coder in _codings(bench.config):
         settings = affine_settings(bench.rng, mode) if mode.is_affine else None

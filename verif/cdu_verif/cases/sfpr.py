@@ -175,7 +175,9 @@ class _InverseSfpr(Cases):
         cases = []
         for name, (low, high) in spans.items():
             rows = every.repeat(8, 1)[torch.randperm(256, generator=generator(rng))]
-            cases.append(self.case(config, ports, name, rows, random_scales(rng, config.used_reciprocal_bits, len(rows), low, high)))
+            cases.append(
+                self.case(config, ports, name, rows, random_scales(rng, config.used_reciprocal_bits, len(rows), low, high))
+            )
         edges = torch.tensor([2.0**-120, 2.0**highest]).repeat_interleave(32)
         powers = torch.ldexp(torch.ones(64), torch.arange(64) - 40)
         cases.append(self.case(config, ports, "edges", every.repeat(2, 1), edges))
@@ -185,7 +187,15 @@ class _InverseSfpr(Cases):
             near = (powers_of_two[:, None] + torch.arange(-4, 4)).clamp_(max=_greatest(config))
             wide = torch.cat((near, -near)).repeat(4, 1)
             for name, (low, high) in spans.items():
-                cases.append(self.case(config, ports, f"wide_{name}", wide, random_scales(rng, config.used_reciprocal_bits, len(wide), low, high)))
+                cases.append(
+                    self.case(
+                        config,
+                        ports,
+                        f"wide_{name}",
+                        wide,
+                        random_scales(rng, config.used_reciprocal_bits, len(wide), low, high),
+                    )
+                )
             ends = torch.tensor([2.0**-120, 2.0**highest, 1.0, 3.4e-4]).repeat_interleave(len(wide) // 4)
             cases.append(self.case(config, ports, "wide_edges", wide, ends))
         return cases

@@ -7,8 +7,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import cocotb
 
-from cdu_verif.simulation.bench import Bench
+from cdu_verif.simulation.bench import CLOCK_NS, Bench
 
+#: Cycles after which a test fails: a hundred times those of the longest one, and minutes of any simulation.
+LIMIT = 10_000_000
 _Bench = TypeVar("_Bench", bound=Bench)
 _Values = ParamSpec("_Values")
 
@@ -18,7 +20,8 @@ def bench_test(
 ) -> Callable[[Callable[Concatenate[_Bench, _Values], Awaitable[None]]], Any]:
     """A cocotb test on a bench of a kind that is started before it and reported behind it.
 
-    With ``parameters`` the test is run for every combination of their values, as ``NAME/PARAMETER=VALUE/...``.
+    With ``parameters`` the test is run for every combination of their values, as ``NAME/PARAMETER=VALUE/...``. One that has not
+    ended after :data:`LIMIT` cycles fails.
     """
 
     def decorate(test: Callable[Concatenate[_Bench, _Values], Awaitable[None]]) -> Any:
@@ -31,6 +34,6 @@ def bench_test(
         # cocotb names a test after its function; functools.wraps would also show it the other one's parameters.
         run.__name__ = run.__qualname__ = test.__name__
         run.__module__, run.__doc__ = test.__module__, test.__doc__
-        return cocotb.test(skip=skip)(cocotb.parametrize(**parameters)(run))
+        return cocotb.test(skip=skip, timeout_time=LIMIT * CLOCK_NS, timeout_unit="ns")(cocotb.parametrize(**parameters)(run))
 
     return decorate

@@ -146,9 +146,7 @@ def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) 
     """UnsuitedUnitError when scales have more significant bits than a unit's multiplier."""
     lost = Dtype.FP32.fraction_bits + 1 - bits
     if bool((scales.contiguous().view(torch.int32) & ((1 << lost) - 1)).any()):
-        raise UnsuitedUnitError(
-            f"unit {config.name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}"
-        )
+        raise UnsuitedUnitError(f"unit {config.name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}")
 
 
 def _memory(beats: Tensor) -> npt.NDArray[np.generic]:
