@@ -14,7 +14,7 @@ from cdu.words import Slice
 
 
 class SliceDealer(wiring.Component):
-    """Two slices in registers, the first one shown to the lane whose turn it is; no path leads from ``ready`` of a lane to ``i``.
+    """Two slices in registers, the first one shown to the lane whose turn it is: ``ready`` of a lane does not reach ``i``.
 
     Parameters
     ----------

@@ -7,14 +7,14 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.affine import BASE_BITS, CODE_BITS, FRACTION_BITS, MANTISSA_BITS, RECIPROCAL_SHIFT, reciprocal
+from cdu_spec.affine import BASE_BITS, CODE_BITS, FRACTION_BITS, MANTISSA_BITS, RECIPROCAL_SHIFT, SEED_BITS, reciprocal
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from cdu_spec.randomness import ROUND_CONSTANTS
 
 from cdu.parts.streams import pipeline, registered
-from cdu.quantizers.random_bits import after_rounds, numbers
+from cdu.quantizers.random_bits import STATE_BITS, after_rounds, numbers
 from cdu.words import BlockRow, BlockTag, gives_statistics, is_one_of, lane_row
 
 #: Bits of a reciprocal, and of its shift to the right that goes with the exponent 0 of a normalised mantissa.
@@ -104,7 +104,10 @@ class AffineQuantizer(wiring.Component):
         signed_codes = stage(self._is(mode, Mode.AUTOQUANTZ), "signed1")
         random = stage(affine & quantizer.stochastic & ~self._is(mode, Mode.BLPA), "random1")
         nearest = stage(affine & ~quantizer.stochastic & ~self._is(mode, Mode.BLPA), "nearest1")
-        state: Value = Cat(number, row.number, row.seed) if self.draws else Const(0)
+        state: Value = Const(0)
+        if self.draws:
+            counter = Cat(number, row.number)  # of rows of the job, in as many bits as the seed leaves
+            state = Cat(counter, Const(0, STATE_BITS - SEED_BITS - len(counter)), row.seed)
         state = self._drawn(m, stage, state, 0)
 
         # 2: times the reciprocal

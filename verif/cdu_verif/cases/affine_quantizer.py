@@ -17,6 +17,7 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
+from cdu_spec.registers import COUNT_BITS
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, block_modes, random_settings
@@ -25,6 +26,8 @@ from cdu_verif.cases.content import integers
 from cdu_verif.cases.jobs import JobCases
 
 _LEAST, _MOST = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
+#: Bits of a block's number in its job.
+_NUMBER_BITS = COUNT_BITS - (BLOCK_SIDE - 1).bit_length()
 _NOTHING = {"low": 0, "mantissa": 0, "exponent": 0}
 #: Cycles from the first row in to the first row out, and from the last one.
 _LATENCY = 4
@@ -143,9 +146,9 @@ class _AffineQuantizer(JobCases[_Job]):
                 if mode is Mode.DIVISION:
                     jobs += [AffineSettings(bits, 0, random, True, rng.getrandbits(32)) for random in (False, True) * 8]
                     jobs.insert(3, AffineSettings(bits, statistics=True))
-                late = (1 << 29) - 2
+                late = (1 << _NUMBER_BITS) - 2
                 found[f"{mode.label}_{bits}_bits"] = [
-                    (mode, settings, 16, rng.choice((0, rng.getrandbits(28), late))) for settings in jobs
+                    (mode, settings, 16, rng.choice((0, rng.getrandbits(_NUMBER_BITS - 1), late))) for settings in jobs
                 ]
         return found
 
