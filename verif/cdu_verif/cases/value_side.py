@@ -250,12 +250,13 @@ def _cut(patterns: list[list[int]], per_word: int) -> list[_Word]:
 
 
 def _float_words(ports: Ports, stream: str, words: Sequence[_Word]) -> list[int]:
-    """Payloads of :class:`cdu.words.ValueWord`."""
+    """Payloads of :class:`cdu.words.ValueWord`, which has zeros behind its rows."""
     port = dict(ports[f"{stream}__payload"])
-    return [
-        pack(port, {"values": [value for row in word.rows for value in row], "count": word.count, "last": int(word.last)})
-        for word in words
-    ]
+
+    def values(word: _Word) -> list[int]:
+        return [value if number < word.count else 0 for number, row in enumerate(word.rows) for value in row]
+
+    return [pack(port, {"values": values(word), "count": word.count, "last": int(word.last)}) for word in words]
 
 
 @dataclass
