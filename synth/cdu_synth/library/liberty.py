@@ -108,7 +108,7 @@ class Cell:
     """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs.
 
     ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge, ``latch`` those of a latch
-    without set and reset; ``macro`` is one that is no cell of a row, but a memory. Bits of a bus are pins of their own, ``A[0]``.
+    without set and reset; ``macro`` is one that is no cell of a row, but a memory. Bits of a bus are pins, ``A[0]``.
     """
 
     name: str
