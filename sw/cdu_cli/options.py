@@ -29,7 +29,7 @@ SetOption = Annotated[
 
 MemoriesOption = Annotated[
     Path | None,
-    typer.Option(help="TOML file that binds the memories in NAME.json to macros of a chip; default: registers."),
+    typer.Option(help="TOML file that binds the memories in NAME.json to macros of a chip, or latches; default: registers."),
 ]
 
 

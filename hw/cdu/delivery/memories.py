@@ -1,4 +1,4 @@
-"""The memories of delivered Verilog: one module for all of them, made of registers or of macros that a file binds to it."""
+"""The memories of delivered Verilog: one module for all of them, made of registers, latches, or macros that a file names."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from cdu_spec.config import ConfigError
 
 from cdu.parts.ram import RAM_MODULE
 
+#: Module of a clock gate in front of latches.
+CLOCK_GATE = "cdu_clock_gate"
 HEAD = f"""\
 // A memory with a write and a read port. read_data holds until the next read; no word is read in the cycle that writes it.
 module {RAM_MODULE} #(
@@ -37,6 +39,48 @@ _REGISTERS = """\
     always @(posedge clk) if (write_enable) words[write_address] <= write_data;
     always @(posedge clk) if (read_enable) read_word <= words[read_address];
 """
+#: A latch holds a bit in less than two thirds of a flip-flop's area. What is written waits in a register; the latches of its
+#: word are open while the clock is high in the cycle that follows, so that it can be read in that cycle.
+_LATCHES = f"""\
+    wire [WIDTH*DEPTH-1:0] words;
+    wire [DEPTH-1:0] chosen = {{{{DEPTH-1{{1'b0}}}}, 1'b1}} << read_address;
+    reg [WIDTH-1:0] written;
+    reg [WIDTH-1:0] read_word;
+    assign read_data = read_word;
+    always @(posedge clk) if (write_enable) written <= write_data;
+    genvar place, number;
+    for (place = 0; place < WIDTH; place = place + 1) begin : column
+        wire [DEPTH-1:0] bits;
+        for (number = 0; number < DEPTH; number = number + 1) assign bits[number] = words[number*WIDTH+place];
+        always @(posedge clk) if (read_enable) read_word[place] <= |(bits & chosen);
+    end
+    for (number = 0; number < DEPTH; number = number + 1) begin : word
+        wire open;
+        reg [WIDTH-1:0] held;
+        assign words[number*WIDTH +: WIDTH] = held;
+        {CLOCK_GATE} gate (.clk(clk), .enable(write_enable && write_address == number), .gated(open));
+        /* verilator lint_off LATCH */
+        always @* if (open) held = written;
+        /* verilator lint_on LATCH */
+    end
+"""
+#: What gates a clock: a latch that is open while the clock is low, and an AND. A library's cell takes its place.
+_GATE = f"""
+// Lets a pulse of the clock pass where enable is high before it.
+module {CLOCK_GATE} (
+    input wire clk,
+    input wire enable,
+    output wire gated
+);
+    reg pass;
+    /* verilator lint_off LATCH */
+    always @* if (!clk) pass = enable;
+    /* verilator lint_on LATCH */
+    assign gated = clk & pass;
+endmodule
+"""
+#: Name of memories that are latch arrays, in place of a file.
+LATCHES = "latches"
 _CLOCK = "clk"
 _ENABLES = ("write_enable", "read_enable")
 _ADDRESSES = ("write_address", "read_address")
@@ -131,10 +175,12 @@ class Macro:
 class Memories:
     """What the memories of a unit are made of.
 
-    ``found`` has the sizes of those of the component that was delivered last, and how many there are.
+    Without a macro of their size they are registers, or ``latches``. ``found`` has the sizes of those of the component that was
+    delivered last, and how many there are.
     """
 
     macros: Sequence[Macro] = ()
+    latches: bool = False
     found: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def module(self, sizes: Sequence[tuple[int, int]]) -> str:
@@ -143,42 +189,52 @@ class Memories:
         if not sizes:
             return ""
         bound = [macro for macro in self.macros if (macro.width, macro.depth) in self.found]
+        others = set(self.found) - {(macro.width, macro.depth) for macro in bound}
+        cells, gate = (_LATCHES, _GATE if others else "") if self.latches else (_REGISTERS, "")
         if not bound:
-            return f"\n{HEAD}{_REGISTERS}endmodule\n"
+            body = f"    generate\n{cells}    endgenerate\n" if self.latches else cells
+            return f"{gate}\n{HEAD}{body}endmodule\n"
         branches = [
             f"if (WIDTH == {macro.width} && DEPTH == {macro.depth}) begin : macros_{macro.width}x{macro.depth}\n"
             f"{_indented(macro.body())}end"
             for macro in bound
         ]
-        choice = " else ".join([*branches, f"begin : registers\n{_REGISTERS}end"])
-        return f"\n{HEAD}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
+        kind = LATCHES if self.latches else "registers"
+        choice = " else ".join([*branches, f"begin : {kind}\n{cells}end"])
+        return f"{gate}\n{HEAD}    generate\n{_indented(choice, 8)}    endgenerate\nendmodule\n"
 
     def listed(self) -> list[dict[str, Any]]:
-        """The memories, for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and the ``macro``, null for registers."""
+        """The memories, for NAME.json: ``width``, ``depth``, ``ports``, ``count`` and the ``macro``: null for registers."""
         names = {(macro.width, macro.depth): macro.macro for macro in self.macros}
+        cells = LATCHES if self.latches else None
         return [
-            {"width": width, "depth": depth, "ports": "1r1w", "count": count, "macro": names.get((width, depth))}
+            {"width": width, "depth": depth, "ports": "1r1w", "count": count, "macro": names.get((width, depth), cells)}
             for (width, depth), count in sorted(self.found.items())
         ]
 
 
 def read_memories(path: Path) -> Memories:
-    """The macros of a TOML file, an array ``memory`` of tables with the parameters of :class:`Macro`.
+    """The macros of a TOML file, an array ``memory`` of tables with the parameters of :class:`Macro`; of ``latches`` none.
 
-    Raises ConfigError for a file that does not say what is needed.
+    Where the file says ``latches = true``, memories without a macro are latches. Raises ConfigError for a file that does not
+    say what is needed.
     """
+    if str(path) == LATCHES:
+        return Memories(latches=True)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the memories of {path}: {error}") from None
-    listed = tables.get("memory")
+    listed, latches = tables.get("memory"), tables.pop(LATCHES, False)
     if set(tables) != {"memory"} or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise ConfigError(f"{path} is no file of memories: use tables [[memory]]")
+    if not isinstance(latches, bool):
+        raise ConfigError(f"{path} has latches = {latches!r}: use true or false")
     macros = [_macro(path, table) for table in listed]
     for size, count in Counter((macro.width, macro.depth) for macro in macros).items():
         if count > 1:
             raise ConfigError(f"{path} has {count} macros for memories of {size[0]} x {size[1]}: leave one")
-    return Memories(macros)
+    return Memories(macros, latches)
 
 
 def _macro(path: Path, table: Mapping[str, Any]) -> Macro:

@@ -13,7 +13,7 @@ from typing import Any
 from cdu.delivery.memories import Macro
 from cdu_tools import yosys
 
-from cdu_synth.area import breakdown, clock_gates
+from cdu_synth.area import breakdown, clock_gates, latches
 from cdu_synth.area.hierarchy import modules
 from cdu_synth.area.opensta import OpenSta
 from cdu_synth.area.recipes import RECIPES
@@ -23,7 +23,7 @@ from cdu_synth.library.macros import blackboxes, with_macros
 
 #: The modules that a result depends on, beside the Verilog and the tools.
 SOURCES = (
-    *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "timing")),
+    *(f"cdu_synth.area.{name}" for name in ("flow", "recipes", "breakdown", "clock_gates", "hierarchy", "latches", "timing")),
     *(f"cdu_synth.library.{name}" for name in ("liberty", "macros", "dont_use")),
 )
 #: Characters of Verilog from which a module that is used several times is mapped once.
@@ -34,7 +34,7 @@ _BEFORE = "strash\nifraig\nscorr\n"
 #: High fan-out is split by buffers, then gates are sized: without that a delay says nothing.
 _AFTER = "\ntopo\nbuffer -N {fan_out}\ntopo\nupsize -D {period}\ndnsize -D {period}\n"
 
-_READ = "read_verilog -lib macros.v\nread_verilog design.v\nhierarchy -check -top {top}\n"
+_READ = "read_verilog -lib macros.v\nread_verilog design.v\nhierarchy -check -top {top}\n{boxes}"
 _FLAT = "setattr -unset init w:*\n{kept}synth -flatten -top {top}\n"
 #: Constants and unused ports pass the borders of the rows, one border each time, which initial values would forbid; without
 #: this the borders double the area of a unit with few modes, with it they cost next to nothing.
@@ -44,7 +44,7 @@ _BY_ROW = (
     # What these optimisations leave may be multiplexers of whole words again.
     "techmap\nopt_clean\n"
 )
-_REGISTERS = "{gates}dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
+_REGISTERS = "{latches}{gates}dfflibmap {libraries}\nopt_clean\ndesign -save prepared\n"
 _MAP = """\
 design -load prepared
 abc {libraries} -constr constraints -script {run}.abc
@@ -184,7 +184,9 @@ def clock_sweep(
     runs = {
         (clock_ns, recipe): f"{recipe}_{clock_ns:g}ns" if several else recipe for clock_ns in clocks_ns for recipe in recipes
     }
+    latched = latches.has_latches(verilog)
     files = {
+        **({latches.FILE: latches.techmap(library)} if latched else {}),
         "design.v": verilog,
         "macros.v": blackboxes(macros),
         "constraints": f"set_driving_cell {_driver(library)}\n",
@@ -200,7 +202,12 @@ def clock_sweep(
     keep = "".join(f"setattr -mod -set keep_hierarchy 1 {name}\n" for name in kept)
     maps = (_MAP.format(run=run, libraries=libraries) for run in runs.values())
     prepare = (_READ + (_BY_ROW if by_row else _FLAT) + _REGISTERS).format(
-        top=top, kept=keep, libraries=libraries, gates=clock_gates.commands(library) if gated else ""
+        top=top,
+        kept=keep,
+        libraries=libraries,
+        gates=clock_gates.commands(library) if gated else "",
+        boxes=latches.KEPT if latched else "",
+        latches=latches.COMMANDS if latched else "",
     )
     script = prepare + "".join(maps)
     yosys.run(script, directory, build or yosys.engine(yosys.GENERATOR))

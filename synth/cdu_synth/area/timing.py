@@ -3,7 +3,8 @@
 What is assumed, as always before layout: an ideal clock, gated or not, no wires unless :class:`Wires` are given, inputs that
 arrive at 0 with the steepest edge, nothing behind the outputs. A path begins at the clock of a flip-flop or memory
 (clock-to-output delay included) or at an input, and ends at the data pin of a flip-flop, at a pin of a memory, at the enable of
-a clock gate (setup time included) or at an output. Every condition of an arc counts; false paths do too.
+a clock gate (setup time included) or at an output. Latches are open while the clock is high: a path runs through them, and what
+ends there has half a period. Every condition of an arc counts; false paths do too.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Timing:
                     state = self._netlist.state(number, self._library)
                     arrival = self._behind_wire(net, number)
                     for edge in (0, 1):
-                        total = _constraint(setup, arrival, edge)
+                        total = _constraint(setup, arrival, edge) * (2 if cell.latch else 1)
                         if best is None or total > best[0]:
                             best = total, (net, edge), net if state is None else state
         for net in self._netlist.outputs:

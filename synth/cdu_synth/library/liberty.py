@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
@@ -95,11 +95,20 @@ class ClockGate:
 
 
 @dataclass(frozen=True)
+class Latch:
+    """Pins of a latch that is open while its enable is high."""
+
+    data: str
+    enable: str
+    output: str
+
+
+@dataclass(frozen=True)
 class Cell:
     """One cell: area in um2, leakage in uW, input capacitances, output functions, arcs.
 
-    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge; ``macro`` is one that is no cell
-    of a row, but a memory. Bits of a bus are pins of their own, ``A[0]``.
+    ``clock_gate`` tells the pins of one that gates a clock for flip-flops at its rising edge, ``latch`` those of a latch
+    without set and reset; ``macro`` is one that is no cell of a row, but a memory. Bits of a bus are pins, ``A[0]``.
     """
 
     name: str
@@ -113,6 +122,7 @@ class Cell:
     setups: tuple[Arc, ...]
     clock_gate: ClockGate | None = None
     macro: bool = False
+    latch: Latch | None = None
 
     def computes(self, function: Callable[..., bool], inputs: int) -> bool:
         """Whether this is a gate with so many inputs and one output, which is that function of them."""
@@ -173,6 +183,12 @@ class Library:
     def clock_gate(self) -> Cell | None:
         """The smallest cell that gates a clock, one without a test pin where there is one; None when the library has none."""
         found = [cell for cell in self.cells.values() if cell.usable and cell.clock_gate]
+        return min(found, key=lambda cell: (cell.area, cell.name), default=None)
+
+    @property
+    def latch(self) -> Cell | None:
+        """The smallest latch that is open while its enable is high; None when the library has none."""
+        found = [cell for cell in self.cells.values() if cell.usable and cell.latch]
         return min(found, key=lambda cell: (cell.area, cell.name), default=None)
 
 
@@ -367,6 +383,7 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float, buses: dic
         tuple(setups),
         _clock_gate(group),
         any(True for _ in group.all("memory")),
+        _latch(group, capacitances, functions),
     )
 
 
@@ -379,6 +396,16 @@ def _clock_gate(group: Group) -> ClockGate | None:
         role: pin.arguments[0] for pin in group.all("pin") for role in roles if pin.text(f"clock_gate_{role}_pin") == "true"
     }
     return ClockGate(pins["enable"], pins["clock"], pins["out"], pins.get("test", ""))
+
+
+def _latch(group: Group, inputs: Collection[str], functions: Mapping[str, str]) -> Latch | None:
+    """The latch that a cell is, with data and enable as its only inputs; None for all others."""
+    for latch in group.all("latch"):
+        data, enable = latch.text("data_in"), latch.text("enable")
+        output = next((pin for pin, function in functions.items() if function == latch.arguments[0]), None)
+        if output and set(inputs) == {data, enable}:
+            return Latch(data, enable, output)
+    return None
 
 
 def _nand(a: bool, b: bool) -> bool:

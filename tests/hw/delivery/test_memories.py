@@ -8,6 +8,7 @@ import pytest
 from cdu.delivery import generator
 from cdu.delivery.memories import Memories, read_memories
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_tools import verilator
 from cdu_verif.regression import plan, regression
 from tools_here import needs_verilator
 
@@ -97,11 +98,45 @@ def test_the_buffer_works_on_macros_that_punish_mistakes(block, holds, file, tmp
     assert len(tests) > 3
 
 
+@needs_verilator
+@pytest.mark.parametrize("block", ["alignment_buffer", "inverse_alignment_buffer"])
+def test_the_buffer_works_on_latches(block, tmp_path, monkeypatch):
+    def on_latches(config, name):
+        made = generator.generate(config, name, read_memories(Path("latches")))
+        assert [memory["macro"] for memory in made.manifest["memories"]] == ["latches"]
+        assert made.verilog.count("cdu_clock_gate gate") == 1
+        return made
+
+    monkeypatch.setattr(generator, "kept", on_latches)
+    run = plan.runs(CduConfig(), [block], full=False)[0]
+    tests = regression.simulate(run, regression.Settings(tmp_path)).tests
+    assert [test.message for test in tests if test.status != "pass"] == []
+    assert len(tests) > 3
+
+
+def test_latches_stand_for_what_a_file_has_no_macro_for(file):
+    path = file("latches = true\n" + toml())
+    unit = generator.generate(CduConfig(cdus=2), None, read_memories(path))  # two memories of 64 x 32 in each direction
+    assert {memory["macro"] for memory in unit.manifest["memories"]} == {"latches"}
+    assert "ram_128x24" not in unit.verilog
+    bound = generator.generate(CduConfig(), "alignment_buffer", read_memories(path))
+    assert {memory["macro"] for memory in bound.manifest["memories"]} == {"ram_128x24"}
+    assert "module cdu_clock_gate" not in bound.verilog
+
+
+@needs_verilator
+def test_the_text_with_latches_has_no_warnings(tmp_path):
+    made = generator.generate(CduConfig(), "alignment_buffer", Memories(latches=True))
+    made.write(tmp_path)
+    assert verilator.find().lint(tmp_path / f"{made.name}.v", top=made.top) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "is no file of memories: use tables"),
         ("memory = 3\n", "is no file of memories"),
+        ("latches = 1\n" + toml(), "has latches = 1: use true or false"),
         ("[[memory]\n", "cannot read the memories of"),
         (toml(macro_depth=32), "of 32 words cannot hold 64 words"),
         (toml(width='"64"'), "has width = '64': use a whole number"),
