@@ -22,7 +22,7 @@ REMEDIES = {
     "scale_overflow": "wait for STATUS.scale_space, or use the scale port",
     "timeout": "look which port does not move, or allow more cycles in WATCHDOG",
     "aborted": "give the jobs to the queue again",
-    "bad_scale": "look for zeros, infinity and NaN among the scales",
+    "bad_scale": "look for zeros, infinity, NaN, and more significand bits than NUMBERS says among the scales",
     "scale_source": "name the source of every job's scales in MODE.scales",
     "bad_head": "check where the payload comes from: it is not what was compressed",
     "payload_length": "look whether the payloads of two jobs have changed places, or were cut elsewhere",

@@ -188,7 +188,8 @@ ERROR_FLAGS = (
     ("aborted", "CONTROL.abort was written while jobs were under way, or together with start; they were forgotten"),
     (
         "bad_scale",
-        "a scale was not a positive number in the range that bitstream.md gives for the mode; 1.0 took its place",
+        "a scale was not a positive number in the range that bitstream.md gives for the mode, or had more significand bits "
+        "than NUMBERS says; 1.0 took its place",
     ),
     (
         "scale_source",
@@ -234,11 +235,11 @@ GLOBAL = (
         "Configuration: arithmetic.",
         (
             Field("value_format", 0, 2, "format of uncompressed values", values={d.label: int(d) for d in Dtype}),
-            Field("scale_bits", 8, 5, "significand bits of a scale that are used, hidden bit included"),
+            Field("scale_bits", 8, 5, "significand bits of a multiplier, hidden bit included; one with more is refused"),
             Field("const_bits", 16, 4, "fraction bits of the DCT constants"),
             Field("pass1_bits", 20, 3, "fraction bits kept after the first pass of the DCT"),
             Field("rounding", 24, 1, "of the shift quantiser", values={r.value: n for n, r in enumerate(Rounding)}),
-            Field("reciprocal_bits", 26, 5, "significand bits of a reciprocal that are used, hidden bit included"),
+            Field("reciprocal_bits", 26, 5, "the same of a reciprocal"),
         ),
         configured=True,
     ),

@@ -85,7 +85,8 @@ class CduArray(wiring.Component):
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
             m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_port_bytes(self.config.has_offsets))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
-            scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction)
+            bits = self.config.scale_bits if direction is Channel.COMPRESS else self.config.used_reciprocal_bits
+            scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction, bits)
             m.submodules[f"{name}_scales"] = ResetInserter(channel.abort)(scales)
             m.submodules[f"{name}_scale_join"] = ResetInserter(channel.abort)(join_scales)
             axi_stream.join(m, self, names.input, receiver)

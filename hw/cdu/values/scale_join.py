@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.affine import scale_exponents
@@ -30,6 +30,8 @@ class ScaleJoin(wiring.Component):
     ----------
     channel
         Multipliers or reciprocals: their ranges differ (docs/reference/bitstream.md, "Reciprocals" and "Encoding").
+    bits
+        Significand bits of a scale that the unit multiplies with, hidden bit included.
 
     Ports
     -----
@@ -39,7 +41,7 @@ class ScaleJoin(wiring.Component):
         Streams of :class:`~cdu.words.Scale`: what was written to registers, what came at the port.
     o
         Stream of :class:`~cdu.words.Scale`. A job that names its source gets the next packet of it; another one gets the
-        packet that comes first, registers before the port. Scales out of range leave as 1.0.
+        packet that comes first, registers before the port. Scales out of range, or with more bits than that, leave as 1.0.
     bad_scale
         High for a cycle when that happens.
     scale_source
@@ -60,8 +62,8 @@ class ScaleJoin(wiring.Component):
     #: Jobs that wait for the end of their packet.
     depth = 8
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    def __init__(self, channel: Channel, bits: int) -> None:
+        self.channel, self.bits = channel, bits
         scales = stream.Signature(Scale())
         super().__init__(
             {
@@ -120,7 +122,10 @@ class ScaleJoin(wiring.Component):
         return m
 
     def _in_range(self, value: Value, affine: Value) -> Value:
-        """Whether a float32 pattern is one that a job of this channel may have; both limits are powers of two."""
+        """Whether a float32 pattern is one that a job of this channel may have, and that the unit multiplies with whole.
+
+        Both limits are powers of two.
+        """
         sign, exponent, fraction = value[-1], value[FP32_FRACTION_BITS:-1], value[:FP32_FRACTION_BITS]
 
         def within(of_affine: bool) -> Value:
@@ -128,4 +133,6 @@ class ScaleJoin(wiring.Component):
             least, most = (FP32_BIAS + limit for limit in limits)
             return (exponent >= least) & ((exponent < most) | ((exponent == most) & ~fraction.any()))
 
-        return ~sign & Mux(affine, within(True), within(False))
+        lost = FP32_FRACTION_BITS + 1 - self.bits
+        beyond = fraction[:lost].any() if lost else Const(0)
+        return ~sign & ~beyond & Mux(affine, within(True), within(False))

@@ -18,7 +18,7 @@ def _properties(config: CduConfig) -> list[Property]:
             "scale_join",
             "order",
             "The n-th packet of scales comes whole from the source that the n-th job names, whenever scales come.",
-            lambda: device.of_component(ScaleJoin(Channel.COMPRESS), "scale_join", config),
+            lambda: device.of_component(ScaleJoin(Channel.COMPRESS, config.scale_bits), "scale_join", config),
             Sby(REACHABILITY, 0, ports.scale_join_harness),
         )
     ]
