@@ -54,7 +54,7 @@ class CduConfig:
     scale_bits
         Significand bits of SFPR's multiplier, hidden bit included: 24 (float32), 11 or 8 (bfloat16).
     reciprocal_bits
-        Significand bits of inverse SFPR's multiplier, hidden bit included: 24 (float32), 16, 12 or 8; 0 takes as many as the
+        Significand bits of inverse SFPR's multiplier, hidden bit included: 24 (float32), 16 or 12; 0 takes as many as the
         reciprocals have that encoders write: 12, with affine modes 24.
     const_bits
         Fraction bits of the DCT constants, 8..13. :meth:`override` and files also take ``precision``, a name of

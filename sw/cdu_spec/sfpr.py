@@ -15,7 +15,7 @@ SCALE_EXPONENT_LIMIT = 120
 SCALE_BITS = (24, 11, 8)
 #: Significand widths of the reciprocal that the hardware can be built for. With 16 or fewer a product with an 8-bit value is a
 #: float32 number: nothing is rounded.
-RECIPROCAL_BITS = (24, 16, 12, 8)
+RECIPROCAL_BITS = (24, 16, 12)
 #: Of the reciprocals that encoders write in modes without codes; in the affine modes they are float32 numbers. What is lost, up
 #: to ``2**-12`` of a value, is at most a thirty-second of a step, as a value has up to 128 of them.
 SFPR_RECIPROCAL_BITS = 12

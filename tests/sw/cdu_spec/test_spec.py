@@ -204,7 +204,7 @@ def test_impossible_headers(arguments):
     ("values", "message"),
     [
         ({"scale_bits": 12}, "scale_bits = 12 is not allowed: use 24, 11, 8"),
-        ({"reciprocal_bits": 11}, "reciprocal_bits = 11 is not allowed: use 0, 24, 16, 12, 8"),
+        ({"reciprocal_bits": 11}, "reciprocal_bits = 11 is not allowed: use 0, 24, 16, 12"),
         ({"reciprocal_bits": 12, "modes": ("sfpr", "actnn")}, "reciprocal_bits = 12 is not allowed with affine modes"),
         ({"const_bits": 14}, "const_bits = 14 is not allowed: use 8 to 13"),
         ({"const_bits": True}, "const_bits = True is not allowed: use a whole number"),
