@@ -96,9 +96,10 @@ class Sfpr(wiring.Component):
     Ports
     -----
     i
-        Stream of 8 values as bit patterns, their common multiplier ``scale`` (float32 pattern, positive, between 2**-120 and
-        2**120, lower significand bits zero), and ``binary``; where results have 16 bits, ``narrow``: saturate to 8; with mode
-        blpa ``lower``: floor instead of round, and subtract ``offset``.
+        Stream of 8 values as bit patterns, their common multiplier ``scale`` (float32 pattern, positive, between 2**-120
+        and 2**120, lower significand bits zero), ``binary``, and ``absent``: zeros take the place of the values; where
+        results have 16 bits, ``narrow``: saturate to 8; with mode blpa ``lower``: floor instead of round, and subtract
+        ``offset``.
     o
         Stream of 8 values, ``signed(8)`` or ``signed(16)``, and ``nonfinite``: an input of this beat was infinite (it
         saturates) or NaN (it becomes 0, before the offset). Where ``binary`` was set a value is 1 if x > 0 and 0 if not (BRC).
@@ -116,6 +117,7 @@ class Sfpr(wiring.Component):
             "values": float_beat(config.dtype),
             "scale": FP32_BITS,
             "binary": 1,
+            "absent": 1,
             **({"narrow": 1} if config.has_affine else {}),
             **({"lower": 1, "offset": signed(BASE_BITS)} if config.has_offsets else {}),
         }
@@ -144,11 +146,11 @@ class Sfpr(wiring.Component):
         for number in range(LANES):
             lane = _Lane(m, advance, config, number)
             x = lane.unpack(values.values[number])
-            product = lane.multiply(x, values.scale)
+            product = lane.multiply(x, values.scale, values.absent)
             rounded = lane.round(lane.align(product), lower)
             m.d.comb += [
                 self.o.payload["values"][number].eq(lane.saturate(rounded, offset, narrow, binary)),
-                nonfinite[number].eq(x.nan | x.infinite),
+                nonfinite[number].eq((x.nan | x.infinite) & ~values.absent),
             ]
         m.d.comb += self.o.payload.nonfinite.eq(delayed(nonfinite.any(), "nonfinite", self.latency))
         return m
@@ -204,8 +206,11 @@ class _Lane:
         """The fields of the value (:class:`Unpacked`)."""
         return unpack(self._m, bits, self._config.dtype, f"x{self._number}")
 
-    def multiply(self, x: Any, scale: Value) -> _Product:
-        """Stage 1, with ``multiplier_stages`` one more: the significands' product, the exponents' sum."""
+    def multiply(self, x: Any, scale: Value, absent: Value) -> _Product:
+        """Stage 1, with ``multiplier_stages`` one more: the significands' product, the exponents' sum.
+
+        What is absent goes on as a NaN, which becomes 0: so no mask stands in front of the multiplier.
+        """
         stages, scale_bits = self._config.multiplier_stages, self._config.scale_bits
         significand = Cat(scale[FP32_FRACTION_BITS - (scale_bits - 1) : FP32_FRACTION_BITS], Const(1, 1))
         exponent = scale[FP32_FRACTION_BITS : FP32_FRACTION_BITS + FP32_EXPONENT_BITS]
@@ -214,10 +219,10 @@ class _Lane:
             significand=multiplied(self._m, self._stage, x.significand, significand, stages),
             exponent_sum=beside(x.exponent + exponent, "exponent_sum"),
             normal=beside(x.significand[-1], "normal"),
-            infinite=beside(x.infinite, "infinite"),
-            nan=beside(x.nan, "nan"),
+            infinite=beside(x.infinite & ~absent, "infinite"),
+            nan=beside(x.nan | absent, "nan"),
             negative=beside(x.sign, "sign1"),
-            positive=beside(~x.sign & x.significand.any() & ~x.nan, "positive1"),
+            positive=beside(~x.sign & x.significand.any() & ~x.nan & ~absent, "positive1"),
         )
 
     def align(self, product: _Product) -> _Aligned:

@@ -91,7 +91,8 @@ class ValueFront(wiring.Component):
         plans = sliced(m, self.config, "plans", feeder.o)
         connect(m, plans, intake.plan)
         connect(m, flipped(self.i), intake.i)
-        plan, word = intake.o.payload.plan, intake.o.payload["values"]
+        word: Any = intake.o.payload
+        plan = word["plan"]
 
         # All SFPR units move together; what goes with their values moves beside them.
         units = [Sfpr(self.config) for _ in range(beats)]
@@ -102,7 +103,8 @@ class ValueFront(wiring.Component):
         for lane, unit in enumerate(units):
             m.d.comb += [
                 unit.i.valid.eq(enters),
-                unit.i.payload["values"].eq(word[lane]),
+                unit.i.payload["values"].eq(word["came"][lane]),
+                unit.i.payload.absent.eq(word["absent"][lane]),
                 unit.i.payload.scale.eq(plan.scales[lane]),
                 unit.i.payload.binary.eq(plan.tag.mode == Mode.BRC),
                 unit.o.ready.eq(self.to_alignment.ready),
@@ -131,7 +133,7 @@ class ValueFront(wiring.Component):
             bypasses = plan.tag.mode == Mode.BYPASS
             m.d.comb += [
                 self.raw.valid.eq(intake.o.valid & bypasses),
-                self.raw.payload["values"].eq(word),
+                self.raw.payload["values"].eq(word["values"]),
                 self.raw.payload["count"].eq(plan["count"]),
                 self.raw.payload["last"].eq(plan["last"]),
                 enters.eq(intake.o.valid & ~bypasses),

@@ -13,11 +13,14 @@ from cdu.words import ValueWord
 
 
 class IntakeWord(data.StructLayout):
-    """A word of a job: the :class:`~cdu.values.scale_feeder.PlannedWord` and its ``values``, zeros where there are none."""
+    """A word of a job: the :class:`~cdu.values.scale_feeder.PlannedWord` and its ``values``, zeros where there are none.
+
+    ``came`` are the values as they came, which mean nothing in the beats that are ``absent``.
+    """
 
     def __init__(self, config: CduConfig) -> None:
         values = data.ArrayLayout(float_beat(config.dtype), config.port_beats)
-        super().__init__({"values": values, "plan": PlannedWord(config)})
+        super().__init__({"values": values, "came": values, "absent": config.port_beats, "plan": PlannedWord(config)})
 
 
 class ValueIntake(wiring.Component):
@@ -80,12 +83,14 @@ class ValueIntake(wiring.Component):
             self.early_last.eq(taken & ~ended & ((word["count"] < plan["count"]) | (word["last"] & ~plan["last"]))),
             self.late_last.eq(taken & ~ended & ((word["count"] > plan["count"]) | (plan["last"] & ~word["last"]))),
         ]
+        m.d.comb += self.o.payload["came"].eq(word["values"])
         for lane, beat in enumerate(self.o.payload["values"]):
-            there = Signal(name=f"there{lane}")
+            absent = self.o.payload["absent"][lane]
             # Behind the count of a word are zeros already, and a word of a job has a beat.
-            m.d.comb += there.eq(~ended & (plan["count"] > lane) if lane else ~ended)
+            m.d.comb += absent.eq(ended | (plan["count"] <= lane) if lane else ended)
             m.d.comb += [
-                ours.eq(theirs & there.replicate(len(theirs))) for ours, theirs in zip(beat, word["values"][lane], strict=True)
+                ours.eq(theirs & (~absent).replicate(len(theirs)))
+                for ours, theirs in zip(beat, word["values"][lane], strict=True)
             ]
         with m.If(taken):
             m.d.sync += ended.eq((ended | word["last"]) & ~plan["last"])

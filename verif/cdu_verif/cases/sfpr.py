@@ -48,11 +48,14 @@ class _Sfpr(Cases):
         binary: Tensor | None = None,
         kind: Tensor | None = None,
         offsets: Tensor | None = None,
+        absent: Tensor | None = None,
     ) -> Case:
         """Beats (B, 8) of the configuration's format, multipliers (B,), and where BRC is wanted (B,); the kind of result (B,)
-        and offsets, int16 (B,).
+        and offsets, int16 (B,); where zeros take the place of the values (B,).
         """
         count = len(values)
+        absent = torch.zeros(count, dtype=torch.bool) if absent is None else absent
+        given, values = values, torch.where(absent[:, None], torch.zeros_like(values), values)
         binary = torch.zeros(count, dtype=torch.bool) if binary is None else binary
         kind = torch.full((count,), _NARROW) if kind is None else kind
         offsets = torch.zeros(count, dtype=torch.int16) if offsets is None else offsets
@@ -62,7 +65,8 @@ class _Sfpr(Cases):
         quantized = torch.stack([result.to(torch.int16) for result in results])[kind, torch.arange(count)]
         quantized = torch.where(binary[:, None], (values > 0).to(torch.int16), quantized)
         nonfinite = ~values.float().isfinite().all(1)
-        fields: dict[str, Tensor] = {"values": bit_patterns(values), "scale": bit_patterns(k), "binary": binary.long()}
+        fields: dict[str, Tensor] = {"values": bit_patterns(given), "scale": bit_patterns(k), "binary": binary.long()}
+        fields["absent"] = absent.long()
         if config.has_affine:
             fields["narrow"] = (binary | (kind == _NARROW)).long()
         if config.has_offsets:
@@ -87,8 +91,14 @@ class _Sfpr(Cases):
         return [
             *(self.case(config, ports, name, values, k) for name, values, k in directed),
             *(case for name, values, k in directed for case in self.wide(config, ports, rng, name, values, k)),
-            self.case(config, ports, "binary", *self._special(config, rng), torch.ones(self._special_beats, dtype=torch.bool)),
+            *self._marked(config, ports, rng),
         ]
+
+    def _marked(self, config: CduConfig, ports: Ports, rng: Random) -> Iterator[Case]:
+        """Special numbers where BRC is wanted, and where they are absent, or both."""
+        every, none = (torch.full((self._special_beats,), marked) for marked in (True, False))
+        for name, binary, absent in (("binary", every, none), ("absent", none, every), ("absent_binary", every, every)):
+            yield self.case(config, ports, name, *self._special(config, rng), binary, absent=absent)
 
     _special_beats = 64
 
@@ -143,13 +153,14 @@ class _Sfpr(Cases):
         k = torch.where(wild, random_scales(rng, config.scale_bits, beats, -20, 20), k)
         values = torch.where(wild[:, None], patterns, normal)
         binary = integers(rng, 0, 3, beats) == 0
+        absent = integers(rng, 0, 7, beats) == 0
         if not config.has_affine:
-            return self.case(config, ports, "random", values, k, binary)
+            return self.case(config, ports, "random", values, k, binary, absent=absent)
         kind = integers(rng, _NARROW, _LOWER if config.has_offsets else _WIDE, beats)
         kind = torch.where(binary, _NARROW, kind)
         k = torch.where(kind == _NARROW, k, k * 2.0 ** integers(rng, 0, 8, beats).float())
         offsets = integers(rng, -(1 << 15), (1 << 15) - 1, beats).to(torch.int16)
-        return self.case(config, ports, "random", values, k, binary, kind, offsets)
+        return self.case(config, ports, "random", values, k, binary, kind, offsets, absent)
 
     def steady(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> list[Case]:
         """The rate does not depend on the content."""

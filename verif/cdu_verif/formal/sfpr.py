@@ -35,5 +35,5 @@ def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
         "STALLS": int(stalls),
         "SCALE_EXPONENT_LIMIT": SCALE_EXPONENT_LIMIT,
     }
-    ports = {**fields(device, "i__payload", "values", "scale", "binary"), **fields(device, "o__payload", "values")}
+    ports = {**fields(device, "i__payload", "values", "scale", "binary", "absent"), **fields(device, "o__payload", "values")}
     return with_assumptions(device, instance("sfpr_arithmetic", parameters, ports), resets=stalls)

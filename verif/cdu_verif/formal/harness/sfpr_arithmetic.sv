@@ -1,7 +1,7 @@
 // Every lane of every transfer of SFPR equals the reference of the input that it belongs to.
 //
 // Without STALLS the output is always ready, so that results are due a fixed time after the input. The scale is in its range;
-// its lower significand bits, which should be zero, are free.
+// its lower significand bits, which should be zero, are free. Of what is absent zeros are the input.
 module sfpr_arithmetic #(
   parameter int LANES,
   parameter int LATENCY,              // cycles from input to output
@@ -18,7 +18,7 @@ module sfpr_arithmetic #(
   input o__valid, o__ready,
   input [LANES-1:0][EXPONENT_BITS+FRACTION_BITS:0] i_values,
   input [31:0] i_scale,
-  input i_binary,
+  input i_binary, i_absent,
   input [LANES-1:0][VALUE_BITS-1:0] o_values
 );
   localparam int BIAS = 127;  // of float32
@@ -37,7 +37,7 @@ module sfpr_arithmetic #(
       sfpr_reference #(
         .EXPONENT_BITS(EXPONENT_BITS), .FRACTION_BITS(FRACTION_BITS), .SCALE_BITS(SCALE_BITS),
         .VALUE_MIN(VALUE_MIN), .VALUE_MAX(VALUE_MAX), .VALUE_BITS(VALUE_BITS)
-      ) reference (.x(i_values[n]), .k(i_scale), .*);
+      ) reference (.x(i_absent ? '0 : i_values[n]), .k(i_scale), .*);
       pipeline #(.WIDTH(VALUE_BITS), .STAGES(LATENCY)) due (.value(q), .at(expected), .*);
       expected_value #(.WIDTH(VALUE_BITS)) rule (.valid(o__valid), .value(o_values[n]), .expected(expected[LATENCY]), .*);
     end
