@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from cdu_spec.sfpr import SCALE_UNIT
+from cdu_spec.sfpr import SCALE_UNIT, SFPR_RECIPROCAL_BITS
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -124,7 +124,8 @@ class SignedCodec(CopyCodec):
         values = per_channel(x.detach())
         least, greatest = (extreme.to(torch.float64) for extreme in (values.amin((0, 2)), values.amax((0, 2))))
         reach = torch.maximum(greatest - middle, middle - least)
-        scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * reach
+        # A unit is a reciprocal, which is rounded.
+        scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * (1 + 2.0**-SFPR_RECIPROCAL_BITS) * reach
         rounding = torch.finfo(x.dtype).eps * torch.maximum(greatest.abs(), least.abs())
         return scaled & (rounding <= _ROUNDING * reach)
 

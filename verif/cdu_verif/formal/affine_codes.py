@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from cdu_spec.affine import BASE_BITS, DECODED_BITS, FRACTION_BITS, MANTISSA_BITS, MAX_EXPONENT, RECIPROCAL_SHIFT
 from cdu_spec.bitstream import Mode
-from cdu_spec.geometry import LANES, VALUE_BITS
+from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SBOX, SECOND_ROTATION, STATE_WORDS, WORD_BITS
+from cdu_spec.registers import COUNT_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, mask, packed
 from cdu_verif.formal.device import Device
@@ -64,6 +65,7 @@ def quantizer_harness(device: Device, modes: tuple[Mode, ...], lanes: tuple[int,
         "SBOX": packed(SBOX, 4),
         "ROTATIONS": packed(ROTATIONS, 8),
         "SECOND_ROTATION": SECOND_ROTATION,
+        "NUMBER_BITS": COUNT_BITS - (BLOCK_SIDE - 1).bit_length(),
     }
     settings = [f"tag.quantizer.{name}" for name in (*_QUANTIZER, "stochastic", "statistics")]
     ports = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.registers import COUNT_BITS
 
 from cdu_verif.formal.binding import fields, instance, lane_fields, mask
 from cdu_verif.formal.device import Device
@@ -30,6 +31,7 @@ def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> st
         "MODES": mask(mode for mode in config.built_modes if mode is not Mode.BYPASS),
         "ZVC_MODES": mask(mode for mode in config.built_modes if mode.has_zvc),
         "BRC": Mode.BRC,
+        "BEATS_BITS": COUNT_BITS,
     }
     ports = {
         **fields(device, "i__payload", "data", "count", "last"),

@@ -21,7 +21,8 @@ module affine_quantizer_rules #(
   parameter [8*ROUNDS-1:0] CONSTANTS,
   parameter [16*4-1:0] SBOX,
   parameter [4*8-1:0] ROTATIONS,
-  parameter int SECOND_ROTATION
+  parameter int SECOND_ROTATION,
+  parameter int NUMBER_BITS  // of a block
 ) (
   input clk, rst, started,
   input i__valid, i__ready, o__valid, o__ready,
@@ -35,7 +36,7 @@ module affine_quantizer_rules #(
   input [MANTISSA_BITS-1:0] i_mantissa,
   input [3:0] i_exponent,
   input [31:0] i_seed,
-  input [28:0] i_number,
+  input [NUMBER_BITS-1:0] i_number,
   input [LANES-1:0][VALUE_BITS-1:0] o_values,
   // Registers of the quantiser, by stage and by lane
   input [4:1] inner_valid, inner_under_way,
@@ -96,7 +97,7 @@ module affine_quantizer_rules #(
   random_numbers #(
     .LANES(LANES), .WORD_BITS(WORD_BITS), .ROUNDS(ROUNDS), .CONSTANTS(CONSTANTS), .SBOX(SBOX), .ROTATIONS(ROTATIONS),
     .SECOND_ROTATION(SECOND_ROTATION)
-  ) numbers (.counted({i_seed, i_number, row}), .*);
+  ) numbers (.counted({i_seed, 29'(i_number), row}), .*);
 
   wire [3:1] settings_hold, state_holds;
   generate

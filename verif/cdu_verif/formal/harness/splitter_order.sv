@@ -13,13 +13,14 @@ module splitter_order #(
   parameter int MASK_BYTES,
   parameter [15:0] MODES,      // bit n: jobs of mode n come
   parameter [15:0] ZVC_MODES,  // bit n: blocks of mode n begin with a mask
-  parameter int BRC
+  parameter int BRC,
+  parameter int BEATS_BITS
 ) (
   input clk, rst, started,
   input job__valid, job__ready,
   input [3:0] job_mode,
   input job_bank,
-  input [31:0] job_beats,
+  input [BEATS_BITS-1:0] job_beats,
   input i__valid, i__ready,
   input [8*WORD_BYTES-1:0] i_data,
   input [$clog2(WORD_BYTES+1)-1:0] i_count,
@@ -59,7 +60,7 @@ module splitter_order #(
   // The jobs
   wire begins = job__valid & job__ready;
   reg [JOB_BITS-1:0] job_begun;
-  reg [31:0] beats;
+  reg [BEATS_BITS-1:0] beats;
   reg [3:0] mode;
   reg bank;
   always @* if (job__valid) begin
@@ -107,7 +108,7 @@ module splitter_order #(
   // What has left
   reg [JOB_BITS-1:0] job_out;
   reg [PLACE_BITS-1:0] place_out;
-  reg [31:0] beats_out;  // of the blocks of this job
+  reg [BEATS_BITS-1:0] beats_out;  // of the blocks of this job
   always @(posedge clk) begin
     turn <= rst ? 0 : ~(leaves & block_ends) ? turn : turn == LANES - 1 ? 0 : turn + 1;
     job_out <= rst ? 0 : job_out + (leaves & job_ends);
@@ -119,7 +120,7 @@ module splitter_order #(
 
   wire [SLICE_BYTES-1:0] bytes_out;
   first_bits #(.COUNT(SLICE_BYTES), .SIZE(8)) bits_out (.items(data), .bits(bytes_out));
-  wire [31:0] beats_left = beats - beats_out;
+  wire [BEATS_BITS-1:0] beats_left = beats - beats_out;
   always @* if (started & ~rst) begin
     in_turn: assert ((o_valid & ~(1 << turn)) == 0);
     if (offered) begin
