@@ -1,7 +1,7 @@
 // Every lane of every transfer of SFPR equals the reference of the input that it belongs to.
 //
 // Without STALLS the output is always ready, so that results are due a fixed time after the input. The scale is in its range;
-// its lower significand bits, which should be zero, are free. Of what is absent zeros are the input.
+// its lower significand bits, which should be zero, are free. What is absent becomes 0.
 module sfpr_arithmetic #(
   parameter int LANES,
   parameter int LATENCY,              // cycles from input to output
@@ -32,13 +32,14 @@ module sfpr_arithmetic #(
   wire advance = ~o__valid | o__ready;
   generate
     for (genvar n = 0; n < LANES; n++) begin : lane
-      wire [VALUE_BITS-1:0] q;
+      wire [VALUE_BITS-1:0] q, result;
+      assign result = i_absent ? 0 : q;
       wire [LATENCY:0][VALUE_BITS-1:0] expected;
       sfpr_reference #(
         .EXPONENT_BITS(EXPONENT_BITS), .FRACTION_BITS(FRACTION_BITS), .SCALE_BITS(SCALE_BITS),
         .VALUE_MIN(VALUE_MIN), .VALUE_MAX(VALUE_MAX), .VALUE_BITS(VALUE_BITS)
-      ) reference (.x(i_absent ? '0 : i_values[n]), .k(i_scale), .*);
-      pipeline #(.WIDTH(VALUE_BITS), .STAGES(LATENCY)) due (.value(q), .at(expected), .*);
+      ) reference (.x(i_values[n]), .k(i_scale), .*);
+      pipeline #(.WIDTH(VALUE_BITS), .STAGES(LATENCY)) due (.value(result), .at(expected), .*);
       expected_value #(.WIDTH(VALUE_BITS)) rule (.valid(o__valid), .value(o_values[n]), .expected(expected[LATENCY]), .*);
     end
   endgenerate
