@@ -35,6 +35,16 @@ def test_mutants_are_spread_and_follow_the_seed(netlist, tmp_path):
     assert all(mutant.mode and mutant.line.startswith("shift_quantizer.v:") for mutant in chosen)
 
 
+def test_the_first_content_of_a_memory_is_no_place_for_a_fault(tmp_path):
+    generated = generator.generate(TINY, "alignment_buffer")
+    generated.write(tmp_path)
+    chosen = mutants.choose(tmp_path / "alignment_buffer.v", generated.top, tmp_path, 40, seed=1)
+    assert "$meminit" in (tmp_path / "mutants.txt").read_text()
+    assert [mutant.number for mutant in chosen] == list(range(1, len(chosen) + 1))
+    assert len(chosen) < 40
+    mutants.selectable(chosen, generated.manifest["ports"], generated.top, tmp_path)
+
+
 def test_what_changes_nothing_is_equivalent(netlist):
     """A mutation of no effect is shown to be none; an inverted output of a register is not."""
     folder, chosen = netlist

@@ -14,6 +14,8 @@ from cdu_tools import yosys
 ARGUMENT = "mutant"
 _SELECT = "mutant_select"
 _BASE, _LIST = "base.il", "mutants.txt"
+#: In the name of a cell that gives a memory its first content.
+_CONTENT = "$meminit"
 #: Cycles over which registers of the same name are held equal when a mutant is shown to be none.
 _DEPTH = 4
 #: Commands after which a netlist is of gates, so that bits which lead nowhere go; of which only ports and registers have names,
@@ -70,8 +72,9 @@ def choose(verilog: Path, top: str, folder: Path, count: int, seed: int) -> list
         f"mutate -list {count} -seed {seed} -o {_LIST}",
     ]
     yosys.run("\n".join(script), folder)
-    lines = (folder / _LIST).read_text("utf-8").splitlines()
-    return [Mutant(number, line.removeprefix("mutate ")) for number, line in enumerate(lines, 1)]
+    found = [line.removeprefix("mutate ") for line in (folder / _LIST).read_text("utf-8").splitlines()]
+    # The first content of a memory is no gate, and Yosys reads none that is not constant.
+    return [Mutant(number, options) for number, options in enumerate((one for one in found if _CONTENT not in one), 1)]
 
 
 def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: str, folder: Path) -> Path:
