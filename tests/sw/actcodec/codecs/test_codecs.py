@@ -7,6 +7,7 @@ from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec import UserError, dqt
 from cdu_spec.bitstream import AFFINE_MODES
+from cdu_spec.sfpr import SFPR_RECIPROCAL_BITS
 from example_values import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,11 +87,13 @@ def test_conformance(name, shape, dtype, kind, seed):
         assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
         assert packed.payload.numel() == -(-x.numel() // 8) * 8 * x.element_size()
     elif name.startswith("sfpr") and kind not in ("subnormal", "max"):
-        # Half a step of 1/144 of the maximum, up to saturation at 127/144, the scale's 8 bits, and the dtype's rounding.
+        # Half a step of 1/144 of the maximum, up to saturation at 127/144, the scale's 8 bits, its reciprocal's 12,
+        # and the dtype's rounding.
         largest = channel_maxima(x)
         error = (y.double() - x.double()).abs()
         inside = x.double().abs() < largest * 126 / 144
-        rounding = torch.finfo(dtype).eps * x.double().abs() + torch.finfo(dtype).smallest_normal
+        eps = torch.finfo(dtype).eps + 2.0**-SFPR_RECIPROCAL_BITS
+        rounding = eps * (x.double().abs() + largest / 288) + torch.finfo(dtype).smallest_normal
         assert (error <= largest / 144 * 0.505 + rounding)[inside].all()
         assert (error <= largest * 0.13 + rounding).all()
     if kind in ("zero", "negative zero"):
