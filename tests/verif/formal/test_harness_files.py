@@ -36,6 +36,7 @@ BOUND = [
     ("gmc_encoder", "column"),
     ("gmc_encoder", "slots"),
     ("inverse_alignment_buffer", "order_2"),
+    ("inverse_sfpr", "arithmetic"),
     ("inverse_shift_quantizer", "arithmetic"),
     ("jpeg_decoder", "hold"),
     ("range_finder", "hold"),

@@ -1,13 +1,13 @@
-"""SFPR against its definition: the exact product as one wide integer, rounded once."""
+"""SFPR and its inverse against their definitions: the exact product as one wide integer."""
 
 from __future__ import annotations
 
-from cdu.values.sfpr import latency
+from cdu.values.sfpr import FP32_BITS, FP32_EXPONENT_BITS, latency
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES, VALUE_BITS
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 
-from cdu_verif.formal.binding import fields, instance
+from cdu_verif.formal.binding import concat, fields, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -37,3 +37,30 @@ def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
     }
     ports = {**fields(device, "i__payload", "values", "scale", "binary", "absent"), **fields(device, "o__payload", "values")}
     return with_assumptions(device, instance("sfpr_arithmetic", parameters, ports), resets=stalls)
+
+
+def inverse_arithmetic_harness(config: CduConfig, device: Device) -> str:
+    """Every lane of every transfer of the inverse is the exact product, of 8-bit integers and unrounded reciprocals."""
+    parameters = {
+        "LANES": LANES,
+        "VALUE_BITS": VALUE_BITS,
+        "RECIPROCAL_BITS": config.used_reciprocal_bits,
+        "SCALE_EXPONENT_LIMIT": SCALE_EXPONENT_LIMIT,
+    }
+    ports = {
+        **fields(device, "i__payload", "values", "scale"),
+        "o_values": "o__payload",
+        **{f"inner_{name}": concat([f"inner_lane{lane}_{name}" for lane in range(LANES)]) for name in _lane_probes(config)},
+    }
+    return with_assumptions(device, instance("inverse_sfpr_arithmetic", parameters, ports))
+
+
+def inverse_probes(config: CduConfig) -> dict[str, int]:
+    """What is seen of the inverse: name and bits of registers."""
+    lanes = {f"lane{lane}_{name}": bits for name, bits in _lane_probes(config).items() for lane in range(LANES)}
+    return {"valid": 3, "scale1": FP32_BITS, "exponent2": FP32_EXPONENT_BITS, **lanes}
+
+
+def _lane_probes(config: CduConfig) -> dict[str, int]:
+    stages = {f"{name}{stage}": bits for name, bits in (("zeros", 3), ("sign", 1), ("zero", 1)) for stage in (1, 2)}
+    return {"normalized1": VALUE_BITS, "product": VALUE_BITS + config.used_reciprocal_bits, **stages}
