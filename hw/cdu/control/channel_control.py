@@ -99,7 +99,9 @@ class ChannelPorts(wiring.Signature):
 
 
 class ChannelControl(wiring.Component):
-    """Registers of one direction, and what they do (docs/reference/registers.md).
+    """Registers of one direction, and what they do.
+
+    Their manual is docs/reference/registers.md.
 
     Parameters
     ----------

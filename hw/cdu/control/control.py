@@ -18,7 +18,9 @@ from cdu.control.register_file import RegisterFile
 
 
 class Control(wiring.Component):
-    """Registers behind an AXI4-Lite port (docs/reference/registers.md).
+    """Registers behind an AXI4-Lite port.
+
+    Their manual is docs/reference/registers.md.
 
     Parameters
     ----------

@@ -77,8 +77,12 @@ _KEPT = "generated.json"
 _UNITS = (None, "array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
 
-def generate(config: CduConfig, block: str | None = None, memories: Memories | None = None) -> Generated:
+def generate(
+    config: CduConfig, block: str | None = None, memories: Memories | None = None, *, every_name: bool = False
+) -> Generated:
     """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
+
+    With ``every_name`` names that nothing uses are kept.
 
     Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
     """
@@ -90,7 +94,7 @@ def generate(config: CduConfig, block: str | None = None, memories: Memories | N
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
-    text = convert(component, top_name(name), config, memories=memories)
+    text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
     header = c_header() if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files, memories)
@@ -99,7 +103,9 @@ def generate(config: CduConfig, block: str | None = None, memories: Memories | N
     return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header, bench)
 
 
-def kept(config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None) -> Generated:
+def kept(
+    config: CduConfig, block: str | None = None, notify: Callable[[], None] | None = None, *, every_name: bool = False
+) -> Generated:
     """What :func:`generate` gives, out of the cache where these sources have generated it before.
 
     ``notify`` is called before something is generated: of a unit that takes a while. Raises UserError when the cache cannot be
@@ -109,9 +115,9 @@ def kept(config: CduConfig, block: str | None = None, notify: Callable[[], None]
     def make(folder: Path) -> None:
         if notify:
             notify()
-        (folder / _KEPT).write_text(json.dumps(asdict(generate(config, block))), encoding="utf-8")
+        (folder / _KEPT).write_text(json.dumps(asdict(generate(config, block, every_name=every_name))), encoding="utf-8")
 
     sources = sources_sha256("cdu", "cdu_spec", "cdu_tools")
-    ingredients = [config.to_dict(), block, versions(), sources, WAIVERS.read_text(encoding="utf-8")]
+    ingredients = [config.to_dict(), block, every_name, versions(), sources, WAIVERS.read_text(encoding="utf-8")]
     folder = cache.entry("generated", ingredients, make)
     return Generated(**json.loads((folder / _KEPT).read_text(encoding="utf-8")))

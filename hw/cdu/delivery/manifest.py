@@ -7,6 +7,7 @@ that list and nothing else.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,7 +75,11 @@ def unpack(port: Entry, bits: int) -> Any:
 
 def _clocks(text: str, config: CduConfig) -> list[Entry]:
     """Clock and reset, as far as the Verilog has them: a combinational component has neither."""
-    return [_port(name, "input", Const(0, 1)) for name in ("clk", config.reset_port) if f"\n  input {name};\n" in text]
+    return [
+        _port(name, "input", Const(0, 1))
+        for name in ("clk", config.reset_port)
+        if re.search(rf"^  input +wire +{name}\b", text, re.MULTILINE)
+    ]
 
 
 def ports(component: wiring.Component[Any]) -> Iterator[Entry]:

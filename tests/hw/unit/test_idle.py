@@ -22,8 +22,9 @@ TESTS = (
     "reset_in_the_middle",
 )
 GATE = """\
-module {top}({names});
-{declarations}
+module {top} (
+{ports}
+);
   reg enabled;
   always @* if (!clk) enabled = !idle;
   reg [31:0] stopped = 0;
@@ -36,14 +37,13 @@ endmodule
 
 def gated(text, top="cdu_array"):
     """The unit behind a clock gate, as an integrator has it: a latch that is open while the clock is low, and an AND."""
-    head = re.search(rf"^module {top}\((.*?)\);\n(.*?)^endmodule", text, re.DOTALL | re.MULTILINE)
-    names = head[1].split(", ")
-    declarations = [line for line in head[2].splitlines() if re.match(r"  (input|output) ", line)]
-    assert len(declarations) == len(names)
-    wires = [re.sub(r"(input|output)( reg)?", r"\1 wire", line) for line in declarations]
+    head = re.search(rf"^module {top} \(\n(.*?)\n\);$", text, re.DOTALL | re.MULTILINE)
+    ports = [re.fullmatch(r"  (input|output) +(?:wire|reg) +((?:\[\d+:0\] )?(\w+)).*", line) for line in head[1].splitlines()]
+    names = [port[3] for port in ports]
     connections = [f".{name}({'clk & enabled' if name == 'clk' else name})" for name in names]
-    wrapper = GATE.format(top=top, names=head[1], declarations="\n".join(wires), connections=",\n    ".join(connections))
-    return text.replace(f"module {top}(", f"module {top}__ungated(") + wrapper
+    wires = [f"  {port[1]} wire {port[2]}" for port in ports]
+    wrapper = GATE.format(top=top, ports=",\n".join(wires), connections=",\n    ".join(connections))
+    return text.replace(f"module {top} (", f"module {top}__ungated (") + wrapper
 
 
 @needs_verilator

@@ -89,17 +89,16 @@ def _between(port, fault):
     """A fault between the block's output and the port that the bench sees: the block stands in a top of the same name."""
 
     def mutate(text):
-        header = re.search(r"^module cdu_brc_encoder\((.*)\);$", text, re.MULTILINE)
-        names = header[1].split(", ")
-        declared = {name: kind for kind, name in re.findall(r"^  ((?:in|out)put (?:\[\d+:0\] )?)(\w+);$", text, re.MULTILINE)}
-        ports = "".join(f"  {declared[name]}{name};\n" for name in names)
-        raw = declared[port].replace("output ", "wire ")
-        connections = ", ".join(f".{name}({'raw' if name == port else name})" for name in names)
+        header = re.search(r"^module cdu_brc_encoder \(\n(.*?)\n\);$", text, re.MULTILINE | re.DOTALL)
+        ports = re.findall(r"^  (input|output) +(?:wire|reg) +(\[\d+:0\] )?(\w+)", header[1], re.MULTILINE)
+        declared = ",\n".join(f"  {direction} wire {width}{name}" for direction, width, name in ports)
+        raw = next(width for _, width, name in ports if name == port)
+        connections = ", ".join(f".{name}({'raw' if name == port else name})" for _, _, name in ports)
         top = (
-            f"module cdu_brc_encoder({header[1]});\n{ports}  {raw}raw;\n  assign {port} = raw {fault};\n"
+            f"module cdu_brc_encoder (\n{declared}\n);\n  wire {raw}raw;\n  assign {port} = raw {fault};\n"
             f"  good good ({connections});\nendmodule\n"
         )
-        return text.replace(header[0], f"module good({header[1]});") + top
+        return text.replace(header[0], header[0].replace("cdu_brc_encoder", "good")) + top
 
     return mutate
 

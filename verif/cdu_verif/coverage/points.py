@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cdu_verif.simulation.coverage import Count
 
-_MODULE = re.compile(r"^module (\w+)\(.*?^endmodule", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^module (\w+) ?\(.*?^endmodule", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"^ *assign (\w+) = (.*);$", re.MULTILINE)
 #: Signals that Yosys names itself, with a number that changes with the parameters.
 _NUMBERED = re.compile(r"\b(_\d+_)\b(?!\[)")

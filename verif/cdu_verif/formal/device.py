@@ -69,7 +69,7 @@ class Device:
     name
         Name of the Verilog top.
     verilog
-        The text that ``cdu generate`` writes.
+        The text that ``cdu generate`` writes, with every name.
     ports
         ``ports`` of the manifest.
     probes
@@ -124,15 +124,15 @@ class Device:
 
 
 def of_block(block: str, config: CduConfig) -> Device:
-    """A block by name, as ``cdu generate --block`` delivers it."""
-    made = generator.kept(config, block)
+    """A block by name, as ``cdu generate --block`` delivers it, and with the names that nothing in it uses: probes may."""
+    made = generator.kept(config, block, every_name=True)
     return Device(made.top, made.verilog, tuple(made.manifest["ports"]))
 
 
 def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
     """A component that is part of a block, written by the same generator."""
     top = top_name(name)
-    text = convert(component, top, config)
+    text = convert(component, top, config, every_name=True)
     return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 

@@ -34,7 +34,7 @@ TOP = "driven"
 
 _MODULE = re.compile(r"^module (?P<name>\w+)\s*\(.*?^endmodule", re.DOTALL | re.MULTILINE)
 _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \($", re.MULTILINE)
-_INPUT = re.compile(r"^  input (?:\[(?P<high>\d+):0\] )?\\?(?P<name>\S+?) ?;$", re.MULTILINE)
+_INPUT = re.compile(r"^  input +wire (?:signed )?(?:\[(?P<high>\d+):0\] )?\\?(?P<name>\S+?) ?,?$", re.MULTILINE)
 _STREAM_SIGNAL = re.compile(r"(?P<port>\w+)_t(data|keep|last|valid|ready)")
 
 #: Registers get enable and reset inputs where they have them, which a simulator turns into branches; operators get as narrow

@@ -1,0 +1,98 @@
+"""What stands above a module in the delivered Verilog: what it is, and its ports with their directions (ANSI style)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: A module as Yosys writes it: names of the ports in the head, their declarations somewhere in the body.
+_MODULE = re.compile(r"^module (?P<name>\w+)\((?P<ports>[^;]*)\);\n(?P<body>.*?)^endmodule$", re.MULTILINE | re.DOTALL)
+#: A name, with the escape of those that are keywords.
+_NAME = r"\w+|\\\S+ "
+_PORT = re.compile(rf"^  (?P<direction>input|output|inout) (?:signed )?(?:\[\d+:\d+\] )?(?P<name>{_NAME});\n", re.MULTILINE)
+_NET = re.compile(
+    rf"^  (?P<kind>wire|reg) (?P<range>(?:signed )?(?:\[\d+:\d+\] )?)(?P<name>{_NAME})(?P<initial> = [^;\n]+)?;\n", re.MULTILINE
+)
+#: What reStructuredText adds to words.
+_ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
+#: Where classes come from that stand around others.
+_WRAPPERS = ("amaranth.hdl.", "cdu.delivery.")
+#: Clock and reset, which come first.
+CLOCKING = ("clk", "rst", "aresetn")
+
+
+@dataclass(frozen=True)
+class _Port:
+    """A port with its declaration."""
+
+    name: str
+    direction: str
+    kind: str
+    range: str
+    initial: str
+
+    @property
+    def text(self) -> str:
+        return f"  {self.direction:6} {self.kind:4} {self.range}{self.name}{self.initial}"
+
+
+def described(design: Any) -> dict[tuple[str, ...], str]:
+    """What each module of Amaranth's ``Design`` is, by its place: the class that made it, the first line of its docstring."""
+    found: dict[tuple[str, ...], str] = {}
+    for made, fragment in design.elaboratables.items():
+        name, kind = design.fragments[fragment].name, type(made)
+        if not kind.__module__.startswith(_WRAPPERS):
+            found.setdefault(name, f"{kind.__module__}.{kind.__qualname__}: {_first_line(kind)}")
+    return found
+
+
+def with_heads(text: str, top: str, order: Sequence[str], comments: Mapping[str, str]) -> str:
+    """Verilog whose modules have their ports in the head, below a comment.
+
+    Parameters
+    ----------
+    text
+        As Yosys writes it, without attributes.
+    top, order
+        A module and the order of its ports; those of others are in the order of their names, clock and reset first.
+    comments
+        What stands above a module, by its name.
+    """
+
+    def written(module: re.Match[str]) -> str:
+        name = module["name"]
+        ports, body = _ports(module["body"])
+        inside = [port for port in order if port in ports] if name == top else sorted(ports, key=_by_name)
+        head = ",\n".join(ports[port].text for port in inside)
+        comment = f"// {comments[name]}\n" if name in comments else ""
+        return f"{comment}module {name} (\n{head}\n);\n{body}endmodule"
+
+    return _MODULE.sub(written, text)
+
+
+def _ports(body: str) -> tuple[dict[str, _Port], str]:
+    """The ports that a body declares, by name, and the body without their declarations."""
+    directions = {match["name"].strip("\\ "): match["direction"] for match in _PORT.finditer(body)}
+    ports: dict[str, _Port] = {}
+
+    def kept(net: re.Match[str]) -> str:
+        name = net["name"].strip("\\ ")
+        if name not in directions:
+            return net[0]
+        ports[name] = _Port(net["name"], directions[name], net["kind"], net["range"], net["initial"] or "")
+        return ""
+
+    return ports, _NET.sub(kept, _PORT.sub("", body))
+
+
+def _by_name(name: str) -> tuple[int, list[tuple[int, str]]]:
+    """Clock and reset, then names with the numbers in them in order."""
+    place = CLOCKING.index(name) if name in CLOCKING else len(CLOCKING)
+    return place, [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _first_line(kind: type) -> str:
+    line = (kind.__doc__ or "").strip().partition("\n")[0]
+    return _ROLE.sub(r"\1", line).replace("``", "").replace("`", "")
