@@ -13,6 +13,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import data, stream
+from amaranth.utils import exact_log2
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT, SEED_BITS
 from cdu_spec.bitstream import Coder, Dtype, Mode
 from cdu_spec.config import CduConfig
@@ -72,6 +73,31 @@ class ValueWord(data.StructLayout):
         beats = config.port_beats
         values = data.ArrayLayout(float_beat(config.dtype), beats)
         super().__init__({"values": values, "count": range(beats + 1), "last": 1})
+
+
+def value_bytes(config: CduConfig) -> int:
+    """Bytes of a word at a value port."""
+    return config.port_beats * config.beat_bits // 8
+
+
+def bytes_of_beats(config: CduConfig, beats: Value) -> Value:
+    """Bytes of so many rows of 8 values at a value port."""
+    return beats.shift_left(_beat_log2(config))
+
+
+def beats_of_bytes(config: CduConfig, count: Value) -> Value:
+    """Rows of 8 values that so many bytes belong to; one of which a part came counts."""
+    shift = _beat_log2(config)
+    return (count + ((1 << shift) - 1))[shift:]
+
+
+def part_of_beat(config: CduConfig, count: Value) -> Value:
+    """Whether so many bytes are no whole rows of 8 values."""
+    return count[: _beat_log2(config)].any()
+
+
+def _beat_log2(config: CduConfig) -> int:
+    return exact_log2(config.beat_bits // 8)
 
 
 class PackedWord(Bytes):

@@ -29,6 +29,7 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
+from cdu.delivery.instance_names import named_by_instances
 from cdu.delivery.memories import HEAD, Memories
 from cdu.delivery.module_heads import CLOCKING, described, with_heads
 from cdu.delivery.netlist_text import full_constants, plain_names
@@ -81,7 +82,7 @@ def convert(
     memories
         Is told the memories of the component and says what they are made of; default: registers.
     every_name
-        Keep names that nothing uses: for whom looks into the netlist, which is the same.
+        Keep the names that Amaranth gives, also those that nothing uses: for whom looks into the netlist, which is the same.
     """
     platform, memories = Delivery(), memories or Memories()
     built: Any = component
@@ -103,7 +104,7 @@ def convert(
         body = (directory / "design.v").read_text(encoding="utf-8")
     comments = {names[".".join(place)]: comment for place, comment in described(design).items() if ".".join(place) in names}
     body = with_heads(_plain_bits(_YOSYS_HEADER.sub("", body)), name, list(dict.fromkeys([*CLOCKING, *ports])), comments)
-    return _header(name, config) + body + ram
+    return _header(name, config) + (body if every_name else named_by_instances(body)) + ram
 
 
 def versions() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out, connect
+from amaranth.utils import exact_log2
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
@@ -21,7 +22,7 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.unit.duplex import both_directions
 from cdu.unit.idle import IdleMonitor
 from cdu.values.scale_join import ScaleJoin
-from cdu.words import SCALE_BITS, Scale
+from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of_beat, value_bytes
 
 
 class CduArray(wiring.Component):
@@ -61,8 +62,7 @@ class CduArray(wiring.Component):
         self.config = config
         self.control = Control(config)
         self.registers = self.control.registers
-        self.beat_bytes = config.beat_bits // 8
-        values, packed = config.port_beats * self.beat_bytes, config.packed_bytes
+        values, packed = value_bytes(config), config.packed_bytes
         self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
         ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1), "idle": Out(1)}
         for direction, (i_bytes, o_bytes) in self._bytes.items():
@@ -114,9 +114,9 @@ class CduArray(wiring.Component):
                 m.d.comb += [
                     half.i.valid.eq(receiver.o.valid),
                     receiver.o.ready.eq(half.i.ready),
-                    partial_beat.eq(transfer_in & (receiver.o.payload["count"] % self.beat_bytes != 0)),
+                    partial_beat.eq(transfer_in & (part_of_beat(self.config, receiver.o.payload["count"]))),
                     sender.i.payload.eq(half.o.payload),
-                    channel.values.eq(Mux(transfer_in, half.i.payload["count"] * LANES, 0)),
+                    channel.values.eq(Mux(transfer_in, half.i.payload["count"].shift_left(exact_log2(LANES)), 0)),
                     channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
                 ]
             else:
@@ -132,7 +132,7 @@ class CduArray(wiring.Component):
                 connect(m, length.o, half.i)
                 m.d.comb += [
                     channel.port_events["payload_length"].eq(length.payload_length),
-                    channel.values.eq(Mux(transfer_out, half.o.payload["count"] * LANES, 0)),
+                    channel.values.eq(Mux(transfer_out, half.o.payload["count"].shift_left(exact_log2(LANES)), 0)),
                     channel.packed.eq(Mux(transfer_in, half.i.payload["count"], 0)),
                 ]
 
@@ -174,7 +174,7 @@ class CduArray(wiring.Component):
         """A word of bytes as a word of beats; a beat of which a part came counts."""
         m.d.comb += [
             word["values"].eq(packed["data"]),
-            word["count"].eq((packed["count"] + self.beat_bytes - 1) // self.beat_bytes),
+            word["count"].eq(beats_of_bytes(self.config, packed["count"])),
             word["last"].eq(packed["last"]),
         ]
 
@@ -182,7 +182,7 @@ class CduArray(wiring.Component):
         """The inverse of :meth:`_values_of_bytes`."""
         m.d.comb += [
             packed["data"].eq(word["values"]),
-            packed["count"].eq(word["count"] * self.beat_bytes),
+            packed["count"].eq(bytes_of_beats(self.config, word["count"])),
             packed["last"].eq(word["last"]),
         ]
 

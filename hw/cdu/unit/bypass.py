@@ -11,7 +11,7 @@ from cdu.parts.byte_packer import BytePacker
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.width_converter import WidthConverter
 from cdu.values.value_intake import ValueIntake
-from cdu.words import Job, PackedWord, ValueWord
+from cdu.words import Job, PackedWord, ValueWord, beats_of_bytes, bytes_of_beats, value_bytes
 
 
 class BypassPacker(wiring.Component):
@@ -31,17 +31,17 @@ class BypassPacker(wiring.Component):
     o: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
-        self.beat_bytes, self.beats, self.packed_bytes = config.beat_bits // 8, config.port_beats, config.packed_bytes
+        self.config = config
         super().__init__({"i": In(stream.Signature(ValueWord(config))), "o": Out(stream.Signature(PackedWord(config)))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.converter = converter = WidthConverter(self.beats * self.beat_bytes, self.packed_bytes)
+        m.submodules.converter = converter = WidthConverter(value_bytes(self.config), self.config.packed_bytes)
         m.d.comb += [
             converter.i.valid.eq(self.i.valid),
             self.i.ready.eq(converter.i.ready),
             converter.i.payload["data"].eq(self.i.payload["values"]),
-            converter.i.payload["count"].eq(self.i.payload["count"] * self.beat_bytes),
+            converter.i.payload["count"].eq(bytes_of_beats(self.config, self.i.payload["count"])),
             converter.i.payload["last"].eq(self.i.payload["last"]),
         ]
         connect(m, converter.o, flipped(self.o))
@@ -87,8 +87,8 @@ class BypassUnpacker(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        beats, beat_bytes, packed_bytes = self.config.port_beats, self.config.beat_bits // 8, self.config.packed_bytes
-        m.submodules.converter = converter = WidthConverter(packed_bytes, beats * beat_bytes)
+        beats, packed_bytes = self.config.port_beats, self.config.packed_bytes
+        m.submodules.converter = converter = WidthConverter(packed_bytes, value_bytes(self.config))
         m.submodules.intake = intake = ValueIntake(self.config)
         m.submodules.packer = packer = BytePacker(packed_bytes)
         connect(m, flipped(self.i), packer.i)
@@ -114,7 +114,7 @@ class BypassUnpacker(wiring.Component):
             intake.i.valid.eq(converter.o.valid),
             converter.o.ready.eq(intake.i.ready),
             intake.i.payload["values"].eq(converter.o.payload["data"]),
-            intake.i.payload["count"].eq((converter.o.payload["count"] + beat_bytes - 1) // beat_bytes),
+            intake.i.payload["count"].eq(beats_of_bytes(self.config, converter.o.payload["count"])),
             intake.i.payload["last"].eq(converter.o.payload["last"]),
             self.o.valid.eq(intake.o.valid),
             intake.o.ready.eq(self.o.ready),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cdu.delivery import module_heads, netlist_text, verilog
+from cdu.delivery import instance_names, module_heads, netlist_text, verilog
 from cdu.delivery.blocks import BLOCKS
 from cdu.parts.ram import RAM_MODULE
 from cdu_spec import CduConfig
@@ -154,6 +154,57 @@ def test_ports_stand_in_the_heads_of_modules():
     )
     assert re.findall(r"(\w+)[,\n]", part.partition("(\n")[2].partition(")")[0]) == ["clk", "rst", "a2", "a10"]
     assert part.startswith("// a part\nmodule top__part (\n")
+
+
+NUMBERED = """\
+module top (
+  input  wire a,
+  output wire o
+);
+  wire i__valid;
+  wire o__valid_7;
+  wire other;
+  wire first__ready;
+  wire i__ready;
+  top__one first (
+    .i__valid(a),
+    .o__ready(i__ready),
+    .o__valid(o__valid_7),
+    .o__payload(other)
+  );
+  top__two second (
+    .i__ready(i__ready),
+    .i__valid(o__valid_7),
+    .o__valid(o)
+  );
+  assign first__ready = i__ready | o__valid_7;
+endmodule
+module top__one (
+  input  wire i__valid,
+  input  wire o__ready,
+  output reg  o__valid = 1'h0,
+  output wire [3:0] o__payload
+);
+endmodule
+module top__two (
+  output wire i__ready,
+  input  wire i__valid,
+  output wire o__valid
+);
+endmodule
+"""
+
+
+def test_nets_between_instances_have_the_names_of_those_that_drive_them():
+    text = instance_names.named_by_instances(NUMBERED)
+    top, rest = text.split("module top__one")
+    assert "  wire first__o__valid;\n" in top
+    assert "    .i__valid(first__o__valid),\n" in top
+    assert "    .i__ready(second__i__ready),\n" in top
+    assert "    .o__payload(other)\n" in top
+    assert "    .i__valid(a),\n" in top
+    assert "  assign first__ready = second__i__ready | first__o__valid;\n" in top
+    assert rest == NUMBERED.split("module top__one")[1]
 
 
 def test_ports_of_a_unit_are_in_the_order_of_its_manifest(generated):
