@@ -59,7 +59,7 @@ class CoderPair(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.packed, m.submodules.gmc = packed, gmc = self.packed, self.gmc
+        m.submodules.other, m.submodules.gmc = packed, gmc = self.packed, self.gmc
         wanted, chosen, inside = Signal(), Signal(), Signal(range(_MOST_INSIDE + 1))
         begins = Signal(init=1)  # the next transfer is the first one of a block
         enters, leaves, changes, allowed = Signal(), Signal(), Signal(), Signal()

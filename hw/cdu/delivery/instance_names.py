@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _MODULE = re.compile(r"^module (\w+).*?^endmodule$", re.MULTILINE | re.DOTALL)
-_OUTPUT = re.compile(r"^  output .*?(\w+)(?: = [^,;\n]*)?[,;]?$", re.MULTILINE)
+_OUTPUT = re.compile(r"^  output .*?(\w+),?$", re.MULTILINE)
 _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \(\n(?P<ports>(?:    \.[^\n]*\n)+)  \);$", re.MULTILINE)
 #: A port that is a whole net.
 _BOUND = re.compile(r"^    \.(\w+)\((\w+)\),?$", re.MULTILINE)

@@ -1,4 +1,7 @@
-"""What stands above a module in the delivered Verilog: what it is, and its ports with their directions (ANSI style)."""
+"""The form of a module in the delivered Verilog.
+
+Above it stands what it is, in its head the ports with their directions (ANSI style), at its end what its registers begin with.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ _MODULE = re.compile(r"^module (?P<name>\w+)\((?P<ports>[^;]*)\);\n(?P<body>.*?)
 _NAME = r"\w+|\\\S+ "
 _PORT = re.compile(rf"^  (?P<direction>input|output|inout) (?:signed )?(?:\[\d+:\d+\] )?(?P<name>{_NAME});\n", re.MULTILINE)
 _NET = re.compile(
-    rf"^  (?P<kind>wire|reg) (?P<range>(?:signed )?(?:\[\d+:\d+\] )?)(?P<name>{_NAME})(?P<initial> = [^;\n]+)?;\n", re.MULTILINE
+    rf"^  (?P<kind>wire|reg) (?P<range>(?:signed )?(?:\[\d+:\d+\] )?)(?P<name>{_NAME})(?: = (?P<initial>[^;\n]+))?;\n",
+    re.MULTILINE,
 )
 #: What reStructuredText adds to words.
 _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
@@ -31,11 +35,10 @@ class _Port:
     direction: str
     kind: str
     range: str
-    initial: str
 
     @property
     def text(self) -> str:
-        return f"  {self.direction:6} {self.kind:4} {self.range}{self.name}{self.initial}"
+        return f"  {self.direction:6} {self.kind:4} {self.range}{self.name}"
 
 
 def described(design: Any) -> dict[tuple[str, ...], str]:
@@ -49,7 +52,7 @@ def described(design: Any) -> dict[tuple[str, ...], str]:
 
 
 def with_heads(text: str, top: str, order: Sequence[str], comments: Mapping[str, str]) -> str:
-    """Verilog whose modules have their ports in the head, below a comment.
+    """Verilog whose modules have their ports in the head, below a comment, and an ``initial`` block for their registers.
 
     Parameters
     ----------
@@ -63,28 +66,33 @@ def with_heads(text: str, top: str, order: Sequence[str], comments: Mapping[str,
 
     def written(module: re.Match[str]) -> str:
         name = module["name"]
-        ports, body = _ports(module["body"])
+        ports, initial, body = _declared(module["body"])
         inside = [port for port in order if port in ports] if name == top else sorted(ports, key=_by_name)
         head = ",\n".join(ports[port].text for port in inside)
         comment = f"// {comments[name]}\n" if name in comments else ""
-        return f"{comment}module {name} (\n{head}\n);\n{body}endmodule"
+        begins = f"  initial begin\n{initial}  end\n" if initial else ""
+        return f"{comment}module {name} (\n{head}\n);\n{body}{begins}endmodule"
 
     return _MODULE.sub(written, text)
 
 
-def _ports(body: str) -> tuple[dict[str, _Port], str]:
-    """The ports that a body declares, by name, and the body without their declarations."""
+def _declared(body: str) -> tuple[dict[str, _Port], str, str]:
+    """The ports that a body declares, by name; assignments of what registers begin with; the body without both."""
     directions = {match["name"].strip("\\ "): match["direction"] for match in _PORT.finditer(body)}
     ports: dict[str, _Port] = {}
+    initial: list[str] = []
 
     def kept(net: re.Match[str]) -> str:
         name = net["name"].strip("\\ ")
-        if name not in directions:
-            return net[0]
-        ports[name] = _Port(net["name"], directions[name], net["kind"], net["range"], net["initial"] or "")
-        return ""
+        if net["initial"]:
+            initial.append(f"    {net['name']} = {net['initial']};\n")
+        if name in directions:
+            ports[name] = _Port(net["name"], directions[name], net["kind"], net["range"])
+            return ""
+        return f"  {net['kind']} {net['range']}{net['name']};\n"
 
-    return ports, _NET.sub(kept, _PORT.sub("", body))
+    rest = _NET.sub(kept, _PORT.sub("", body))
+    return ports, "".join(initial), rest
 
 
 def _by_name(name: str) -> tuple[int, list[tuple[int, str]]]:

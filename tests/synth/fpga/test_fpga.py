@@ -56,7 +56,7 @@ def multipliers():
 def test_flip_flops_are_those_of_the_source(placed, block):
     """Every register bit of the Verilog is a flip-flop of the device: none is lost, doubled or turned into a memory."""
     assert len(re.findall(r"^module ", block.verilog, re.MULTILINE)) == 1, "the count below is for one module"
-    sizes = re.findall(r"^  (?:output )?reg +(?:signed )?(?:\[(\d+):0\] )?\w+ = [^;,\n]*[;,]?$", block.verilog, re.MULTILINE)
+    sizes = re.findall(r"^  (?:output )?reg +(?:signed )?(?:\[(\d+):0\] )?\w+[;,]?$", block.verilog, re.MULTILINE)
     _, placement = placed
     assert placement.problem == ""
     assert placement.used["flip_flops"] == sum(int(high or 0) + 1 for high in sizes)
@@ -80,7 +80,7 @@ def test_frequency_is_that_of_the_slowest_path(placed, block):
     assert 20 < placement.mhz < 400
     assert path.modules == (block.top,)
     for net in (path.start, path.end):
-        assert re.search(rf"^  (reg|output)\b.*\b{re.escape(net)}( =.*)?[;,]?$", block.verilog, re.MULTILINE), net
+        assert re.search(rf"^  (reg|output)\b.*\b{re.escape(net)}[;,]?$", block.verilog, re.MULTILINE), net
 
 
 def test_only_paths_between_registers_count(placed, block):

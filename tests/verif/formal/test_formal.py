@@ -100,10 +100,9 @@ def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
         # The register is bypassed: what was its input becomes the output.
         def mutate(text):
             register = r"always @\(posedge clk\)\s*if \(rst\) o__valid <= [^;]*;\s*else [^;]*o__valid <= [^;]*;\n"
-            port = _changed(
-                r"(output) reg +(o__valid) = 1'h0([\s\S]*?\n\);\n)", r"\1 wire \2\3assign \2 = i__valid & o__ready;\n"
-            )
-            return port(_changed(register, "")(text))
+            begins = r"    o__valid = 1'h0;\n"
+            port = _changed(r"(output) reg +(o__valid)([\s\S]*?\n\);\n)", r"\1 wire \2\3assign \2 = i__valid & o__ready;\n")
+            return port(_changed(begins, "")(_changed(register, "")(text)))
 
     verdict = prove(_property(block, name, bounded), tmp_path, mutate)
     assert not verdict.proven

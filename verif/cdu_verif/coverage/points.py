@@ -16,7 +16,9 @@ from pathlib import Path
 
 from cdu_verif.simulation.coverage import Count
 
-_MODULE = re.compile(r"^module (\w+) ?\(.*?^endmodule", re.MULTILINE | re.DOTALL)
+#: What Verilator puts behind the name of a module with other parameters than it has by default: ``cdu_ram_1r1w__A4_D10``.
+_PARAMETERS = re.compile(r"__[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*$")
+_MODULE = re.compile(r"^module (\w+)\b.*?^endmodule", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"^ *assign (\w+) = (.*);$", re.MULTILINE)
 #: Signals that Yosys names itself, with a number that changes with the parameters.
 _NUMBERED = re.compile(r"\b(_\d+_)\b(?!\[)")
@@ -127,14 +129,15 @@ class Merged:
         """
         known = modules(verilog)
         for count in counts:
-            if count.module not in known:
+            name = count.module if count.module in known else _PARAMETERS.sub("", count.module)
+            if name not in known:
                 raise ValueError(f"{run}: the counts are of a module {count.module}, which its Verilog has not")
-            module = known[count.module]
+            module = known[name]
             line = count.line - module.first_line
             if not 0 <= line <= module.text.count("\n"):
                 raise ValueError(f"{run}: line {count.line} does not stand in module {count.module}")
             place = None if count.kind == "toggle" else (module.identity, line, count.column, count.text)
-            inner = count.module.removeprefix(self.top).removeprefix("__")
+            inner = name.removeprefix(self.top).removeprefix("__")
             point = Point(count.kind, inner, module.shown(count), place)
             seen = self.seen.setdefault(point, Seen(run, count.line))
             seen.hits += count.hits
