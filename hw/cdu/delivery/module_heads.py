@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cdu_spec.config import RESET_PORTS
+
 #: A module as Yosys writes it: names of the ports in the head, their declarations somewhere in the body.
-_MODULE = re.compile(r"^module (?P<name>\w+)\((?P<ports>[^;]*)\);\n(?P<body>.*?)^endmodule$", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^module (?P<name>\w+)\([^;]*\);\n(?P<body>.*?)^endmodule$", re.MULTILINE | re.DOTALL)
 #: A name, with the escape of those that are keywords.
 _NAME = r"\w+|\\\S+ "
 _PORT = re.compile(rf"^  (?P<direction>input|output|inout) (?:signed )?(?:\[\d+:\d+\] )?(?P<name>{_NAME});\n", re.MULTILINE)
@@ -24,7 +26,7 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
 #: Where classes come from that stand around others.
 _WRAPPERS = ("amaranth.hdl.", "cdu.delivery.")
 #: Clock and reset, which come first.
-CLOCKING = ("clk", "rst", "aresetn")
+CLOCKING = ("clk", *RESET_PORTS.values())
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,11 @@ class _Port:
         return f"  {self.direction:6} {self.kind:4} {self.range}{self.name}"
 
 
-def described(design: Any) -> dict[tuple[str, ...], str]:
-    """What each module of Amaranth's ``Design`` is, by its place: the class that made it, the first line of its docstring."""
-    found: dict[tuple[str, ...], str] = {}
+def described(design: Any) -> dict[str, str]:
+    """What each module of Amaranth's ``Design`` is, by its name: the class that made it, the first line of its docstring."""
+    found: dict[str, str] = {}
     for made, fragment in design.elaboratables.items():
-        name, kind = design.fragments[fragment].name, type(made)
+        name, kind = ".".join(design.fragments[fragment].name), type(made)
         if not kind.__module__.startswith(_WRAPPERS):
             found.setdefault(name, f"{kind.__module__}.{kind.__qualname__}: {_first_line(kind)}")
     return found

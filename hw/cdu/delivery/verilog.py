@@ -102,7 +102,7 @@ def convert(
         (directory / "ram.v").write_text(HEAD + "endmodule\n", encoding="utf-8")
         yosys.run(_SCRIPT.format(name=name, purge="" if every_name else " -purge"), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
-    comments = {names[".".join(place)]: comment for place, comment in described(design).items() if ".".join(place) in names}
+    comments = {names[module]: comment for module, comment in described(design).items() if module in names}
     body = with_heads(_plain_bits(_YOSYS_HEADER.sub("", body)), name, list(dict.fromkeys([*CLOCKING, *ports])), comments)
     return _header(name, config) + (body if every_name else named_by_instances(body)) + ram
 

@@ -114,7 +114,7 @@ class CduArray(wiring.Component):
                 m.d.comb += [
                     half.i.valid.eq(receiver.o.valid),
                     receiver.o.ready.eq(half.i.ready),
-                    partial_beat.eq(transfer_in & (part_of_beat(self.config, receiver.o.payload["count"]))),
+                    partial_beat.eq(transfer_in & part_of_beat(self.config, receiver.o.payload["count"])),
                     sender.i.payload.eq(half.o.payload),
                     channel.values.eq(Mux(transfer_in, half.i.payload["count"].shift_left(exact_log2(LANES)), 0)),
                     channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),

@@ -20,14 +20,15 @@ module inverse_sfpr_lane #(
 
   reg signed [VALUE_BITS-1:0] q1, q2, q3;
   reg [PRODUCT_BITS-1:0] product2, product3;
-  reg [2:0] zeros3;
+  reg [2:0] zeros2, zeros3;
   always @(posedge clk) if (advance) begin
     q1 <= q;
     q2 <= q1;
     q3 <= q2;
     product2 <= inner_normalized1 * multiplier;
     product3 <= product2;
-    zeros3 <= inner_zeros2;
+    zeros2 <= inner_zeros1;
+    zeros3 <= zeros2;
   end
 
   wire [VALUE_BITS-1:0] magnitude1 = q1 < 0 ? -q1 : q1;
@@ -46,7 +47,7 @@ module inverse_sfpr_lane #(
     end
     if (full[2]) begin
       sign2: assert (inner_sign2 == (q2 < 0) && inner_zero2 == (q2 == 0));
-      multiplied: assert (inner_product == product2);
+      multiplied: assert (inner_product == product2 && inner_zeros2 == zeros2);
       top2: assert (q2 == 0 || product2 >= 1 << (PRODUCT_BITS - 2));
     end
     if (full[3]) begin
