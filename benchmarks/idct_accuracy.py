@@ -18,7 +18,9 @@ from cdu_verif.stimulus.ieee1180 import LIMITS, Errors
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bits", nargs="+", default=["13/2", "12/2", "11/2", "13/1", "12/1", "8/0"], help="const_bits/pass1_bits")
+    parser.add_argument(
+        "--bits", nargs="+", default=["13/2", "12/2", "11/2", "13/1", "12/1", "8/0"], help="const_bits/pass1_bits"
+    )
     precisions = [tuple(map(int, text.split("/"))) for text in parser.parse_args().bits]
     figures = list(vars(LIMITS))
     print(table_row(["precision", *(name.replace("_", " ") for name in figures), "IEEE 1180"]))

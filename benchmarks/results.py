@@ -137,7 +137,8 @@ SECTIONS = (
         "idct",
         "Accuracy of the transforms",
         "Precision is fraction bits of the constants / bits kept between the passes; the default, `least`, is 8/0, and "
-        "`ieee1180` 12/2. Worst of six runs of 10 000 blocks. The hardware gives the same integers (`cdu verify --block idct`).",
+        "`ieee1180` 12/2. Worst of six runs of 10 000 blocks. The hardware gives the same integers (`cdu verify --block "
+        "idct`).",
         "python benchmarks/idct_accuracy.py",
         tables=("inverse", "forward"),
         summary=both(
