@@ -121,27 +121,42 @@ def library(design: Design) -> Path:
         names = ("--prefix", _class(design), "--top-module", gates.TOP)
         command = [str(tool.program), "--cc", *_VERILATOR_OPTIONS, *names, "-Mdir", "model", f"{design.name}.v"]
         _call(command, work, tool.environment)
-        _compile(compiler, work, _root(tool) / "include", folder / _LIBRARY)
+        include = _root(tool) / "include"
+        _link(compiler, work, include, _runtime(compiler, tool.version, include), folder / _LIBRARY)
         shutil.rmtree(work)
         _tell(f"compiled the unit {design.name} in {time.monotonic() - begin:.0f} s")
 
     return cache.entry("library", ingredients, make) / _LIBRARY
 
 
-def _compile(compiler: str, work: Path, include: Path, target: Path) -> None:
-    """All C++ files of a build, as many at a time as there are processors, and the link."""
-    sources = [*sorted((work / "model").glob("*.cpp")), work / HARNESS.name, *(include / name for name in _RUNTIME)]
-    includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
-    objects = [f"{number}.o" for number in range(len(sources))]
+def _runtime(compiler: str, version: str, include: Path) -> list[str]:
+    """The objects of Verilator's library, which no design changes; made when they are not in the cache."""
 
-    def one(source: Path, result: str) -> None:
-        effort = _ONCE if source.stem.endswith("__Slow") else _FAST
-        _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source), "-o", result], work)
+    def make(folder: Path) -> None:
+        _compile(compiler, [include / name for name in _RUNTIME], include, folder)
+
+    folder = cache.entry("library_runtime", [version, _target(compiler), _FAST, _COMPILER_OPTIONS, _RUNTIME], make)
+    return [str((folder / name).with_suffix(".o")) for name in _RUNTIME]
+
+
+def _link(compiler: str, work: Path, include: Path, runtime: Sequence[str], target: Path) -> None:
+    """Compile all C++ files of a build and link them with Verilator's library."""
+    sources = [*sorted((work / "model").glob("*.cpp")), work / HARNESS.name]
+    objects = _compile(compiler, sources, include, work)
+    _call([compiler, *_LINKER_OPTIONS, *objects, *runtime, "-o", str(target.resolve())], work)
+
+
+def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) -> list[str]:
+    """The objects of C++ files, put into a folder, as many at a time as there are processors."""
+    includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
+
+    def one(source: Path) -> str:
+        effort, result = _ONCE if source.stem.endswith("__Slow") else _FAST, f"{source.stem}.o"
+        _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source.resolve()), "-o", result], work)
+        return result
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for _ in pool.map(one, sources, objects):
-            pass
-    _call([compiler, *_LINKER_OPTIONS, *objects, "-o", str(target.resolve())], work)
+        return list(pool.map(one, sources))
 
 
 def _header(design: Design, parts: Sequence[gates.Part]) -> str:
