@@ -29,6 +29,8 @@ DUPLEX = ("full", "half")
 PORT_BEATS = (1, 2, 4, 8)
 #: Widths of a packed port.
 PACKED_PORT_BITS = (128, 256, 512, 1024)
+#: Widths that counters of cycles, values and bytes may have; 0 leaves them out.
+COUNTER_BITS = (0, 32, 64)
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: When registers take the reset: at a clock edge, or at once.
@@ -88,6 +90,9 @@ class CduConfig:
         Pipeline registers at the multipliers of SFPR and inverse SFPR beyond the fewest: 0 or 1.
     register_slices
         Register slices, which cut ``valid`` and ``ready``, at both ends of the lanes: 0 or 1.
+    counter_bits
+        Bits of the counters of cycles, values and bytes of each direction: 64, 32 (they start again after 2**32), or 0, which
+        leaves out these and those of stalls. What is left out reads 0; JOBS_DONE is always there.
     reset_active
         Level of the reset: ``high``, port ``rst``, or ``low``, port ``aresetn``.
     reset_kind
@@ -112,6 +117,7 @@ class CduConfig:
     dct_stages: int = 0
     multiplier_stages: int = 0
     register_slices: int = 0
+    counter_bits: int = max(COUNTER_BITS)
     reset_active: str = "high"
     reset_kind: str = "sync"
 
@@ -151,6 +157,7 @@ class CduConfig:
         self._one_of("packed_port_bits", [0, *PACKED_PORT_BITS])
         for name in ("dct_stages", "multiplier_stages", "register_slices"):
             self._one_of(name, range(2))
+        self._one_of("counter_bits", COUNTER_BITS)
         self._one_of("reset_active", RESET_PORTS)
         self._one_of("reset_kind", RESET_KINDS)
 

@@ -22,7 +22,7 @@ from cdu_spec.registers import (
     register,
 )
 
-from cdu.control.counter import event_counter, wide_counter
+from cdu.control.counter import counter, event_counter, registered, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck
 from cdu.control.payload_length import ExpectedLength
 from cdu.control.register_file import BlockPort, RegisterFile, layout
@@ -334,39 +334,39 @@ class ChannelControl(wiring.Component):
         m.d.comb += timeout.eq(expired & busy & ~unit.abort)
 
     def _counters(self, m: Module, registers: Any, command: Any, busy: Signal, ended: Signal) -> None:
-        unit = self.unit
         clear = command.clear_counters
+        if self.config.counter_bits:
+            self._count_movement(m, registers, busy, clear)
+            self._count_waiting(m, registers, busy, clear)
+        jobs = counter(m, "jobs_done", registered(m, ended, "has_ended"), clear)
+        m.d.comb += registers.jobs_done.value.eq(jobs)
 
-        def registered(value: Value, name: str) -> Signal:
-            delayed = Signal.like(value, name=name)
-            m.d.sync += delayed.eq(value)
-            return delayed
-
+    def _count_movement(self, m: Module, registers: Any, busy: Signal, clear: Value) -> None:
+        """Cycles, values and bytes, in one register each or in two."""
         increments = {
-            "cycles": registered(busy, "cycle"),
-            "values": registered(unit.values, "values_moved"),
-            "bytes": registered(unit.packed, "bytes_moved"),
+            "cycles": registered(m, busy, "cycle"),
+            "values": registered(m, self.unit.values, "values_moved"),
+            "bytes": registered(m, self.unit.packed, "bytes_moved"),
         }
         kept = Signal(REGISTER_BITS)
         for name, increment in increments.items():
-            low, high = wide_counter(m, name, increment, clear)
-            m.d.comb += [
-                getattr(registers, f"{name}_low").value.eq(low),
-                getattr(registers, f"{name}_high").value.eq(kept),
-            ]
-            with m.If(registered(getattr(registers, f"{name}_low_read"), f"{name}_was_read")):
-                m.d.sync += kept.eq(high)
+            if self.config.counter_bits == REGISTER_BITS:
+                low = counter(m, name, increment, clear)
+            else:
+                low, high = wide_counter(m, name, increment, clear)
+                m.d.comb += getattr(registers, f"{name}_high").value.eq(kept)
+                with m.If(registered(m, getattr(registers, f"{name}_low_read"), f"{name}_was_read")):
+                    m.d.sync += kept.eq(high)
+            m.d.comb += getattr(registers, f"{name}_low").value.eq(low)
+
+    def _count_waiting(self, m: Module, registers: Any, busy: Signal, clear: Value) -> None:
+        """Busy cycles in which a port was valid or ready alone."""
+        unit = self.unit
         events = {
             "input_stall": unit.input_valid & ~unit.input_ready,
             "input_idle": unit.input_ready & ~unit.input_valid,
             "output_stall": unit.output_valid & ~unit.output_ready,
         }
         for name, event in events.items():
-            count = event_counter(m, name, registered(busy & event, f"{name}_seen"), clear)
+            count = event_counter(m, name, registered(m, busy & event, f"{name}_seen"), clear)
             m.d.comb += getattr(registers, name).value.eq(count)
-        done = Signal(REGISTER_BITS)
-        m.d.comb += registers.jobs_done.value.eq(done)
-        with m.If(clear):
-            m.d.sync += done.eq(0)
-        with m.Else():
-            m.d.sync += done.eq(done + registered(ended, "has_ended"))

@@ -6,6 +6,23 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from cdu_spec.registers import REGISTER_BITS
 
 
+def registered(m: Module, value: Value, name: str) -> Signal:
+    """What something was a cycle before, so that no path runs from the ports of the unit through a counter."""
+    delayed = Signal.like(value, name=name)
+    m.d.sync += delayed.eq(value)
+    return delayed
+
+
+def counter(m: Module, name: str, increment: Value, clear: Value) -> Signal:
+    """A counter of 32 bits, which starts again after its greatest value."""
+    count = Signal(REGISTER_BITS, name=name)
+    with m.If(clear):
+        m.d.sync += count.eq(0)
+    with m.Else():
+        m.d.sync += count.eq(count + increment)
+    return count
+
+
 def wide_counter(m: Module, name: str, increment: Value, clear: Value) -> tuple[Signal, Signal]:
     """A counter of 64 bits as its low and its high half.
 

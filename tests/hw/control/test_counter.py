@@ -4,7 +4,7 @@ from random import Random
 
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
-from cdu.control.counter import event_counter, wide_counter
+from cdu.control.counter import counter, event_counter, wide_counter
 
 
 def test_the_high_half_goes_with_the_low_half_of_the_cycle_before():
@@ -24,6 +24,27 @@ def test_the_high_half_goes_with_the_low_half_of_the_cycle_before():
             before, total = (0, 0) if empty else (total, total + step)
             assert ctx.get(low) == total % (1 << 32)
             assert ctx.get(high) == before >> 32
+
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_a_counter_of_one_register_starts_again():
+    rng = Random(2)
+    m, increment, clear = Module(), Signal(32), Signal()
+    count = counter(m, "total", increment, clear)
+    simulator = Simulator(m)
+    simulator.add_clock(1e-8)
+
+    async def bench(ctx):
+        total = 0
+        for _ in range(1000):
+            step, empty = rng.getrandbits(32), rng.random() < 0.01
+            ctx.set(increment, step)
+            ctx.set(clear, empty)
+            await ctx.tick()
+            total = 0 if empty else (total + step) % (1 << 32)
+            assert ctx.get(count) == total
 
     simulator.add_testbench(bench)
     simulator.run()

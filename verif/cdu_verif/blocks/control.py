@@ -8,7 +8,7 @@ from cdu_verif.formal.properties import StreamFacts
 
 RECORD = Record(
     benches=["control", "control_registers", "control_errors", "control_counters"],
-    quick=[{}, {**EVERY, **CODERS}],
+    quick=[{}, {"counter_bits": 32, **EVERY, **CODERS}, {"counter_bits": 0}],
     full=[EVERY],
     streams=StreamFacts(reachable=12, first_output=None),
 )
