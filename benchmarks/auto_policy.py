@@ -27,7 +27,7 @@ from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, firs
 from actcodec.study import data, experiment
 from actcodec.study.calibration import calibrate
 from actcodec.study.diagnosis import diagnose
-from actcodec.training.hooks import compress_activations
+from actcodec.training.activation_compression import compress_activations
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional

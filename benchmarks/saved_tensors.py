@@ -78,7 +78,7 @@ def outcomes(entry: Any, policy: str, options: dict[str, Any], samples: int | No
                 wanted, nodes, _ = _gradients(call, nullcontext(Statistics()))
             except _TORCHS_OWN:
                 continue
-            got, _, statistics = _gradients(call, actcodec.compress_activations(_EMPTY, policy, **options))
+            got, _, statistics = _gradients(call, actcodec.compress_activations(_EMPTY, policy, min_bytes=0, **options))
         kept = frozenset(record.codec for record in statistics.records)
         yield Outcome(name, _fault(wanted, got), _error(wanted, got), kept, nodes)
 

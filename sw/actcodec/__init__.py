@@ -7,9 +7,10 @@
 """
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.training import Policy, Rule, Statistics, compress_activations
+from actcodec.training import ActivationCompression, Policy, Rule, Statistics, compress_activations
 
 __all__ = [
+    "ActivationCompression",
     "Compressed",
     "Policy",
     "Rule",

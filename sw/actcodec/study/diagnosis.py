@@ -27,7 +27,7 @@ from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.saved.statistics import TensorRecord, text_table
 from actcodec.study.replay import Recorder, Replay
-from actcodec.training.hooks import compress_activations
+from actcodec.training.activation_compression import compress_activations
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def diagnose(
     step
         Computes the loss, a tensor of one value with a history; the same whenever weights, buffers and random numbers are.
     codec, options
-        As for :func:`~actcodec.training.hooks.compress_activations`.
+        As for :func:`~actcodec.training.activation_compression.compress_activations`.
     on_pass
         Called after each pass with the number of passes done, and of all.
 

@@ -21,7 +21,7 @@ from actcodec.policies.policy import Policy
 from actcodec.saved.statistics import Statistics
 from actcodec.study.data import Dataset
 from actcodec.study.networks import NETWORKS, Network
-from actcodec.training.hooks import compress_activations
+from actcodec.training.activation_compression import compress_activations
 
 BASELINE = "none"
 #: Steps of one run, and epochs.

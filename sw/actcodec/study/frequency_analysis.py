@@ -19,7 +19,7 @@ from actcodec.codecs.codec import NoCodec
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.saved.operations import Operation
 from actcodec.study.frequency import DEFAULT_CORNER, Lambdas, lambdas, low_mask
-from actcodec.training.hooks import compress_activations
+from actcodec.training.activation_compression import compress_activations
 
 _MAP_RANK = 4
 _Key = tuple[object, ...]

@@ -29,11 +29,12 @@ from actcodec.saved.statistics import Statistics, TensorRecord
 from actcodec.study.calibration import calibrate
 from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
-from actcodec.training.hooks import compress_activations
+from actcodec.training.activation_compression import ActivationCompression, compress_activations
 
 __all__ = [
     "EXACT",
     "POLICY_NAMES",
+    "ActivationCompression",
     "AutoPolicy",
     "BoundOptions",
     "BoundedLayer",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies.policy import EXACT, GroupObserver, Policy, SavedTensor
-from actcodec.saved.forms import Coded, Exact, Form
+from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept
 from actcodec.saved.layout import Layout
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
@@ -22,6 +24,41 @@ from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
 RAISE, SATURATE = NONFINITE_POLICIES
 #: Of activations.
 LEAST_RANK = 2
+#: Tensors of fewer bytes stay exact unless said otherwise.
+LEAST_BYTES = 1 << 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is not compressed, whatever the policy says.
+
+    Parameters
+    ----------
+    modules
+        Modules in which tensors are compressed.
+    min_bytes
+        Of a tensor, 0 or more.
+    checkpoints
+        Whether what a checkpoint begins with is compressed.
+
+    Raises UserError for numbers of bytes that are none.
+    """
+
+    modules: Container[str]
+    min_bytes: int = LEAST_BYTES
+    checkpoints: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.min_bytes, bool) or not isinstance(self.min_bytes, int) or self.min_bytes < 0:
+            raise UserError(f"min_bytes = {self.min_bytes!r} is not allowed: use a whole number, 0 or more")
+
+    def leave_out(self, x: Tensor, tensor: SavedTensor) -> bool:
+        """Whether a tensor is kept exactly."""
+        return (
+            distinct_bytes(x) < self.min_bytes
+            or (tensor.consumer == CHECKPOINT and not self.checkpoints)
+            or tensor.module not in self.modules
+        )
 
 
 class Compression:
@@ -31,14 +68,16 @@ class Compression:
     ----------
     policy
         Chooses codecs. Its observer, if it has one, is told what is compressed.
+    limits
+        What it is not asked about.
     measure_error
         Whether everything that is kept is rebuilt at once for its error.
     strict
         Whether a tensor that its codec cannot hold raises; else it is kept exactly, and the first one is warned of.
     """
 
-    def __init__(self, policy: Policy, *, measure_error: bool, strict: bool) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, limits: Limits, *, measure_error: bool, strict: bool) -> None:
+        self._policy, self._limits = policy, limits
         self._observer = policy.observer()
         self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self._measure_error, self._strict = measure_error, strict
@@ -65,7 +104,7 @@ class Compression:
         unsuitable = (
             x.ndim < LEAST_RANK
             or Layout.of(x).overlaps
-            or tensor.consumer == CHECKPOINT
+            or self._limits.leave_out(x, tensor)
             or (tensor.consumer == UNKNOWN and x.grad_fn is None)
             or (operation is not None and operation.is_side_argument(x))
         )

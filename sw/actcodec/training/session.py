@@ -60,7 +60,7 @@ class Session:
     Parameters
     ----------
     model
-        See :func:`~actcodec.training.hooks.compress_activations`.
+        See :func:`~actcodec.training.activation_compression.compress_activations`.
     compression
         The policy at work.
     """
@@ -253,7 +253,8 @@ class Session:
 
     def _facts(self, x: Tensor, operation: Operation | None) -> SavedTensor:
         consumer = operation.name if operation is not None else CHECKPOINT if checkpoint_saves() else UNKNOWN
-        smooth = operation is not None and bears_errors(operation, x)
+        # What a checkpoint computes again it computes from one reconstruction: the error is that of an input of the model.
+        smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
         return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function)
 

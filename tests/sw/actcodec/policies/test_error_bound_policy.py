@@ -27,7 +27,7 @@ def batch(*shape, seed=0):
 def step(model, chosen, x, g=None):
     """Forward, and backward with the gradient ``g`` at the result: no loss, which would save tensors of its own."""
     model.zero_grad()
-    with actcodec.compress_activations(model, chosen):
+    with actcodec.compress_activations(model, chosen, min_bytes=0):
         y = model(x)
     y.backward(batch(*y.shape, seed=5) if g is None else g)
 
@@ -226,7 +226,7 @@ def test_transformer_layer_learns_bounds_for_its_linear_and_norm_layers(autocast
     chosen = policy("autoquantz", widths="any", interval=1)
     for number in range(3):
         model.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast), actcodec.compress_activations(model, chosen):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast), actcodec.compress_activations(model, chosen, min_bytes=0):
             y = model(batch(4, 5, 16, seed=number).requires_grad_())
         y.backward(batch(4, 5, 16, seed=5).to(y.dtype))
     # GELU has no bound; what it reads keeps the default.
@@ -244,7 +244,7 @@ def test_hooks_leave_the_model_alone_and_nothing_of_a_step_lives_on():
     gc.disable()
     try:
         for _ in range(3):
-            with actcodec.compress_activations(model, chosen):
+            with actcodec.compress_activations(model, chosen, min_bytes=0):
                 x = batch(2, 2, 9, 9).requires_grad_() * 1
                 y = model(x).sum()
             y.backward()
@@ -263,7 +263,7 @@ def test_relu_keeps_its_signs_beside_the_values():
     chosen = policy("autoquant", interval=1, variance_growth=1000.0)
     for _ in range(2):
         x.grad = None
-        with actcodec.compress_activations(conv, chosen):
+        with actcodec.compress_activations(conv, chosen, min_bytes=0):
             loss = conv(F.relu(x * 1)).sum()
         loss.backward()
     assert torch.equal(x.grad != 0, x > 0)

@@ -249,11 +249,11 @@ def test_a_copy_of_what_is_kept_exactly_survives_a_change_in_place():
 
 def test_errors_of_exact_tensors_are_zero_and_diagnosis_leaves_them_out():
     torch.manual_seed(0)
-    model, x = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1)), torch.randn(4, 8)
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1)), torch.randn(12, 8)
 
     def step():
         hidden = model[0](x)
-        masked = torch.cat([hidden, torch.full((4, 1), -INFINITE)], 1)
+        masked = torch.cat([hidden, torch.full((12, 1), -INFINITE)], 1)
         return (torch.atan(masked).sum() + model[2](model[1](hidden))).sum()
 
     with (

@@ -44,7 +44,7 @@ def assert_same_gradients(model, x, codec, forward=None):
 
 def test_s1_compressed_tensor_changed_in_place_afterwards():
     x = torch.randn(4, 8, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, ExactCodec()):
+    with actcodec.compress_activations(EMPTY, ExactCodec(), min_bytes=0):
         y = x * 1.5
         z = (y**2).sum()
         y.detach().zero_()
@@ -141,7 +141,7 @@ def test_s8_wrapped_parameters_are_never_compressed(process_group, wrapper):
         from torch.distributed.fsdp import fully_shard
 
         wrapped = fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
-    with actcodec.compress_activations(wrapped, codec):
+    with actcodec.compress_activations(wrapped, codec, min_bytes=0):
         loss = wrapped(torch.randn(5, 16, requires_grad=True)).sum()
     loss.backward()
     assert set(codec.given) <= {(5, 16), (5, 12)}
@@ -152,14 +152,14 @@ def test_s9_parameters_are_found_without_the_model():
     """A parameter that the model does not list, plain and through a chain of single-input operations."""
     weight, codec = nn.Parameter(torch.randn(6, 4)), ExactCodec()
     x = torch.randn(5, 6, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, codec):
+    with actcodec.compress_activations(EMPTY, codec, min_bytes=0):
         (x @ weight + x @ weight.t().to(torch.float64).to(torch.float32).t()).sum().backward()
     assert set(codec.given) == {(5, 6)}
 
 
 def test_s9_embedding_results_are_activations():
     model, codec = nn.Embedding(20, 8), ExactCodec()
-    with actcodec.compress_activations(model, codec):
+    with actcodec.compress_activations(model, codec, min_bytes=0):
         (model(torch.tensor([1, 2, 3])) ** 2).sum().backward()
     assert codec.given == [(3, 8)]
 
@@ -284,7 +284,7 @@ def test_s17_another_shape_or_dtype_is_refused(change):
             return change(super().decompress(compressed))
 
     x = torch.randn(4, 8, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, Wrong()):
+    with actcodec.compress_activations(EMPTY, Wrong(), min_bytes=0):
         z = ((x * 1) ** 2).sum()
     with pytest.raises(ReconstructionError, match="codec 'copy' returned"):
         z.backward()
@@ -318,8 +318,8 @@ def test_s19_double_backward_is_exact_with_an_exact_codec():
 def test_s20_the_innermost_of_nested_contexts_packs():
     outer, inner = ExactCodec(), ExactCodec()
     x = torch.randn(4, 8, requires_grad=True)
-    with actcodec.compress_activations(EMPTY, outer):
-        with actcodec.compress_activations(EMPTY, inner):
+    with actcodec.compress_activations(EMPTY, outer, min_bytes=0):
+        with actcodec.compress_activations(EMPTY, inner, min_bytes=0):
             (x * 1) ** 2
         assert (len(outer.given), len(inner.given)) == (0, 1)
         (x * 1) ** 2
@@ -390,17 +390,17 @@ class Failing(torch.autograd.Function):
 
 def test_s27_custom_function_is_seen_and_exceptions_pass_through():
     x, codec = torch.randn(4, 8, requires_grad=True), ExactCodec()
-    with actcodec.compress_activations(EMPTY, codec):
+    with actcodec.compress_activations(EMPTY, codec, min_bytes=0):
         y = Cube.apply(x * 1).sum()
     y.backward()
     assert codec.given == [(4, 8)]
     torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
-    with pytest.raises(LookupError, match="from forward"), actcodec.compress_activations(EMPTY, codec):
+    with pytest.raises(LookupError, match="from forward"), actcodec.compress_activations(EMPTY, codec, min_bytes=0):
         Failing.apply(x * 1)
 
     class Broken(ExactCodec):
         def compress(self, x):
             raise ArithmeticError("from the codec")
 
-    with pytest.raises(ArithmeticError, match="from the codec"), actcodec.compress_activations(EMPTY, Broken()):
+    with pytest.raises(ArithmeticError, match="from the codec"), actcodec.compress_activations(EMPTY, Broken(), min_bytes=0):
         (x * 1) ** 2

@@ -1,0 +1,192 @@
+"""``compress_activations``: training steps whose saved activations are compressed between forward and backward."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ContextDecorator
+from typing import Any
+
+import torch
+from cdu_spec.bitstream import JPEG_GMC
+from cdu_tools.errors import UserError
+from torch import nn
+
+from actcodec.codecs import Codec
+from actcodec.golden.sfpr import NONFINITE_POLICIES
+from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.policy import EXACT, CodecFactory, Policy
+from actcodec.saved.operations import NOT_TRACED, untraced
+from actcodec.saved.statistics import Statistics
+from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
+from actcodec.training.hooks import hooked, in_checkpoint
+from actcodec.training.selection import ModuleSelection
+from actcodec.training.session import Session
+
+_DEFEATS_CHECKPOINT = (
+    "compress_activations is inside a function of torch.utils.checkpoint: what the function saves is kept, compressed, and not "
+    "computed again; open the context around the checkpoint to have both"
+)
+
+
+def compress_activations(
+    model: nn.Module,
+    codec: str | Policy | Codec = JPEG_GMC,
+    *,
+    measure_error: bool = False,
+    codec_factory: CodecFactory | None = None,
+    nonfinite: str | None = None,
+    only: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    min_bytes: int = LEAST_BYTES,
+    checkpoints: bool = False,
+    **options: Any,
+) -> ActivationCompression:
+    """Compress what autograd saves while the context is open; gradients come from the reconstructions.
+
+    >>> import torch, actcodec
+    >>> model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+    >>> with actcodec.compress_activations(model, "jpeg-act", S=1.125) as stats:
+    ...     loss = model(torch.rand(4, 1, 18, 18)).sum()
+    >>> loss.backward()
+    >>> stats.ratio > 4
+    True
+
+    What it returns is a context that may be entered again and again, and within itself (every entry has statistics of its own
+    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``.
+
+    The model is not changed and nothing global is: the context works by ``torch.autograd.graph.saved_tensors_hooks`` and a
+    ``TorchFunctionMode``, both of this thread only. Backward may run outside the context, on any thread, and more than once.
+    Under ``no_grad`` nothing is saved, so nothing is packed. Of nested contexts the innermost one packs.
+
+    Kept exactly: parameters and whatever is only a rearranged or converted copy of one, buffers, statistics of
+    normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
+    of the other one, masks of an attention, what a checkpoint around a part of the model saves (unless ``checkpoints``),
+    tensors of rank 0 and 1 and of few bytes, subclasses of Tensor, what is saved by operations whose gradients would not bear
+    an error (:mod:`actcodec.saved.needs`), and what the policy leaves exact. As these share memory with the model, changing
+    one in place before backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original
+    does not matter.
+
+    Unless the policy leaves out such ``companions`` (``none`` does), no more than the shape is kept of the input of a pool that
+    no other operation wants the values of, the indices of a max pool take as many bits as its windows have positions, and float
+    masks and inputs of activations that are linear within a few regions (ReLU6, clamp) one bit per value; no gradient changes
+    by it.
+
+    A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
+    quarter or more): it is compressed in the shape of the first, and the others see the reconstruction so. When its first user
+    needed only signs (ReLU) and a later one needs values, the values replace the signs for both, unless the policy keeps the
+    signs beside them (``keep_signs``) and the values' codec does not keep zeros apart itself.
+
+    Parameters
+    ----------
+    model
+        Its parameters and buffers are recognised; its module names go to the policy and the statistics.
+    codec
+        Name of a policy (:data:`~actcodec.training.POLICY_NAMES`: mostly that of its main codec); a :class:`Policy`; or a codec
+        object for every activation that fits it.
+    measure_error
+        Decompress at once and record the relative error of every tensor.
+    codec_factory
+        ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
+    nonfinite
+        Tensors with NaN or infinity, and others whose values a codec cannot hold: ``exact`` (the default) keeps them as they
+        are and warns once, so that an overflow reaches the gradients, where a GradScaler finds it; ``raise`` raises in forward;
+        ``saturate`` is the option of codecs that have it.
+    only, exclude
+        Names of modules, as in ``named_modules()``, that stand for all that is in them, with ``*`` for any letters: activations
+        of others, or of these, are kept exactly.
+    min_bytes
+        Tensors of fewer bytes are kept exactly: a header and half a millisecond are too much for them.
+    checkpoints
+        Whether what a ``torch.utils.checkpoint`` begins with is compressed too. What is computed again is then computed from
+        the reconstruction, the same however often; the part of the model within it sees one more error.
+    options
+        Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
+        error of values that were rounded to zero.
+
+    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
+
+    Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
+    """
+    if nonfinite not in (None, EXACT, *NONFINITE_POLICIES):
+        raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {RAISE} or {SATURATE}")
+    if nonfinite == SATURATE:
+        options["nonfinite"] = SATURATE
+    policy = policy_of(codec, codec_factory, **options)
+    if nonfinite is None and policy.origin is not None:
+        nonfinite = policy.origin.options.get("nonfinite")
+    limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints)
+    return ActivationCompression(model, policy, limits, measure_error=measure_error, strict=nonfinite == RAISE)
+
+
+class ActivationCompression(ContextDecorator):
+    """What :func:`compress_activations` returns: a policy for a model, and whether it is at work.
+
+    Parameters
+    ----------
+    model
+        Its parameters, buffers and module names are looked up at each entry, so that it may change between them.
+    policy
+        Chooses codecs; one object for all entries, so that random numbers go on and what it has learnt stays.
+    limits
+        What is not compressed, whatever the policy says.
+    measure_error, strict
+        As for :class:`~actcodec.training.compression.Compression`.
+    """
+
+    def __init__(
+        self, model: nn.Module, policy: Policy, limits: Limits, *, measure_error: bool = False, strict: bool = False
+    ) -> None:
+        self.policy = policy
+        self._model, self._limits = model, limits
+        self._measure_error, self._strict = measure_error, strict
+        self._entered = _Entered()
+        #: Of the last entry; None before the first.
+        self.statistics: Statistics | None = None
+
+    def __enter__(self) -> Statistics:
+        """Compress from now on what this thread saves. Returns the account, which grows as tensors are saved."""
+        if torch.compiler.is_compiling():
+            torch._dynamo.graph_break(msg=NOT_TRACED)
+        if untraced(in_checkpoint)():
+            warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
+        return untraced(self._enter)()
+
+    def _enter(self) -> Statistics:
+        compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
+        session = Session(self._model, compression)
+        hooks = hooked(session)
+        hooks.__enter__()
+        self._entered.hooks.append(hooks)
+        self.statistics = session.statistics
+        return session.statistics
+
+    def __exit__(self, *raised: Any) -> None:
+        """Save as before the last entry of this thread."""
+        untraced(self._exit)(*raised)
+
+    def _exit(self, *raised: Any) -> None:
+        if not self._entered.hooks:
+            raise UserError("this compression is not enabled on this thread: enable it first")
+        self._entered.hooks.pop().__exit__(*raised)
+
+    def enable(self) -> Statistics:
+        """Enter without a ``with``, as a callback does; see :meth:`__enter__`."""
+        return self.__enter__()
+
+    def disable(self) -> None:
+        """Leave again. UserError when it is not enabled on this thread."""
+        self.__exit__(None, None, None)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether this thread is inside."""
+        return bool(self._entered.hooks)
+
+
+class _Entered(threading.local):
+    """The hooks that a thread has entered, the innermost last."""
+
+    def __init__(self) -> None:
+        self.hooks: list[AbstractContextManager[None]] = []

@@ -1,0 +1,52 @@
+"""Which modules of a model a context compresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from cdu_tools.errors import UserError
+from torch import nn
+
+
+class ModuleSelection:
+    """Modules by patterns of their names; a module that is named stands for all that are in it.
+
+    Parameters
+    ----------
+    model
+        Whose ``named_modules()`` are meant.
+    only
+        Patterns (``layer1``, ``*.attention``) of modules that are compressed; none given means all.
+    exclude
+        Patterns of modules that are not, whatever ``only`` says.
+
+    Raises UserError for a pattern that no module has.
+    """
+
+    def __init__(self, model: nn.Module, only: str | Sequence[str] = (), exclude: str | Sequence[str] = ()) -> None:
+        self._names = [name for name, _ in model.named_modules()]
+        self._only, self._exclude = self._patterns("only", only), self._patterns("exclude", exclude)
+
+    def __contains__(self, module: object) -> bool:
+        """Whether what is saved in this module, named as in ``named_modules()``, is to be compressed."""
+        name = str(module)
+        return (not self._only or _matches(name, self._only)) and not _matches(name, self._exclude)
+
+    def _patterns(self, option: str, given: str | Sequence[str]) -> tuple[str, ...]:
+        patterns = (given,) if isinstance(given, str) else tuple(given)
+        for pattern in patterns:
+            if not isinstance(pattern, str):
+                raise UserError(f"{option} = {given!r} is not allowed: use names of modules, with * for any letters")
+            if not any(_matches(name, (pattern,)) for name in self._names):
+                near = get_close_matches(pattern, self._names, 3) or [name for name in self._names if name][:3]
+                choice = (
+                    f"use names as in named_modules(), for instance {', '.join(near)}" if near else "the model has no modules"
+                )
+                raise UserError(f"{option} = {pattern!r} is no module of the model: {choice}")
+        return patterns
+
+
+def _matches(module: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(module, pattern) or fnmatchcase(module, f"{pattern}.*") for pattern in patterns)

@@ -1,0 +1,190 @@
+"""The context itself: entered again and within itself, a decorator, switched by hand; what it leaves out (S37, S39, S40)."""
+
+import threading
+
+import actcodec
+import pytest
+import torch
+from cdu_tools.errors import UserError
+from codecs_for_tests import ExactCodec
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        *(nn.Conv2d(3, 8, 3, padding=1), nn.GELU(), nn.Conv2d(8, 8, 3, padding=1), nn.GELU(), nn.Flatten()),
+        nn.Linear(8 * 64, 10),
+    )
+
+
+X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4)
+
+
+def loss_of(model):
+    return F.cross_entropy(model(X), LABELS)
+
+
+def gradient(model, loss):
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
+
+
+def test_s40_entered_again_and_again_with_statistics_of_its_own():
+    model = network()
+    context = actcodec.compress_activations(model, "actnn", bits=4)
+    found = []
+    for _ in range(3):
+        with context as stats:
+            loss = loss_of(model)
+        assert context.statistics is stats
+        found.append((stats.bytes_compressed, gradient(model, loss)))
+    assert len({kept for kept, _ in found}) == 1
+    # One policy for all entries: stochastic rounding goes on, as with a policy object.
+    assert not torch.equal(found[0][1], found[1][1])
+    policy = actcodec.training.policy("actnn", bits=4)
+    for _, expected in found:
+        with actcodec.compress_activations(model, policy):
+            loss = loss_of(model)
+        assert torch.equal(gradient(model, loss), expected)
+
+
+def test_s40_entered_within_itself():
+    model, codec = network(), ExactCodec()
+    context = actcodec.compress_activations(model, codec)
+    with context as outer:
+        first = loss_of(model)
+        with context as inner:
+            second = loss_of(model)
+        assert context.enabled
+        third = loss_of(model)
+    assert not context.enabled
+    assert len(outer.records) == 2 * len(inner.records) - 1 > 0  # both of its steps save the same images
+    gradients = [gradient(model, loss) for loss in (first, second, third, loss_of(model))]
+    assert all(torch.equal(one, gradients[-1]) for one in gradients)
+
+
+def test_s40_a_decorator():
+    model = network()
+    context = actcodec.compress_activations(model, "sfpr")
+
+    @context
+    def step(scale):
+        assert context.enabled
+        return loss_of(model) * scale
+
+    assert step(2.0).item() == pytest.approx(2 * step(1.0).item())
+    assert context.statistics.ratio > 2
+    with pytest.raises(RuntimeError, match="from the step"):
+        context(lambda: (_ for _ in ()).throw(RuntimeError("from the step")).__next__())()
+    assert not context.enabled
+
+
+def test_s40_switched_by_hand_on_each_thread():
+    model = network()
+    context = actcodec.compress_activations(model, "sfpr")
+    with pytest.raises(UserError, match="is not enabled on this thread: enable it first"):
+        context.disable()
+    stats = context.enable()
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(context.enabled))
+    thread.start()
+    thread.join()
+    assert seen == [False]
+    loss = loss_of(model)
+    context.disable()
+    kept = len(stats.records)
+    loss_of(model)
+    assert len(stats.records) == kept > 0
+    assert gradient(model, loss).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "compressed"),
+    [
+        ({}, {"0", "1", "2", "3", "5"}),
+        ({"exclude": "5"}, {"0", "1", "2", "3"}),
+        ({"exclude": ["5", "0"]}, {"1", "2", "3"}),
+        ({"only": ["0", "2"]}, {"0", "2"}),
+        ({"only": "*", "exclude": "[13]"}, {"0", "2", "5"}),
+    ],
+)
+def test_modules_are_chosen_by_name(options, compressed):
+    model = network()
+    with actcodec.compress_activations(model, "sfpr", **options) as stats:
+        loss_of(model)
+    assert {record.name for record in stats.records if record.codec == "sfpr"} == compressed
+
+
+def test_a_module_stands_for_what_is_in_it():
+    model = nn.ModuleDict({"body": network(), "body2": nn.Linear(8, 8)})
+    for name, count in (("body", 0), ("body2", 5), ("body.?", 0), ("body.[01]", 3)):
+        with actcodec.compress_activations(model, "sfpr", exclude=name) as stats:
+            loss_of(model["body"])
+        assert sum(record.codec == "sfpr" for record in stats.records) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"exclude": ["bdy"]},
+            r"exclude = 'bdy' is no module of the model: use names as in .*, for instance body",
+        ),
+        ({"only": ["body", "head.*"]}, r"only = 'head\.\*' is no module of the model"),
+        ({"only": [3]}, r"only = \[3\] is not allowed: use names of modules"),
+        ({"min_bytes": -1}, "min_bytes = -1 is not allowed: use a whole number, 0 or more"),
+        ({"min_bytes": 0.5}, "min_bytes = 0.5 is not allowed"),
+    ],
+)
+def test_what_is_no_choice_is_refused_at_once(options, said):
+    with pytest.raises(UserError, match=said):
+        actcodec.compress_activations(nn.ModuleDict({"body": network()}), "sfpr", **options)
+
+
+def test_s39_small_tensors_are_exact():
+    model = network()
+    sizes = {}
+    for least in (None, 0, 3073, 1 << 20):
+        codec = ExactCodec()
+        given = {} if least is None else {"min_bytes": least}
+        with actcodec.compress_activations(model, codec, **given):
+            loss_of(model)
+            model[5](torch.ones(1, 8 * 64, requires_grad=True)[:, : 8 * 64])
+            F.gelu(torch.ones(2, 8, requires_grad=True))
+        sizes[least] = sorted(4 * torch.Size(shape).numel() for shape in codec.given)
+    assert 64 in sizes[0]
+    assert sizes[None] == [size for size in sizes[0] if size >= 256]
+    assert sizes[3073] == [size for size in sizes[0] if size > 3072]
+    assert sizes[1 << 20] == []
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("which", ["sfpr", "jpeg-act"])
+def test_s37_inputs_of_checkpoints_on_request(reentrant, which):
+    """Checkpoints and compression add up: what is kept is a reconstruction, from which all is computed again."""
+    model = network()
+    parts = (model[:2], model[2:4])
+
+    def step(**options):
+        with actcodec.compress_activations(model, which, **options) as stats:
+            x = X.clone().requires_grad_()
+            for part in parts:
+                x = checkpoint(part, x, use_reentrant=reentrant)
+            loss = F.cross_entropy(model[4:](x), LABELS)
+        loss.backward()
+        found = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+        model.zero_grad()
+        return found, stats
+
+    exact, plain = step()
+    assert {record.codec for record in plain.records if "checkpoint" in record.saved_by} == {"exact"}
+    got, stats = step(checkpoints=True)
+    assert {record.codec for record in stats.records if "checkpoint" in record.saved_by} == {which}
+    assert stats.bytes_compressed < 0.6 * plain.bytes_compressed
+    reference = gradient(model, loss_of(model))
+    assert (exact - reference).norm() < 0.2 * reference.norm()
+    assert 0 < (got - exact).norm() < 0.2 * exact.norm()
+    again, _ = step(checkpoints=True)
+    assert torch.equal(got, again)
