@@ -119,13 +119,14 @@ def _codecs() -> list[Row]:
 def _backends() -> list[Row]:
     """What computes codecs: the golden model, the kernels, and what packages add."""
     try:
-        from actcodec.backends.backend import BACKEND_GROUP, NATIVE, TORCH
+        from actcodec.backends.backend import AUTO, BACKEND_GROUP, NATIVE, TORCH
         from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     added = [_asked(entry.name, partial(_added_backend, entry.name)) for entry in entry_points(group=BACKEND_GROUP)]
-    return [_present(TORCH, about="the golden model"), native, *added]
+    fastest = _present(AUTO, about=f"{NATIVE} for tensors on the CPU where that is here, {TORCH} for others")
+    return [_present(TORCH, about="the golden model"), native, fastest, *added]
 
 
 def _added_backend(name: str) -> Row:

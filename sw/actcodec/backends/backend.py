@@ -19,6 +19,8 @@ from actcodec.golden import block_statistics, sfpr
 TORCH = "torch"
 #: Name of the compiled kernels as a backend.
 NATIVE = "native"
+#: Name of the backend that takes the fastest of both for each tensor.
+AUTO = "auto"
 #: Group of the entry points that other packages add backends with.
 BACKEND_GROUP = "actcodec.backends"
 
@@ -74,9 +76,10 @@ def backend(which: str | Backend) -> Backend:
     """A backend by name, or the given one.
 
     ``torch`` is the golden model, ``native`` the same bytes from kernels that are compiled when they are first needed
-    (:mod:`actcodec.backends.native`). Other packages add backends as entry points of the group ``actcodec.backends``: functions
-    that take what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the
-    compiled unit of configuration ``tiny``, ``rtl:paper`` of another one.
+    (:mod:`actcodec.backends.native`), ``auto`` for each tensor the fastest of both: ``native`` on the CPU, if there is a
+    compiler. Other packages add backends as entry points of the group ``actcodec.backends``: functions that take what follows
+    a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the compiled unit of
+    configuration ``tiny``, ``rtl:paper`` of another one.
 
     Raises UserError for an unknown name, MissingToolError when the package or compiler that it needs is not installed.
     """
@@ -90,10 +93,14 @@ def backend(which: str | Backend) -> Backend:
         from actcodec.backends.native.backend import NativeBackend
 
         return NativeBackend()
+    if which == AUTO:
+        from actcodec.backends.auto_backend import AutoBackend
+
+        return AutoBackend()
     name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
     found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
     if name not in found:
-        names = ", ".join(repr(known) for known in (TORCH, NATIVE, *found))
+        names = ", ".join(repr(known) for known in (TORCH, NATIVE, AUTO, *found))
         raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
     try:
         make = found[name].load()
