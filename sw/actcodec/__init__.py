@@ -7,7 +7,7 @@
 """
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.training import ActivationCompression, Policy, Rule, Statistics, compress_activations
+from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations
 
 __all__ = [
     "ActivationCompression",
@@ -15,6 +15,7 @@ __all__ = [
     "Policy",
     "Rule",
     "Statistics",
+    "check",
     "codec",
     "compress_activations",
     "decompress",

@@ -9,6 +9,7 @@ import typer
 from cdu_tools.errors import UserError
 
 from cdu_cli import (
+    check,
     compare,
     compress,
     coverage,
@@ -83,6 +84,7 @@ for module in (
     sweep,
     power,
     train,
+    check,
     diagnose,
     dqt,
     fit_levels,

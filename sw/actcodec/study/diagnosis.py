@@ -190,7 +190,7 @@ class Passes:
 
     def gradient(self, chosen: Policy | None = None, measure_error: bool = False) -> list[Tensor | None]:
         """Gradients of the parameters, with a policy or without."""
-        with _restored(self._model):
+        with restored(self._model):
             if chosen is None:
                 loss = self._step()
             else:
@@ -202,7 +202,7 @@ class Passes:
 
 
 @contextmanager
-def _restored(model: nn.Module) -> Iterator[None]:
+def restored(model: nn.Module) -> Iterator[None]:
     """Buffers and random numbers of the CPU and of all CUDA devices are afterwards what they were."""
     before = [
         (module, name, buffer, buffer.detach().clone())

@@ -27,6 +27,7 @@ from actcodec.policies.policy_data import policy_data, save_policy
 from actcodec.saved.layout import ReconstructionError
 from actcodec.saved.statistics import Statistics, TensorRecord
 from actcodec.study.calibration import calibrate
+from actcodec.study.check import Check, PolicyCheck, check
 from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
@@ -38,6 +39,7 @@ __all__ = [
     "AutoPolicy",
     "BoundOptions",
     "BoundedLayer",
+    "Check",
     "CodecSpec",
     "Diagnosis",
     "ErrorBoundPolicy",
@@ -47,6 +49,7 @@ __all__ = [
     "LayerFrequencies",
     "MixedPrecisionPolicy",
     "Policy",
+    "PolicyCheck",
     "ReconstructionError",
     "Rule",
     "SavedTensor",
@@ -56,6 +59,7 @@ __all__ = [
     "blpa_policy",
     "brc_policy",
     "calibrate",
+    "check",
     "compress_activations",
     "diagnose",
     "division_float_policy",

@@ -10,10 +10,13 @@ def test_sets_that_what_is_pinned_makes_impossible_are_left_out():
     """Without mode jpeg-act there is no unit with its coder GMC."""
     config = CduConfig(modes=("sfpr+zvc", "brc"))
     found = plan.runs(config, ["control"], full=False, pinned=["modes"])
-    assert [(run.label, run.config) for run in found] == [("control", config)]
-    assert "control[coders=zvc,gmc]" not in {run.label for run in plan.runs(config, [], full=True, pinned=["modes"])}
+    without = config.override(counter_bits=0)
+    assert [(run.label, run.config) for run in found] == [("control", config), ("control[counter_bits=0]", without)]
+    assert "control[counter_bits=32,coders=zvc,gmc]" not in {
+        run.label for run in plan.runs(config, [], full=True, pinned=["modes"])
+    }
     labels = {run.label for run in plan.runs(CduConfig(), [], full=True, pinned=["modes"])}
-    assert "control[coders=zvc,gmc]" in labels
+    assert "control[counter_bits=32,coders=zvc,gmc]" in labels
 
 
 @pytest.mark.parametrize("block", names())

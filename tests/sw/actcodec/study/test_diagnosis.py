@@ -99,7 +99,7 @@ class Dropping(nn.Module):
 def test_an_exact_codec_has_no_error_whatever_the_step_draws(keep_signs):
     """Dropout draws the same masks and batch norm starts from the same statistics in every pass."""
     torch.manual_seed(5)
-    model, x = Dropping(), torch.randn(6, 1, 8, 8)
+    model, x = Dropping(), torch.randn(32, 1, 8, 8)
     rules = (Rule("brc", producer=("relu",), consumer=("relu",)), Rule("none"))
     found = diagnose(model, lambda: model(x).square().mean(), Policy(rules, keep_signs=keep_signs))
     assert [row.gradient_error for row in found.tensors] == [0.0] * len(found.tensors)
@@ -182,7 +182,7 @@ def test_table_data_and_mean():
 
 
 def test_progress_is_told_pass_by_pass():
-    model, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(4, 8)
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(32, 8)
     seen = []
     diagnose(model, lambda: model(x).square().sum(), "actnn", on_pass=lambda done, total: seen.append((done, total)))
     assert seen == [(2, 5), (3, 5), (4, 5), (5, 5)]

@@ -1,0 +1,267 @@
+"""What policies do to one training step of a user's own: gradient, bytes, peak, time, and which of them to take.
+
+The step is repeated with the same weights, buffers, data and random numbers, without compression and with each policy. How much
+two gradients have in common is their cosine, ``<g, g'> / (||g|| ||g'||)``, of all parameters together and of each layer alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor, nn
+
+from actcodec.backends.backend import AUTO
+from actcodec.policies.catalog import policy, policy_options
+from actcodec.policies.policy import CodecSpec, Policy
+from actcodec.saved.statistics import Statistics, text_table
+from actcodec.study.allocations import allocations
+from actcodec.study.diagnosis import restored
+from actcodec.training.activation_compression import compress_activations
+
+#: A gradient whose cosine with the exact one is at least the first is good, below the second it is noise.
+GOOD, NOISE = 0.99, 0.9
+#: What is tried unless something else is asked for.
+CANDIDATES = (
+    CodecSpec("brc"),
+    *(CodecSpec(name, {"keep_signs": True}) for name in ("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc")),
+    *(CodecSpec("actnn-L2", {"bits": bits}) for bits in (8, 4, 2)),
+    *map(CodecSpec, ("blpa", "division")),
+)
+#: Layers whose gradient is a smaller part of the whole one have none but rounding errors, as biases before a normalisation.
+_LEAST_PART = 1e-5
+#: Peaks up to so many times the lowest are as good.
+_NEARLY = 1.02
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class PolicyCheck:
+    """One policy. Peaks count from what was there before the step; ratios are against the formats that tensors have."""
+
+    policy: str  #: with its options
+    cosine: float  #: of the whole gradient with the exact one
+    norm_ratio: float  #: of its norm and the exact one's
+    worst_layer: str  #: module whose gradient is farthest off; empty where no layer has a gradient worth mentioning
+    worst_cosine: float
+    ratio: float  #: of activations, see :class:`~actcodec.saved.statistics.Statistics`
+    ratio_of_everything: float
+    peak_bytes: int  #: most that torch's allocator gave out at a time, forward and backward
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """``good``, ``risky`` or ``noise``, by the cosine of the whole gradient."""
+        return "good" if self.cosine >= GOOD else "risky" if self.cosine >= NOISE else "noise"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What :func:`check` finds."""
+
+    policies: tuple[PolicyCheck, ...]
+    refused: dict[str, str]  #: policies that cannot be used here, and why
+    peak_bytes: int  #: of the step without compression
+    seconds: float
+
+    @property
+    def recommended(self) -> PolicyCheck | None:
+        """Of the good ones with nearly the lowest peak, the one that keeps the fewest bytes; None where none lowers the peak.
+
+        Peaks differ by little where weights and their gradients take most of the memory; larger batches will show the bytes.
+        """
+        good = [one for one in self.policies if one.verdict == "good" and one.peak_bytes < self.peak_bytes]
+        least = min((one.peak_bytes for one in good), default=0)
+        near = [one for one in good if one.peak_bytes <= _NEARLY * least]
+        return max(near, key=lambda one: (one.ratio_of_everything, -one.seconds), default=None)
+
+    def table(self) -> str:
+        """A row per policy and the recommendation, as text."""
+        rows: list[tuple[str, ...]] = [
+            ("policy", "verdict", "worst layer", "cosine", "norm", "worst", "ratio", "peak MiB", "peak", "time")
+        ]
+        rows.append(("without", "", "", "", "", "", "", f"{self.peak_bytes / _MIB:.1f}", "1.00", "1.00"))
+        rows += [
+            (
+                *(one.policy, one.verdict, one.worst_layer or "-"),
+                *(f"{number:.4f}" for number in (one.cosine, one.norm_ratio, one.worst_cosine)),
+                *(f"{one.ratio:.2f}", f"{one.peak_bytes / _MIB:.1f}", f"{one.peak_bytes / self.peak_bytes:.2f}"),
+                f"{one.seconds / self.seconds:.2f}",
+            )
+            for one in self.policies
+        ]
+        found = self.recommended
+        lines = [text_table(rows, left=3), f"good: cosine of the gradient {GOOD} or more; noise: below {NOISE}"]
+        lines += [f"{name} cannot be used here: {reason}" for name, reason in self.refused.items()]
+        named = "none of these; keep the step as it is" if found is None else found.policy
+        return "\n".join([*lines, f"recommended: {named}"])
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain values, as for JSON."""
+        found = self.recommended
+        return {
+            "recommended": None if found is None else found.policy,
+            "without": {"peak_bytes": self.peak_bytes, "seconds": self.seconds},
+            "policies": [asdict(one) | {"verdict": one.verdict} for one in self.policies],
+            "refused": self.refused,
+        }
+
+
+def check(
+    model: nn.Module,
+    step: Callable[[], Tensor],
+    policies: Sequence[str | CodecSpec | Policy] = CANDIDATES,
+    *,
+    on_policy: Callable[[int, int], None] = lambda done, total: None,
+) -> Check:
+    """Try policies on one step of a training of one's own, in seconds: before a run is wasted.
+
+    >>> import torch, actcodec
+    >>> model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 1)), torch.rand(32, 64)
+    >>> found = actcodec.check(model, lambda: model(x).square().mean(), ["sfpr", "actnn"])
+    >>> [one.policy for one in found.policies], found.policies[0].cosine > 0.99
+    (['sfpr', 'actnn'], True)
+
+    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are afterwards what they were. Each
+    policy takes two steps, one under torch's profiler for its peak, one for its time. Backends are ``auto`` where a policy has
+    the option and nothing else is said.
+
+    Parameters
+    ----------
+    model
+        In the mode (train, eval) that is of interest; a gradient early in training says little of later ones.
+    step
+        Computes the loss, a tensor of one value with a history; the same whenever weights, buffers and random numbers are.
+    policies
+        Names, names with options, or policies. One that adapts itself is seen as it is in its first step.
+    on_policy
+        Called after each policy with the number of those done, and of all.
+
+    Raises UserError when the step has no gradient that is finite and not zero, or has another one when it is repeated.
+    """
+    trial = _Trial(model, step)
+    plain = trial.run(None)
+    norm = _norm(plain.gradient)
+    if not (math.isfinite(norm) and norm > 0):
+        raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
+    again = _cosine(plain.gradient, plain.repeated)
+    if again < GOOD:
+        raise UserError(
+            f"the step repeated has a gradient of cosine {again:.3f} with the first one: take the same batch each time, and "
+            "random numbers of torch's own generators"
+        )
+    rows, refused = [], {}
+    for number, which in enumerate(policies, 1):
+        name, chosen = _policy(which)
+        try:
+            rows.append(_compared(name, trial.run(chosen), plain, trial.layers))
+        except UserError as error:
+            refused[name] = str(error)
+        on_policy(number, len(policies))
+    return Check(tuple(rows), refused, plain.peak_bytes, plain.seconds)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """One policy's step."""
+
+    gradient: list[Tensor]
+    repeated: list[Tensor]  #: the gradient of the second step
+    statistics: Statistics | None
+    peak_bytes: int
+    seconds: float
+
+
+class _Trial:
+    """Repeats a step from the same state."""
+
+    def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
+        self._model, self._step = model, step
+        named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+        self._parameters = [parameter for _, parameter in named]
+        #: The module of each parameter.
+        self.layers = [name.rpartition(".")[0] for name, _ in named]
+
+    def run(self, chosen: Policy | None) -> _Outcome:
+        """A step under the profiler, which also warms up, then one for the clock."""
+        peak, (gradient, statistics) = self._peak(lambda: self._gradient(chosen))
+        begin = time.perf_counter()
+        repeated, _ = self._gradient(chosen)
+        return _Outcome(gradient, repeated, statistics, peak, time.perf_counter() - begin)
+
+    def _gradient(self, chosen: Policy | None) -> tuple[list[Tensor], Statistics | None]:
+        with restored(self._model):
+            if chosen is None:
+                statistics, loss = None, self._step()
+            else:
+                with compress_activations(self._model, chosen) as statistics:
+                    loss = self._step()
+            if loss.numel() != 1 or not loss.requires_grad:
+                raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
+            gradients = torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True)
+        zeros = (torch.zeros(()) if one is None else one for one in gradients)
+        return list(zeros), statistics
+
+    def _peak(self, run: Callable[[], Any]) -> tuple[int, Any]:
+        devices = {parameter.device for parameter in self._parameters if parameter.device.type == "cuda"}
+        if not devices:
+            seen = allocations(run)
+            return seen.peak, seen.result
+        before = sum(torch.cuda.memory_allocated(device) for device in devices)
+        for device in devices:
+            torch.cuda.reset_peak_memory_stats(device)
+        result = run()
+        return sum(torch.cuda.max_memory_allocated(device) for device in devices) - before, result
+
+
+def _policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
+    """A new policy, and what to call it."""
+    if isinstance(which, Policy):
+        origin = which.origin
+        return (type(which).__name__ if origin is None else _named(origin)), which
+    spec = CodecSpec(which) if isinstance(which, str) else which
+    backend = {"backend": AUTO} if "backend" in policy_options(spec.name) else {}
+    return _named(spec), policy(spec.name, **(backend | spec.options))
+
+
+def _named(spec: CodecSpec) -> str:
+    return " ".join([spec.name, *(f"{name}={value}" for name, value in spec.options.items())])
+
+
+def _compared(name: str, found: _Outcome, plain: _Outcome, layers: Sequence[str]) -> PolicyCheck:
+    norm = _norm(plain.gradient)
+    cosines = {}
+    for layer in dict.fromkeys(layers):
+        places = [place for place, its in enumerate(layers) if its == layer]
+        exact = [plain.gradient[place] for place in places]
+        if _norm(exact) > _LEAST_PART * norm:
+            cosines[layer] = _cosine(exact, [found.gradient[place] for place in places])
+    worst = min(cosines, key=lambda layer: cosines[layer], default="")
+    assert found.statistics is not None, "the step was compressed"
+    return PolicyCheck(
+        name,
+        _cosine(plain.gradient, found.gradient),
+        _norm(found.gradient) / norm,
+        worst,
+        cosines.get(worst, 1.0),
+        found.statistics.ratio,
+        found.statistics.ratio_of_everything,
+        found.peak_bytes,
+        found.seconds,
+    )
+
+
+def _norm(gradient: Sequence[Tensor]) -> float:
+    return math.sqrt(sum(float(one.double().square().sum()) for one in gradient))
+
+
+def _cosine(exact: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    """Of two gradients of the same parameters; 0 where one of them is zero or not finite."""
+    product = sum(float((one.double() * two.double()).sum()) for one, two in zip(exact, other, strict=True))
+    norms = _norm(exact) * _norm(other)
+    return product / norms if norms > 0 and math.isfinite(product) and math.isfinite(norms) else 0.0
