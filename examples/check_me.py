@@ -1,4 +1,8 @@
-"""What `cdu check examples/check_me.py` looks at: a network, and a step that is the same whenever it is taken."""
+"""What `cdu check` looks at: a network, called `model`, and a `step()` that is the same whenever it is taken.
+
+The command says which policies the gradient of the step bears, what each keeps of its bytes and of its peak, and which to
+take. Put a model and a batch of your own in the place of these.   cdu check examples/check_me.py
+"""
 
 import torch
 from torch import Tensor, nn

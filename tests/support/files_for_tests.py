@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+_STEP = "import torch\nmodel = torch.nn.Linear(2, 1)\n\ndef step():\n    return model(torch.ones(4, 2)).sum()\n"
 _VERILOG = "module row(input clk, input d, output reg q); always @(posedge clk) q <= d; endmodule\n"
 
 
@@ -17,6 +18,7 @@ def make_files(folder):
     _arrays(folder)
     _streams(folder)
     _settings(folder)
+    (folder / "mine.py").write_text(_STEP)
     (folder / "file").write_text("no more than a text\n")
     (folder / "nothing").write_bytes(b"")
     (folder / "proven.md").write_text("<!-- proofs: begin -->\n| dct | order | proven |\n<!-- proofs: end -->\n")

@@ -142,8 +142,10 @@ def check(
     on_policy
         Called after each policy with the number of those done, and of all.
 
-    Raises UserError when the step has no gradient that is finite and not zero, or has another one when it is repeated.
+    Raises UserError for unknown names and options, and when the step has no gradient that is finite and not zero, or has
+    another one when it is repeated.
     """
+    chosen = [_policy(which) for which in policies]
     trial = _Trial(model, step)
     plain = trial.run(None)
     norm = _norm(plain.gradient)
@@ -156,13 +158,12 @@ def check(
             "random numbers of torch's own generators"
         )
     rows, refused = [], {}
-    for number, which in enumerate(policies, 1):
-        name, chosen = _policy(which)
+    for number, (name, one) in enumerate(chosen, 1):
         try:
-            rows.append(_compared(name, trial.run(chosen), plain, trial.layers))
+            rows.append(_compared(name, trial.run(one), plain, trial.layers))
         except UserError as error:
             refused[name] = str(error)
-        on_policy(number, len(policies))
+        on_policy(number, len(chosen))
     return Check(tuple(rows), refused, plain.peak_bytes, plain.seconds)
 
 
