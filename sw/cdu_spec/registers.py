@@ -489,7 +489,7 @@ CHANNEL = (
         for place, (half, which) in enumerate(
             (
                 ("LOW", "low half; a read keeps the high half that goes with it"),
-                ("HIGH", "high half, as kept by the last read of a _LOW; 0 where counters have 32 bits"),
+                ("HIGH", "high half, as kept by the last read of a _LOW; 0 where counters have fewer bits"),
             )
         )
     ),

@@ -21,8 +21,7 @@ from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import CodecSpec, Policy
 from actcodec.saved.statistics import Statistics, text_table
 from actcodec.study.allocations import allocations
-from actcodec.study.diagnosis import restored
-from actcodec.training.activation_compression import compress_activations
+from actcodec.study.diagnosis import Passes, norm_of
 
 #: A gradient whose cosine with the exact one is at least the first is good, below the second it is noise.
 GOOD, NOISE = 0.99, 0.9
@@ -148,7 +147,7 @@ def check(
     chosen = [_policy(which) for which in policies]
     trial = _Trial(model, step)
     plain = trial.run(None)
-    norm = _norm(plain.gradient)
+    norm = norm_of(plain.gradient)
     if not (math.isfinite(norm) and norm > 0):
         raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
     again = _cosine(plain.gradient, plain.repeated)
@@ -171,8 +170,8 @@ def check(
 class _Outcome:
     """One policy's step."""
 
-    gradient: list[Tensor]
-    repeated: list[Tensor]  #: the gradient of the second step
+    gradient: list[Tensor | None]
+    repeated: list[Tensor | None]  #: the gradient of the second step
     statistics: Statistics | None
     peak_bytes: int
     seconds: float
@@ -182,42 +181,35 @@ class _Trial:
     """Repeats a step from the same state."""
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
-        self._model, self._step = model, step
+        self._passes = Passes(model, step)
         named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-        self._parameters = [parameter for _, parameter in named]
+        self._devices = {parameter.device for _, parameter in named if parameter.device.type == "cuda"}
         #: The module of each parameter.
         self.layers = [name.rpartition(".")[0] for name, _ in named]
 
     def run(self, chosen: Policy | None) -> _Outcome:
         """A step under the profiler, which also warms up, then one for the clock."""
-        peak, (gradient, statistics) = self._peak(lambda: self._gradient(chosen))
+        peak, (gradient, statistics) = self._peak(lambda: self._passes.outcome(chosen))
+        self._wait()
         begin = time.perf_counter()
-        repeated, _ = self._gradient(chosen)
+        repeated = self._passes.gradient(chosen)
+        self._wait()
         return _Outcome(gradient, repeated, statistics, peak, time.perf_counter() - begin)
 
-    def _gradient(self, chosen: Policy | None) -> tuple[list[Tensor], Statistics | None]:
-        with restored(self._model):
-            if chosen is None:
-                statistics, loss = None, self._step()
-            else:
-                with compress_activations(self._model, chosen) as statistics:
-                    loss = self._step()
-            if loss.numel() != 1 or not loss.requires_grad:
-                raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
-            gradients = torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True)
-        zeros = (torch.zeros(()) if one is None else one for one in gradients)
-        return list(zeros), statistics
+    def _wait(self) -> None:
+        """Until the devices have done what they were given."""
+        for device in self._devices:
+            torch.cuda.synchronize(device)
 
     def _peak(self, run: Callable[[], Any]) -> tuple[int, Any]:
-        devices = {parameter.device for parameter in self._parameters if parameter.device.type == "cuda"}
-        if not devices:
+        if not self._devices:
             seen = allocations(run)
             return seen.peak, seen.result
-        before = sum(torch.cuda.memory_allocated(device) for device in devices)
-        for device in devices:
+        before = sum(torch.cuda.memory_allocated(device) for device in self._devices)
+        for device in self._devices:
             torch.cuda.reset_peak_memory_stats(device)
         result = run()
-        return sum(torch.cuda.max_memory_allocated(device) for device in devices) - before, result
+        return sum(torch.cuda.max_memory_allocated(device) for device in self._devices) - before, result
 
 
 def _policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
@@ -235,19 +227,19 @@ def _named(spec: CodecSpec) -> str:
 
 
 def _compared(name: str, found: _Outcome, plain: _Outcome, layers: Sequence[str]) -> PolicyCheck:
-    norm = _norm(plain.gradient)
+    norm = norm_of(plain.gradient)
     cosines = {}
     for layer in dict.fromkeys(layers):
         places = [place for place, its in enumerate(layers) if its == layer]
         exact = [plain.gradient[place] for place in places]
-        if _norm(exact) > _LEAST_PART * norm:
+        if norm_of(exact) > _LEAST_PART * norm:
             cosines[layer] = _cosine(exact, [found.gradient[place] for place in places])
     worst = min(cosines, key=lambda layer: cosines[layer], default="")
     assert found.statistics is not None, "the step was compressed"
     return PolicyCheck(
         name,
         _cosine(plain.gradient, found.gradient),
-        _norm(found.gradient) / norm,
+        norm_of(found.gradient) / norm,
         worst,
         cosines.get(worst, 1.0),
         found.statistics.ratio,
@@ -257,12 +249,9 @@ def _compared(name: str, found: _Outcome, plain: _Outcome, layers: Sequence[str]
     )
 
 
-def _norm(gradient: Sequence[Tensor]) -> float:
-    return math.sqrt(sum(float(one.double().square().sum()) for one in gradient))
-
-
-def _cosine(exact: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+def _cosine(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
     """Of two gradients of the same parameters; 0 where one of them is zero or not finite."""
-    product = sum(float((one.double() * two.double()).sum()) for one, two in zip(exact, other, strict=True))
-    norms = _norm(exact) * _norm(other)
+    pairs = ((one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None)
+    product = sum(float((one.double() * two.double()).sum()) for one, two in pairs)
+    norms = norm_of(exact) * norm_of(other)
     return product / norms if norms > 0 and math.isfinite(product) and math.isfinite(norms) else 0.0

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import Policy, SavedTensor
-from actcodec.saved.statistics import TensorRecord, text_table
+from actcodec.saved.statistics import Statistics, TensorRecord, text_table
 from actcodec.study.replay import Recorder, Replay
 from actcodec.training.activation_compression import compress_activations
 
@@ -163,7 +163,7 @@ def diagnose(
     chosen = policy_of(codec, **options)
     passes = Passes(model, step)
     exact = passes.gradient()
-    norm = _norm(exact)
+    norm = norm_of(exact)
     if not (math.isfinite(norm) and norm > 0):
         raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
     recorder = Recorder(chosen)
@@ -190,19 +190,25 @@ class Passes:
 
     def gradient(self, chosen: Policy | None = None, measure_error: bool = False) -> list[Tensor | None]:
         """Gradients of the parameters, with a policy or without."""
-        with restored(self._model):
+        return self.outcome(chosen, measure_error)[0]
+
+    def outcome(
+        self, chosen: Policy | None = None, measure_error: bool = False
+    ) -> tuple[list[Tensor | None], Statistics | None]:
+        """The same, and what the policy kept."""
+        with _restored(self._model):
             if chosen is None:
-                loss = self._step()
+                statistics, loss = None, self._step()
             else:
-                with compress_activations(self._model, chosen, measure_error=measure_error):
+                with compress_activations(self._model, chosen, measure_error=measure_error) as statistics:
                     loss = self._step()
             if loss.numel() != 1 or not loss.requires_grad:
                 raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
-            return list(torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True))
+            return list(torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True)), statistics
 
 
 @contextmanager
-def restored(model: nn.Module) -> Iterator[None]:
+def _restored(model: nn.Module) -> Iterator[None]:
     """Buffers and random numbers of the CPU and of all CUDA devices are afterwards what they were."""
     before = [
         (module, name, buffer, buffer.detach().clone())
@@ -258,7 +264,8 @@ def _root_mean_square(values: Sequence[float]) -> float:
     return math.hypot(*values) / math.sqrt(len(values))
 
 
-def _norm(gradients: Sequence[Tensor | None]) -> float:
+def norm_of(gradients: Sequence[Tensor | None]) -> float:
+    """Of the gradients of all parameters together; None is zero."""
     return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None))
 
 

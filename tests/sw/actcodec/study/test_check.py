@@ -36,30 +36,29 @@ def flat(model, loss):
 
 
 def test_figures_are_those_of_the_step(model):
+    torch.manual_seed(5)  # of the dropout's mask
     (found,) = actcodec.check(model, lambda: loss_of(model), ["sfpr"]).policies
-    torch.manual_seed(5)
     exact = flat(model, loss_of(model))
     torch.manual_seed(5)
     with actcodec.compress_activations(model, "sfpr") as stats:
         loss = loss_of(model)
     got = flat(model, loss)
-    # The dropout's mask is another one: figures are alike, not equal.
-    assert found.cosine == pytest.approx(F.cosine_similarity(exact, got, 0).item(), abs=2e-3)
-    assert found.norm_ratio == pytest.approx((got.norm() / exact.norm()).item(), abs=2e-2)
+    assert found.cosine == pytest.approx(F.cosine_similarity(exact.double(), got.double(), 0).item(), abs=1e-9)
+    assert found.norm_ratio == pytest.approx((got.double().norm() / exact.double().norm()).item(), abs=1e-9)
     assert found.ratio == stats.ratio
     assert found.verdict == "good"
     assert found.worst_cosine <= found.cosine
 
 
 def test_peaks_are_the_allocators(model):
-    found = actcodec.check(model, lambda: loss_of(model), ["brc", "sfpr"])
+    found = actcodec.check(model, lambda: loss_of(model), ["sfpr"])
 
     def step():
         return flat(model, loss_of(model)).sum()
 
     step()
     assert found.peak_bytes == pytest.approx(allocations(step).peak, rel=0.1)
-    assert all(one.peak_bytes < found.peak_bytes for one in found.policies if one.policy == "sfpr")
+    assert found.policies[0].peak_bytes < found.peak_bytes
 
 
 def test_nothing_is_changed(model):
