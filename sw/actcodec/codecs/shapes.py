@@ -1,10 +1,17 @@
-"""Shapes: tensors by channel, and the bytes that a shape costs in forms without a stream."""
+"""Shapes: tensors by channel and in boxes, and the bytes that a shape costs in forms without a stream."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
+import torch
 from torch import Tensor
+
+from actcodec.golden.pieces import piece_values
+
+#: Samples, channels and values of a part of a tensor (N, channels, n). In memory the part is in one piece.
+Box = tuple[slice, slice, slice]
 
 #: What a stream would need beside the parts: format, rank, dimensions, flags, and the lengths of the sections.
 _FIXED_BYTES = 32
@@ -24,3 +31,34 @@ def channels_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def per_channel(x: Tensor) -> Tensor:
     """A tensor as (N, channels, n)."""
     return x.reshape(channels_shape(tuple(x.shape)))
+
+
+def channel_view(x: Tensor, box: Box) -> Tensor:
+    """A part of a tensor as (N, channels, n), of any strides; a copy where the part has no such view."""
+    samples, channels, values = box
+    if x.ndim == 1:
+        return x[values].view(1, 1, -1)
+    part = x[samples, channels]
+    return part.reshape(*part.shape[:2], -1)[..., values]
+
+
+def boxes(shape: tuple[int, ...], device: torch.device) -> Iterator[Box]:
+    """The whole of a tensor in boxes of at most :func:`~actcodec.golden.pieces.piece_values` values, in the order of memory."""
+    samples, channels, length = channels_shape(shape)
+    most = piece_values(samples * channels * length, device)
+    for first in _steps(samples, most // (channels * length)):
+        for channel in _steps(channels, most // length):
+            for place in _steps(length, most):
+                yield first, channel, place
+
+
+def channel_boxes(shape: tuple[int, ...], device: torch.device) -> Iterator[Box]:
+    """The same in boxes that have all values of their channels; one channel may be more than a piece."""
+    samples, channels, length = channels_shape(shape)
+    for channel in _steps(channels, piece_values(samples * channels * length, device) // (samples * length)):
+        yield slice(0, samples), channel, slice(0, length)
+
+
+def _steps(extent: int, step: int) -> Iterator[slice]:
+    step = max(step, 1)
+    return (slice(first, min(first + step, extent)) for first in range(0, extent, step))

@@ -18,53 +18,59 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import FORMATS, compression_job
 from actcodec.codecs.compressed import Compressed
+from actcodec.golden.pieces import pieces
 
 #: Bytes in front of the bits.
 _HEAD_BYTES = 1
-#: Steps that are told apart: none or fewer, and 0 to 127.
-_PLACES = VALUE_MAX + 2
+#: Steps that are told apart: -1 stands for itself and all below, this for all above.
+LEAST_STEPS, MOST_STEPS = -1, VALUE_MAX + 1
+_PLACES = MOST_STEPS - LEAST_STEPS + 1
 
 
-def corrections(steps: Tensor, positive: Tensor, dtype: torch.dtype, backend: Backend) -> Compressed:
+def corrections(steps: Tensor, original: Tensor, backend: Backend) -> Compressed:
     """The stream that turns the signs of a reconstruction into those of the original.
 
     Parameters
     ----------
     steps
-        The reconstruction in steps of SFPR: whole numbers, a float tensor of any shape.
-    positive
-        Which values of the original are positive, boolean, of the same shape.
-    dtype
-        Of the numbers that a unit gets: float32, bfloat16 or float16.
+        The reconstruction in steps of SFPR: whole numbers from :data:`LEAST_STEPS` to :data:`MOST_STEPS`, contiguous, of any
+        shape and of a dtype that a unit gets: float32, bfloat16 or float16. They are overwritten.
+    original
+        Of the same shape, contiguous; zero counts as not positive.
     backend
         Computes both jobs.
     """
-    limit = _limit(steps, positive)
-    differences = (steps > limit) != positive
-    bits = _compressed(differences.view(-1).to(dtype), Mode.BRC, backend)
+    steps, original = steps.view(-1), original.view(-1)
+    limit = _limit(steps, original)
+    for part in pieces(steps.numel(), steps.device):
+        steps[part] = (steps[part] > limit) != (original[part] > 0)
+    bits = _compressed(steps, Mode.BRC, backend)
     numbers = torch.cat((bits.payload.new_full((_HEAD_BYTES,), limit), bits.payload))
-    return _compressed(numbers.view(torch.int8).to(dtype), Mode.SFPR_ZVC, backend)
+    return _compressed(numbers.view(torch.int8).to(steps.dtype), Mode.SFPR_ZVC, backend)
 
 
-def corrected(steps: Tensor, stream: Compressed, backend: Backend) -> Tensor:
-    """Which values of the original are positive, boolean, of the shape of ``steps``, the same ones as :func:`corrections` got.
+def wrong_signs(stream: Compressed, count: int, backend: Backend) -> tuple[int, Tensor]:
+    """The number of steps beyond which a reconstruction counts as positive, and where that is wrong, boolean (count,).
 
     Raises BitstreamError for a stream of another number of bits.
     """
     numbers = stream.decompress(backend).to(torch.int8).view(torch.uint8)
-    count = steps.numel()
     if numbers.shape != (_HEAD_BYTES - (-count // VALUE_BITS),):
         raise BitstreamError(f"corrupted stream: a tensor of shape {tuple(numbers.shape)} does not correct {count} signs")
     bits = numbers[_HEAD_BYTES:]
     header = Header(Mode.BRC, stream.header.dtype, (count,), bits.numel())
     differences = Compressed(header, (), stream.reciprocals[:0], bits).decompress(backend)
-    return (steps > int(numbers[0])) != differences.to(torch.bool).view(steps.shape)
+    return int(numbers[0]), differences.to(torch.bool)
 
 
-def _limit(steps: Tensor, positive: Tensor) -> int:
+def _limit(steps: Tensor, original: Tensor) -> int:
     """The number of steps, 0 to 127, beyond which values count as positive with the fewest errors."""
-    places = steps.clamp(-1, VALUE_MAX).add_(1).add_(positive, alpha=_PLACES).to(torch.int16)
-    others, positives = torch.bincount(places.flatten(), minlength=2 * _PLACES).view(2, _PLACES).cumsum(1)[:, 1:]
+    counts = torch.zeros(2 * _PLACES, dtype=torch.int64, device=steps.device)
+    for part in pieces(steps.numel(), steps.device):
+        places = (steps[part] - LEAST_STEPS).to(torch.int16).add_(original[part] > 0, alpha=_PLACES)
+        counts += torch.bincount(places, minlength=2 * _PLACES)
+    # What is above the last limit is positive whichever it is.
+    others, positives = counts.view(2, _PLACES).cumsum(1)[:, 1:-1]
     return int((positives - others).argmin())
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 import torch
 from cdu_spec.sfpr import SCALE_UNIT, SFPR_RECIPROCAL_BITS
@@ -15,9 +16,9 @@ from actcodec.codecs.actnn.float_forms import as_dtype
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
 from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.compressed import Compressed, Packed
-from actcodec.codecs.copies import WIDEST, Copy, CopyCodec
-from actcodec.codecs.shapes import per_channel
-from actcodec.codecs.sign_corrections import corrected, corrections
+from actcodec.codecs.copies import WIDEST, Change, Copy, CopyCodec, unchanged
+from actcodec.codecs.shapes import Box, boxes, channel_boxes, channel_view, channels_shape
+from actcodec.codecs.sign_corrections import LEAST_STEPS, MOST_STEPS, corrections, wrong_signs
 
 #: A channel's input does not follow by a result of which rounding, in its dtype, may be more than this part.
 _ROUNDING = 2.0**-4
@@ -62,34 +63,51 @@ class SignedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """See :class:`~actcodec.codecs.copies.Copy`."""
         if self.corrections is None:
-            steps = self._decoded().div_(self._by_channel()).round_()
-            self.corrections = corrections(steps, x.detach().contiguous() > 0, self.dtype, self._backend)
+            steps = self._decoded()
+            for box in self._boxes():
+                part = steps[box]
+                part.copy_(self._steps(part.to(torch.float32), box))
+            self.corrections = corrections(steps, x.detach().contiguous(), self._backend)
 
-    def values(self) -> Tensor:
-        """The values a', float32 (N, channels, n)."""
-        return per_channel(self._signed())
+    def rebuilt(self, change: Change) -> Tensor:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
+        limit, wrong = 0, None
+        if self.corrections is not None:
+            limit, wrong = wrong_signs(self.corrections, prod(self.shape), self._backend)
+            wrong = wrong.view(channels_shape(self.shape))
+        rebuilt = self._decoded()
+        for box in self._boxes():
+            values = rebuilt[box].to(torch.float32, copy=True)
+            if wrong is not None:
+                positive = (self._steps(values, box) > limit) != wrong[box]
+                values = self._signed(values, positive, box)
+            rebuilt[box] = as_dtype(change(values, box), self.dtype)
+        return rebuilt.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend."""
-        return as_dtype(self._signed(), self.dtype)
+        return self.rebuilt(unchanged)
 
     def _decoded(self) -> Tensor:
-        """The stream's values and the centres, a new tensor."""
-        return decompress_centred(self.form, self._codec).to(torch.float32)
+        """The stream's values and the centres, a new tensor (N, channels, n) of the dtype of the original."""
+        return decompress_centred(self.form, self._codec).view(channels_shape(self.shape))
 
-    def _signed(self) -> Tensor:
-        values = self._decoded()
-        if self.corrections is None:
-            return values
-        positive = corrected((values / self._by_channel()).round_(), self.corrections, self._backend)
+    def _boxes(self) -> Iterator[Box]:
+        return boxes(self.shape, self.unit.device)
+
+    def _signed(self, values: Tensor, positive: Tensor, box: Box) -> Tensor:
+        """Values of a box, those positive of which the original's are."""
         details = torch.finfo(self.dtype)
-        least = self._by_channel().clamp_min(details.smallest_normal * details.eps)
+        least = self._unit_of(box).clamp_min(details.smallest_normal * details.eps)
         others = torch.zeros_like(values) if self._rectified else values.clamp_max(0)
         return torch.where(positive, torch.maximum(values, least), others)
 
-    def _by_channel(self) -> Tensor:
-        """The unit in a shape that goes with that of the values."""
-        return self.unit if self.unit.numel() == 1 else self.unit.view(-1, *[1] * (len(self.shape) - 2))
+    def _steps(self, values: Tensor, box: Box) -> Tensor:
+        """The values of a box in steps of SFPR, as :func:`corrections` takes them, a new tensor."""
+        return (values / self._unit_of(box)).round_().clamp_(LEAST_STEPS, MOST_STEPS)
+
+    def _unit_of(self, box: Box) -> Tensor:
+        return self.unit if self.unit.numel() == 1 else self.unit[box[1], None]
 
 
 class SignedCodec(CopyCodec):
@@ -121,8 +139,9 @@ class SignedCodec(CopyCodec):
     def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
         """See :class:`CopyCodec`: where neither the scale nor the format of x is much coarser than ``x - middle`` needs."""
         assert isinstance(copy, SignedCopy), "it is one of this codec's"
-        values = per_channel(x.detach())
-        least, greatest = (extreme.to(torch.float64) for extreme in (values.amin((0, 2)), values.amax((0, 2))))
+        parts = [channel_view(x.detach(), box) for box in channel_boxes(tuple(x.shape), x.device)]
+        least = torch.cat([part.amin((0, 2)) for part in parts]).to(torch.float64)
+        greatest = torch.cat([part.amax((0, 2)) for part in parts]).to(torch.float64)
         reach = torch.maximum(greatest - middle, middle - least)
         # A unit is a reciprocal, which is rounded.
         scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * (1 + 2.0**-SFPR_RECIPROCAL_BITS) * reach

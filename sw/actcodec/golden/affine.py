@@ -24,8 +24,8 @@ from cdu_spec.geometry import LANES
 from torch import Tensor
 
 from actcodec.golden.checks import require
+from actcodec.golden.pieces import CHUNK_VALUES
 from actcodec.golden.random_bits import random_bits
-from actcodec.golden.sfpr import CHUNK_VALUES
 
 #: Greatest ``x - Z``.
 MAX_SPREAD = (1 << BASE_BITS) - 1

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from actcodec.golden.blocks import padded
 from actcodec.golden.checks import require
-from actcodec.golden.sfpr import CHUNK_VALUES, FLOATS
+from actcodec.golden.pieces import CHUNK_VALUES
+from actcodec.golden.sfpr import FLOATS
 
 _MEAN_SHIFT = BLOCK_VALUES.bit_length() - 1
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from actcodec.golden.bits import pack_bits, unpack_bits
 from actcodec.golden.checks import require
-from actcodec.golden.sfpr import CHUNK_VALUES, FLOATS
+from actcodec.golden.pieces import CHUNK_VALUES
+from actcodec.golden.sfpr import FLOATS
 
 _BYTE_BITS = 8
 

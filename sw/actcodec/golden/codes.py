@@ -10,6 +10,7 @@ from cdu_spec.geometry import LANES
 from torch import Tensor
 
 from actcodec.golden.checks import require
+from actcodec.golden.pieces import pieces
 
 
 def pack_codes(codes: Tensor, bits: int) -> Tensor:
@@ -41,16 +42,36 @@ def unpack_codes(packed: Tensor, bits: int) -> Tensor:
 
 def pack_tight(codes: Tensor, bits: int) -> Tensor:
     """uint8 (n,), each below 2**bits, to uint8 (ceil(n * bits / 8),): :func:`pack_codes` of any number of codes."""
-    padded = codes.new_zeros(-(-codes.numel() // LANES) * LANES)
-    padded[: codes.numel()] = codes
-    return pack_codes(padded.view(-1, LANES), bits).flatten()[: -(-codes.numel() * bits // LANES)].clone()
+    packed = codes.new_empty(-(-codes.numel() * bits // LANES))
+    for part in pieces(codes.numel(), codes.device):
+        mine = packed[part.start * bits // LANES : -(-part.stop * bits // LANES)]
+        rows = _filled(codes[part], -(-(part.stop - part.start) // LANES) * LANES).view(-1, LANES)
+        mine.copy_(pack_codes(rows, bits).flatten()[: mine.numel()])
+    return packed
 
 
 def unpack_tight(packed: Tensor, bits: int, count: int) -> Tensor:
     """The ``count`` codes of :func:`pack_tight`, uint8 (count,)."""
-    padded = packed.new_zeros(-(-count // LANES) * bits)
-    padded[: packed.numel()] = packed
-    return unpack_codes(padded.view(-1, bits), bits).flatten()[:count]
+    codes = packed.new_empty(count)
+    for part in pieces(count, packed.device):
+        codes[part] = unpack_part(packed, bits, part)
+    return codes
+
+
+def unpack_part(packed: Tensor, bits: int, part: slice) -> Tensor:
+    """Some of the codes of :func:`pack_tight`, uint8 (n,); ``part`` begins at a multiple of 8."""
+    count = part.stop - part.start
+    mine = packed[part.start * bits // LANES : -(-part.stop * bits // LANES)]
+    return unpack_codes(_filled(mine, -(-count // LANES) * bits).view(-1, bits), bits).flatten()[:count]
+
+
+def _filled(values: Tensor, count: int) -> Tensor:
+    """Values (n,) with zeros behind them where they are not as many as wanted."""
+    if values.numel() == count:
+        return values
+    filled = values.new_zeros(count)
+    filled[: values.numel()] = values
+    return filled
 
 
 def _to_words(digits: Tensor, width: int) -> Tensor:

@@ -22,7 +22,7 @@ from torch import Tensor
 from actcodec.golden import dct
 from actcodec.golden.checks import require
 from actcodec.golden.movement import copy_permuted
-from actcodec.golden.sfpr import CHUNK_VALUES
+from actcodec.golden.pieces import CHUNK_VALUES
 from actcodec.golden.shift_quantizer import COEFFICIENT_MAX, COEFFICIENT_MIN
 
 #: ``c * 2**-shift * (1 + 2**-11)`` rounds to nearest as ``c * 2**-shift`` does with ties away from zero: the factor moves

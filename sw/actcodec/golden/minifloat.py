@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.checks import require
-from actcodec.golden.sfpr import CHUNK_VALUES
+from actcodec.golden.pieces import CHUNK_VALUES
 
 _SINGLE_FRACTION, _SINGLE_BIAS, _SINGLE_INFINITY = 23, 127, 0x7F800000
 

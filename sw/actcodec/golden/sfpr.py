@@ -28,8 +28,6 @@ from actcodec.golden.checks import require
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 #: What to do with NaN and infinity in the input.
 NONFINITE_POLICIES = ("raise", "saturate")
-#: Values handled at a time: the working set stays in a core's second-level cache.
-CHUNK_VALUES = 1 << 16
 _WIDE_MIN, _WIDE_MAX = -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
 from actcodec.codecs.copies import Copy, CopyCodec
+from actcodec.codecs.shapes import channel_boxes, channel_view
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import TensorRecord
 
@@ -30,13 +31,13 @@ class Normalisation:
 
     @classmethod
     def of(cls, operation: Operation, x: Tensor) -> Normalisation | None:
-        """Of a call that has ended, x (N, channels, n) being its input; None for other functions than torch.nn.functional's."""
+        """Of a call that has ended, x (N, channels, ...) being its input; None for functions other than torch's own."""
         arguments = operation.kwargs
         if len(operation.args) != len(("input", "running_mean", "running_var")) or "eps" not in arguments:
             return None
         _, mean, variance = operation.args
         if arguments["training"]:
-            variance, mean = torch.var_mean(x.to(torch.float32), dim=(0, 2), correction=0)
+            variance, mean = _variance_and_mean(x.detach())
         weight, bias = arguments["weight"], arguments["bias"]
         mean, variance = mean.to(torch.float64), variance.to(torch.float64)
         gamma = torch.ones_like(mean) if weight is None else weight.detach().to(torch.float64)
@@ -84,10 +85,11 @@ class Group:
         return self.copy.nbytes + own + sum(part.numel() * part.element_size() for part in parts)
 
     def normalised(self) -> Tensor:
-        """The values x', float32 (N, channels, n)."""
-        x = self.copy.values().mul_(self.slope[:, None]).add_(self.shift[:, None])
+        """The values x', in shape and dtype of x."""
+        x = self.copy.rebuilt(lambda values, box: values.mul_(self.slope[box[1], None]).add_(self.shift[box[1], None]))
         if self.own is not None:
-            x[:, self.alone] = self.own.values() + self.shift[self.alone, None]
+            centre = self.shift[self.alone]
+            x[:, self.alone] = self.own.rebuilt(lambda values, box: values.add_(centre[box[1], None]))
         return x
 
     def count(self, record: TensorRecord) -> None:
@@ -104,3 +106,10 @@ class Group:
         total, count = self.nbytes, len(self._records)
         for place, record in enumerate(self._records):
             record.bytes_compressed = total * (place + 1) // count - total * place // count
+
+
+def _variance_and_mean(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each channel, float32 (channels,)."""
+    parts = (channel_view(x, box).to(torch.float32) for box in channel_boxes(tuple(x.shape), x.device))
+    variances, means = zip(*(torch.var_mean(part, dim=(0, 2), correction=0) for part in parts), strict=True)
+    return torch.cat(variances), torch.cat(means)

@@ -30,11 +30,10 @@ from torch.autograd.graph import Node
 
 from actcodec.backends.backend import Backend
 from actcodec.codecs import Codec, Packed
-from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.centring import compress_centred, decompress_centred
 from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.copies import CopyCodec
-from actcodec.codecs.shapes import per_channel
 from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import UnfitValuesError
 from actcodec.policies.norm_copy import Group, Normalisation
@@ -74,7 +73,7 @@ class _Input:
         if self.held is not None:
             return self.held
         if isinstance(self.kept, Group):
-            return as_dtype(self.kept.normalised(), self.dtype).view(self.shape)
+            return self.kept.normalised()
         assert self.kept is not None, "what is not held is kept"
         return decompress_centred(self.kept, self.codec)
 
@@ -143,7 +142,7 @@ class _InputCodec(Codec):
                 self.record.relative_error = relative_error(x, packed.decompress(), self.name)
 
     def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Packed:
-        norm = Normalisation.of(operation, per_channel(x))
+        norm = Normalisation.of(operation, x)
         if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
             return compress_centred(x.contiguous(), self._own)
         group = Group(x, result, norm, self._copies)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, along_channels
-from actcodec.golden.sfpr import CHUNK_VALUES
+from actcodec.golden.pieces import CHUNK_VALUES
 
 #: Greatest error of a quantiser in units of its RMS error, where errors are uniform.
 UNIFORM_BOUND = sqrt(3)

@@ -20,8 +20,8 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
-from actcodec.codecs.copies import SteppedCopyCodec
-from actcodec.codecs.shapes import channels_shape, header_bytes, per_channel
+from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
+from actcodec.codecs.shapes import boxes, channel_boxes, channel_view, channels_shape, header_bytes
 from actcodec.golden.integer_coder import CodedIntegers, decode, encode
 from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
 
@@ -51,15 +51,18 @@ class CodedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def values(self) -> Tensor:
-        """The values a', float32 (N, channels, n)."""
-        codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions)
-        values = (codes.view(channels_shape(self.shape)).to(torch.float32) + 0.5).mul_(self.step[:, None])
-        return values.clamp_min_(0) if self.rectified else values
+    def rebuilt(self, change: Change) -> Tensor:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
+        codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions).view(channels_shape(self.shape))
+        rebuilt = torch.empty(codes.shape, dtype=self.dtype, device=codes.device)
+        for box in boxes(self.shape, codes.device):
+            values = (codes[box].to(torch.float32) + 0.5).mul_(self.step[box[1], None])
+            rebuilt[box] = as_dtype(change(values.clamp_min_(0) if self.rectified else values, box), self.dtype)
+        return rebuilt.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
-        return as_dtype(self.values(), self.dtype).view(self.shape)
+        return self.rebuilt(unchanged)
 
 
 @dataclass
@@ -93,11 +96,20 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
         """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
-        values = per_channel(x.detach().to(torch.float32))
-        widest = values.abs().amax((0, 2)) / (MAX_MAGNITUDE / 2)
-        step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
-        codes = (values / step[:, None]).ceil_().sub_(1)
-        # Where the quotient is too small for a float, the sign still counts.
-        codes = torch.where(values > 0, codes.clamp_min(0), codes.clamp_max(-1)).to(torch.int32).view(x.shape)
+        shape, original = tuple(x.shape), x.detach()
+        step = torch.maximum(self.steps(middle, deviation, x.dtype), _largest(original) / (MAX_MAGNITUDE / 2))
+        codes = torch.empty(channels_shape(shape), dtype=torch.int32, device=x.device)
+        for box in boxes(shape, x.device):
+            values = channel_view(original, box).to(torch.float32)
+            steps = (values / step[box[1], None]).ceil_().sub_(1)
+            # Where the quotient is too small for a float, the sign still counts.
+            codes[box] = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
+        codes = codes.view(shape)
         dimensions = cheapest_dimensions(codes)
-        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, dimensions, encode(differences(codes, dimensions)))
+        return CodedCopy(shape, x.dtype, step, rectified, dimensions, encode(differences(codes, dimensions)))
+
+
+def _largest(x: Tensor) -> Tensor:
+    """Largest magnitude of each channel, float32 (channels,)."""
+    parts = (channel_view(x, box) for box in channel_boxes(tuple(x.shape), x.device))
+    return torch.cat([torch.maximum(part.amax((0, 2)), -part.amin((0, 2))) for part in parts]).to(torch.float32)

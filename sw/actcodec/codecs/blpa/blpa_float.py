@@ -24,8 +24,8 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
-from actcodec.codecs.copies import SteppedCopyCodec
-from actcodec.codecs.shapes import channels_shape, per_channel
+from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
+from actcodec.codecs.shapes import Box, boxes, channel_view, channels_shape
 from actcodec.golden.codes import pack_tight, unpack_tight
 
 
@@ -61,16 +61,17 @@ class FixedPoint:
         beyond = torch.where(beta > 0, -1.0, 1.0 - levels)
         return cls(bits, step.to(torch.float32), torch.where(reaches, offset - half, beyond).to(torch.int16))
 
-    def codes(self, values: Tensor) -> Tensor:
-        """float32 (N, channels, n) to uint8, limited to 0 .. 2**bits - 1."""
-        steps = (values / self.step[:, None]).ceil_().sub_(1)
+    def codes(self, values: Tensor, box: Box) -> Tensor:
+        """Those of a box of a tensor, float32 (n, channels, m), to uint8, limited to 0 .. 2**bits - 1."""
+        step, first = (part[box[1], None] for part in (self.step, self.first))
+        steps = (values / step).ceil_().sub_(1)
         # Where the quotient is too small for a float, the sign still counts.
         steps = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
-        return steps.sub_(self.first[:, None]).clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
+        return steps.sub_(first).clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
 
-    def values(self, codes: Tensor) -> Tensor:
-        """uint8 (N, channels, n) to float32, the middles of the steps."""
-        return (codes.to(torch.float32) + 0.5).add_(self.first[:, None]).mul_(self.step[:, None])
+    def values(self, codes: Tensor, box: Box) -> Tensor:
+        """Those of a box, uint8 (n, channels, m), to float32, the middles of the steps."""
+        return (codes.to(torch.float32) + 0.5).add_(self.first[box[1], None]).mul_(self.step[box[1], None])
 
     @property
     def nbytes(self) -> int:
@@ -91,7 +92,9 @@ class BlpaForm:
     @classmethod
     def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False) -> BlpaForm:
         """The copy of a float tensor."""
-        codes = grid.codes(per_channel(x.detach().to(torch.float32)))
+        codes = torch.empty(channels_shape(tuple(x.shape)), dtype=torch.uint8, device=x.device)
+        for box in boxes(tuple(x.shape), x.device):
+            codes[box] = grid.codes(channel_view(x.detach(), box).to(torch.float32), box)
         return cls(tuple(x.shape), x.dtype, grid, rectified, pack_tight(codes.flatten(), grid.bits))
 
     @property
@@ -111,15 +114,18 @@ class BlpaForm:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def values(self) -> Tensor:
-        """The values a', float32 (N, channels, n)."""
-        codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape))
-        values = self.grid.values(codes.view(channels_shape(self.shape)))
-        return values.clamp_min_(0) if self.rectified else values
+    def rebuilt(self, change: Change) -> Tensor:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
+        codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape)).view(channels_shape(self.shape))
+        rebuilt = torch.empty(codes.shape, dtype=self.dtype, device=codes.device)
+        for box in boxes(self.shape, codes.device):
+            values = self.grid.values(codes[box], box)
+            rebuilt[box] = as_dtype(change(values.clamp_min_(0) if self.rectified else values, box), self.dtype)
+        return rebuilt.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
-        return as_dtype(self.values(), self.dtype).view(self.shape)
+        return self.rebuilt(unchanged)
 
 
 @dataclass

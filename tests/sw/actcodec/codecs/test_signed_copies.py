@@ -6,7 +6,7 @@ import pytest
 import torch
 from actcodec.backends.backend import backend
 from actcodec.codecs import compressed
-from actcodec.codecs.sign_corrections import corrected, corrections
+from actcodec.codecs.sign_corrections import LEAST_STEPS, MOST_STEPS, corrections, wrong_signs
 from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec.bitstream import BitstreamError
@@ -84,7 +84,7 @@ def test_signs_are_exact_whatever_the_values(x, codec, which):
     assert torch.equal(got > 0, x > 0)
     if not bool((x < 0).any()):
         assert torch.equal(got != 0, x != 0)
-    assert torch.equal(copy.values().view(-1) > 0, x.flatten() > 0)
+    assert torch.equal(copy.rebuilt(lambda values, box: values * 2) > 0, x > 0)
 
 
 @given(st.integers(1, 300), st.integers(0, 2**32), st.floats(0, 1), st.sampled_from(("torch", "native")))
@@ -92,21 +92,22 @@ def test_signs_are_exact_whatever_the_values(x, codec, which):
 def test_corrections_of_any_signs(count, seed, density, which):
     """Also of signs that have nothing to do with the values; and the bytes of both backends are the same."""
     random = torch.Generator().manual_seed(seed)
-    steps = torch.randint(-200, 200, (count,), generator=random).float()
+    steps = torch.randint(LEAST_STEPS, MOST_STEPS + 1, (count,), generator=random).float()
     positive = torch.rand(count, generator=random) < density
-    stream = corrections(steps, positive, torch.float32, backend(which))
-    assert stream.to_bytes() == corrections(steps, positive, torch.float32, backend("torch")).to_bytes()
-    assert torch.equal(corrected(steps, compressed.from_bytes(stream.to_bytes()), backend(which)), positive)
+    stream = corrections(steps.clone(), positive.float(), backend(which))
+    assert stream.to_bytes() == corrections(steps.clone(), positive.float(), backend("torch")).to_bytes()
+    limit, wrong = wrong_signs(compressed.from_bytes(stream.to_bytes()), count, backend(which))
+    assert torch.equal((steps > limit) != wrong, positive)
     blocks = -(-(1 + -(-count // 8)) // 64)
     assert stream.header.payload_bytes <= 8 * blocks + 1 + -(-count // 8)
 
 
 def test_the_limit_is_the_one_with_the_fewest_corrections():
     random = torch.Generator().manual_seed(0)
-    steps = torch.randint(-128, 128, (4000,), generator=random).float()
+    steps = torch.randint(-128, 200, (4000,), generator=random).clamp_(LEAST_STEPS, MOST_STEPS).float()
     positive = steps + 20 * torch.randn(4000, generator=random) > 9
     errors = [int(((steps > limit) != positive).sum()) for limit in range(128)]
-    stream = corrections(steps, positive, torch.float32, backend("torch"))
+    stream = corrections(steps, positive.float(), backend("torch"))
     _, numbers = decode(stream.to_bytes())
     assert int(numbers[0]) == errors.index(min(errors)) > 0
     assert np.unpackbits(numbers[1:].astype(np.int8).view(np.uint8)).sum() == min(errors)
@@ -171,4 +172,4 @@ def test_what_is_refused():
     with pytest.raises(UserError, match="no single stream"):
         copy.to_bytes()
     with pytest.raises(BitstreamError, match="does not correct 100 signs"):
-        corrected(torch.zeros(100), copy.corrections, backend("torch"))
+        wrong_signs(copy.corrections, 100, backend("torch"))
