@@ -6,13 +6,14 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import torch
 from torch import Tensor
 
 from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.pieces import piece_values
 from actcodec.golden.random_bits import stochastically_rounded_
 
 
@@ -25,10 +26,10 @@ class GroupQuantizer:
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
         """Least and greatest value of each group, float32 (N, groups), never -0.0."""
-        values = _by_sample(x).to(torch.float32)
-        found = [part.aminmax(dim=2) for part, _ in _parts(values, group)]
+        found = [part.aminmax(dim=2) for part, _ in _parts(_by_sample(x), group)]
+        least, greatest = (torch.cat(edges, 1).to(torch.float32) for edges in zip(*found, strict=True))
         # Adding zero turns -0.0, which is neither less nor greater than 0.0, into 0.0.
-        return torch.cat([edge.min for edge in found], 1) + 0.0, torch.cat([edge.max for edge in found], 1) + 0.0
+        return least + 0.0, greatest + 0.0
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
         """``floor(B * (x - Z) / R + rho)``, limited to 0..B, uint8 (N, D).
@@ -36,25 +37,31 @@ class GroupQuantizer:
         rho is 1/2 without a seed; with one it is random, so that a fraction is rounded up with the probability of the
         fraction, to 2**-17.
         """
-        values = _by_sample(x).to(torch.float32, copy=True)
-        for part, groups in _parts(values, group):
-            part.sub_(low[:, groups, None].to(torch.float32)).div_(extent[:, groups, None].to(torch.float32))
-        levels = greatest_codes(bits)
-        steps = values.mul_(levels)
-        whole = steps.add_(0.5).floor_() if seed is None else stochastically_rounded_(steps, seed)
-        return whole.clamp_min_(0).minimum(levels).to(torch.uint8)
+        values = _by_sample(x)
+        codes = torch.empty(values.shape, dtype=torch.uint8, device=x.device)
+        for piece in _pieces(values, group):
+            steps, levels = values[piece].to(torch.float32, copy=True), greatest_codes(bits[piece[0]])
+            for part, Z, R in _with_ranges(steps, piece, group, low, extent):  # noqa: N806
+                part.sub_(Z).div_(R)
+            steps.mul_(levels)
+            first = piece[0].start * values.shape[1] + piece[1].start
+            whole = steps.add_(0.5).floor_() if seed is None else stochastically_rounded_(steps, seed, first)
+            codes[piece] = whole.clamp_min_(0).minimum(levels)
+        return codes
 
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
         """``Z + R * code / B`` in float32, limited to the range of ``dtype`` (R is rounded up), in ``dtype`` and ``shape``."""
-        values = codes.to(torch.float32)
-        values /= greatest_codes(bits)
-        for part, groups in _parts(values, group):
-            part.mul_(extent[:, groups, None].to(torch.float32)).add_(low[:, groups, None].to(torch.float32))
-        if dtype != torch.float32:
-            values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max)
-        return values.to(dtype).view(tuple(shape))
+        rebuilt = torch.empty(codes.shape, dtype=dtype, device=codes.device)
+        for piece in _pieces(codes, group):
+            values = codes[piece].to(torch.float32).div_(greatest_codes(bits[piece[0]]))
+            for part, Z, R in _with_ranges(values, piece, group, low, extent):  # noqa: N806
+                part.mul_(R).add_(Z)
+            if dtype != torch.float32:
+                values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max)
+            rebuilt[piece] = values
+        return rebuilt.view(tuple(shape))
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
         """See :func:`actcodec.golden.codes.pack_tight`."""
@@ -91,3 +98,24 @@ def _parts(values: Tensor, group: int) -> list[tuple[Tensor, slice]]:
     if values.shape[1] % group:
         parts.append((values[:, None, whole * group :], slice(whole, whole + 1)))
     return parts
+
+
+def _pieces(values: Tensor, group: int) -> Iterator[tuple[slice, slice]]:
+    """(N, D) in pieces of whole samples, or of whole groups of one, in the order of memory."""
+    samples, size = values.shape
+    most = piece_values(values.numel(), values.device)
+    together, step = max(most // size, 1), size if size <= most else max(most // group, 1) * group
+    for sample in range(0, samples, together):
+        for first in range(0, size, step):
+            yield slice(sample, min(sample + together, samples)), slice(first, min(first + step, size))
+
+
+def _with_ranges(
+    values: Tensor, piece: tuple[slice, slice], group: int, low: Tensor, extent: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Views of the values of a piece as (n, groups, values), and Z and R of those groups, float32 (n, groups, 1)."""
+    before = piece[1].start // group
+    for part, groups in _parts(values, group):
+        here = slice(before + groups.start, before + groups.stop)
+        Z, R = (of_groups[piece[0], here, None].to(torch.float32) for of_groups in (low, extent))  # noqa: N806
+        yield part, Z, R

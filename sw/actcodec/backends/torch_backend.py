@@ -16,10 +16,8 @@ from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import DTYPES, Job, beats_in, padded_view, tensor_from_beats
 from actcodec.golden import blocks
 from actcodec.golden.block_starts import block_starts
+from actcodec.golden.pieces import piece_values
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
-
-#: Beats that are handled together: so many that the calls for each piece do not count.
-_PIECE_BEATS = 1 << 16
 
 
 class TorchBackend(Backend):
@@ -65,11 +63,12 @@ class TorchBackend(Backend):
         return GroupQuantizer()
 
 
-def _pieces(view: MatrixView) -> Iterator[Piece]:
-    """The pieces of a matrix in the order of the payload, of a size that does not grow with it."""
+def _pieces(view: MatrixView, device: torch.device) -> Iterator[Piece]:
+    """The pieces of a matrix in the order of the payload."""
+    piece_beats = piece_values(view.beats * LANES, device) // LANES
     strip_beats = BLOCK_SIDE * view.row_beats
-    strips = max(_PIECE_BEATS // strip_beats, 1)
-    blocks_wide = min(view.row_beats, _PIECE_BEATS // BLOCK_SIDE)
+    strips = max(piece_beats // strip_beats, 1)
+    blocks_wide = min(view.row_beats, piece_beats // BLOCK_SIDE)
     for top in range(0, view.rows, strips * BLOCK_SIDE):
         rows = slice(top, min(top + strips * BLOCK_SIDE, view.rows))
         padded_rows = -(-(rows.stop - top) // BLOCK_SIDE) * BLOCK_SIDE if view.mode.in_tiles else rows.stop - top
@@ -82,7 +81,7 @@ def _pieces(view: MatrixView) -> Iterator[Piece]:
 def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
     """Payload of a matrix (view.rows, view.columns); in modes without tiles its rows are beats."""
     done = []
-    for piece in _pieces(view):
+    for piece in _pieces(view, matrix.device):
         part = matrix[piece.rows, piece.columns]
         values = blocks.padded(part, MatrixView(len(part), part.shape[1], 1, 1, view.mode))
         k = piece.scales(job, job.scales, matrix.device)
@@ -101,7 +100,7 @@ def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
         )
     matrix = torch.empty(view.rows, view.columns, dtype=DTYPES[job.dtype], device=payload.device)
     starts = _starts(payload, view, job)
-    for piece in _pieces(view):
+    for piece in _pieces(view, payload.device):
         data, own_starts = _cut(payload, starts, piece, job)
         integers = CODINGS[job.mode].decode(data, own_starts, piece, job)
         if job.mode.has_offsets:

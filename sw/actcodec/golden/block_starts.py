@@ -32,8 +32,8 @@ from actcodec.golden.bits import popcount_
 _SEGMENT_BYTES = 512
 #: Segments are whole words, in which masks are counted.
 _WORD_BYTES = 8
-#: Bytes of the payload that are looked at together, of each byte that the shortest block has; a multiple of a segment.
-_WINDOW_BYTES = 1 << 19
+#: Bytes of the payload that are looked at together, a multiple of a segment.
+_WINDOW_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,9 @@ def block_starts(payload: Tensor, count: int, chain: Chain = _ZVC) -> Tensor:
         raise BitstreamError(f"corrupted stream: {size} payload bytes cannot be {count} blocks")
     starts = torch.empty(count, dtype=torch.int64, device=payload.device)
     found = begin = 0
-    window_bytes = _WINDOW_BYTES * chain.shortest
     while begin < size and found < count:
-        window = payload[begin : begin + window_bytes + chain.head]
-        here, end = _in_window(window, min(size - begin, window_bytes), chain)
+        window = payload[begin : begin + _WINDOW_BYTES + chain.head]
+        here, end = _in_window(window, min(size - begin, _WINDOW_BYTES), chain)
         place = starts[found : found + here.numel()]
         torch.add(here[: place.numel()], begin, out=place)
         found += here.numel()
@@ -160,13 +159,13 @@ def _walk(lengths: Tensor, entries: Tensor, size: int, chain: Chain) -> tuple[Te
     steps = length // chain.shortest
     flat = lengths.view(-1)
     columns = torch.arange(segments, device=lengths.device)
-    visited = torch.empty(steps, segments, dtype=torch.int64, device=lengths.device)
+    visited = torch.empty(steps, segments, dtype=torch.int32, device=lengths.device)
     place = entries
     for step in range(steps):
         visited[step] = place
         place = place + flat.index_select(0, place * segments + columns)
-    absolute = visited + columns * length
-    valid = (visited < length) & (absolute < size)
-    starts = absolute.T[valid.T]
+    valid = visited < length
+    absolute = visited.add_(columns * length)
+    starts = absolute.T[valid.logical_and_(absolute < size).T].to(torch.int64)
     last = int(starts[-1])
     return starts, last + int(lengths[last % length, last // length])

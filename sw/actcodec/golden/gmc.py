@@ -21,7 +21,7 @@ from actcodec.golden.checks import require
 from actcodec.golden.movement import select
 
 #: Blocks that are handled together, so that the memory beyond the result does not grow with it.
-_PIECE_BLOCKS = 1 << 12
+_PIECE_BLOCKS = 1 << 10
 _GROUPS = BLOCK_SIDE // gmc.GROUP_VALUES
 #: Bits of a word of a body, and the words from which bits are taken: all that a decoder can reach, and one more.
 _WORD_BITS = 32

@@ -42,15 +42,21 @@ def random_bits(seed: int, first: int, beats: int, device: torch.device | str = 
     return out.bitwise_and_(_MASK)
 
 
-def stochastically_rounded_(steps: Tensor, seed: int) -> Tensor:
+def random_numbers(seed: int, first: int, count: int, device: torch.device | str = "cpu") -> Tensor:
+    """The numbers of :func:`random_bits` of consecutive values, int32 (count,), value ``first`` being the first."""
+    beat, lane = divmod(first, LANES)
+    return random_bits(seed, beat, -(-(lane + count) // LANES), device).flatten()[lane : lane + count]
+
+
+def stochastically_rounded_(steps: Tensor, seed: int, first: int = 0) -> Tensor:
     """float32 or float64 values to whole numbers: up with the probability of the fraction, to 2**-17. Overwrites ``steps``.
 
-    The first values get the first random numbers of ``seed``, 0 to 2**32 - 1.
+    They are values ``first`` and following of a tensor, and get those random numbers of ``seed``, 0 to 2**32 - 1.
     """
     whole = steps.floor()
-    drawn = random_bits(seed, 0, -(-steps.numel() // LANES), steps.device)
+    drawn = random_numbers(seed, first, steps.numel(), steps.device).view_as(steps)
     # The middles of 2**16 equal parts of 0..1.
-    thresholds = (drawn.flatten()[: steps.numel()].view_as(steps) + 0.5) / (1 << WORD_BITS)
+    thresholds = (drawn + 0.5) / (1 << WORD_BITS)
     return whole.add_(steps.sub_(whole) > thresholds)
 
 

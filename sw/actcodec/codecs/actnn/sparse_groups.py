@@ -22,7 +22,8 @@ from actcodec.codecs.affine.affine_codecs import STOCHASTIC
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.tensor_seeds import TensorSeeds
-from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.codes import pack_tight, unpack_part
+from actcodec.golden.pieces import pieces
 
 #: Keeps the random numbers apart from those of the other codecs.
 _SALT = len(Mode) + 3
@@ -48,12 +49,15 @@ class SparseForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor: zeros where they were, and nowhere else. ``backend`` as for :class:`SampleForm`."""
+        others = torch.empty(0, dtype=self.dtype) if self.others is None else self.others.decompress(backend)
         values = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.mask.device)
-        if self.others is not None:
-            others = self.others.decompress(backend)
+        first = 0
+        for part in pieces(values.numel(), values.device):
+            there = unpack_part(self.mask, 1, part).bool()
+            mine = others[first : first + int(there.sum())]
+            first += mine.numel()
             # A group whose least value is subnormal may begin at zero.
-            others = others.where(others != 0, torch.finfo(self.dtype).smallest_normal)
-            values[unpack_tight(self.mask, 1, values.numel()).bool()] = others
+            values[part][there] = mine.where(mine != 0, torch.finfo(self.dtype).smallest_normal)
         return values.view(self.shape)
 
 
@@ -100,12 +104,25 @@ class SparseSampleCodec(Codec):
         check_input(x)
         check_finite(x)
         flat = x.detach().flatten()
-        there = flat != 0
-        others = flat[there]
+        mask = pack_tight((flat != 0).view(torch.uint8), 1)
+        others = _without_zeros(flat)
         self._quantiser.restart(self._seeds.next())
         form = self._quantiser.compress(others) if others.numel() else None
-        return SparseForm(tuple(x.shape), x.dtype, pack_tight(there.to(torch.uint8), 1), form)
+        return SparseForm(tuple(x.shape), x.dtype, mask, form)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
         return compressed.decompress(self.backend)
+
+
+def _without_zeros(flat: Tensor) -> Tensor:
+    """The values that are not zero, themselves where that is all of them."""
+    count = int(flat.count_nonzero())
+    if count == flat.numel():
+        return flat
+    others, first = flat.new_empty(count), 0
+    for part in pieces(flat.numel(), flat.device):
+        mine = flat[part][flat[part] != 0]
+        others[first : first + mine.numel()] = mine
+        first += mine.numel()
+    return others

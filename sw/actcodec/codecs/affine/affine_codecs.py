@@ -20,6 +20,7 @@ from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
 from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.shapes import channel_boxes
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
@@ -271,9 +272,9 @@ class BlpaCodec(AffineCodec):
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
-        per_channel = by_channel(x, view).to(torch.float64).transpose(0, 1).flatten(1)
-        gamma = _per_channel("gamma", self.gamma, per_channel.std(1, correction=0))
-        beta = _per_channel("beta", self.beta, per_channel.mean(1))
+        deviation, mean = _deviations_and_means(by_channel(x, view))
+        gamma = _per_channel("gamma", self.gamma, deviation)
+        beta = _per_channel("beta", self.beta, mean)
         k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
         return Plan(k, settings, offsets)
 
@@ -367,3 +368,13 @@ def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Te
     if numbers.numel() not in (1, default.numel()):
         raise UserError(f"{name} has {numbers.numel()} numbers: use one, or one for each of {default.numel()} channels")
     return numbers.expand(default.shape)
+
+
+def _deviations_and_means(channels: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each channel of finite floats (outer, channels, inner), float64 (channels,)."""
+    found = []
+    for box in channel_boxes(tuple(channels.shape), channels.device):
+        values = channels[box].to(torch.float64).transpose(0, 1).flatten(1)
+        found.append((values.std(1, correction=0), values.mean(1)))
+    deviations, means = zip(*found, strict=True)
+    return torch.cat(deviations), torch.cat(means)

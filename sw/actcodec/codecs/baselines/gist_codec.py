@@ -6,6 +6,7 @@ rounds the values of both forms to 16, 10 or 8 bits. Its third form, one bit per
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -17,8 +18,9 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.minifloat import MINIFLOATS
+from actcodec.golden.pieces import pieces
 from actcodec.golden.sfpr import check_nonfinite_policy
-from actcodec.golden.wide_codes import pack_wide, unpack_wide, wide_bytes
+from actcodec.golden.wide_codes import pack_wide, put_wide, take_wide, wide_bytes
 
 #: Values of a row; a column number is one byte.
 COLUMNS = 256
@@ -54,16 +56,19 @@ class GistForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor."""
-        kind, count = MINIFLOATS[self.dpr], prod(self.shape)
-        if not self.is_sparse:
-            codes = unpack_wide(self.codes, kind.bits, count)
-        else:
-            kept = unpack_wide(self.codes, kind.bits, self.columns.numel())
-            rows = torch.arange(self.row_starts.numel() - 1, device=self.codes.device)
-            rows = rows.repeat_interleave(self.row_starts.diff(), output_size=kept.numel())
-            codes = torch.zeros(count, dtype=kept.dtype, device=kept.device)
-            codes[rows * COLUMNS + self.columns] = kept
-        return kind.decode(codes).to(self.dtype).view(self.shape)
+        kept = self.columns.numel() if self.is_sparse else prod(self.shape)
+        rebuilt = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.codes.device)
+        kind = MINIFLOATS[self.dpr]
+        for part in pieces(kept, rebuilt.device):
+            values = kind.decode(take_wide(self.codes, kind.bits, kept, part)).to(self.dtype)
+            rebuilt[self._places(part) if self.is_sparse else part] = values
+        return rebuilt.view(self.shape)
+
+    def _places(self, part: slice) -> Tensor:
+        """Where some of the kept values of the sparse form stand, int64."""
+        kept = torch.arange(part.start, part.stop, dtype=_START, device=self.columns.device)
+        rows = torch.searchsorted(self.row_starts, kept, right=True) - 1
+        return rows * COLUMNS + self.columns[part]
 
 
 @dataclass
@@ -91,23 +96,30 @@ class GistCodec(Codec):
 
     def compress(self, x: Tensor) -> GistForm:
         """See :class:`Codec`."""
-        return self._dense(x, self._codes(x))
+        return self._dense(self._checked(x), x)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
         return compressed.decompress()
 
-    def _codes(self, x: Tensor) -> Tensor:
-        """int32 (values,)."""
+    def _checked(self, x: Tensor) -> Tensor:
+        """The values (n,)."""
         check_input(x)
         if self.nonfinite == "raise":
             check_finite(x)
-        return MINIFLOATS[self.dpr].encode(x.detach().to(torch.float32).flatten())
+        return x.detach().flatten()
 
-    def _dense(self, x: Tensor, codes: Tensor) -> GistForm:
-        starts = torch.zeros(0, dtype=_START, device=x.device)
-        columns = torch.zeros(0, dtype=torch.uint8, device=x.device)
-        return GistForm(tuple(x.shape), x.dtype, self.dpr, pack_wide(codes, MINIFLOATS[self.dpr].bits), starts, columns)
+    def _encoded(self, values: Tensor) -> Tensor:
+        """int32 (n,) of values (n,)."""
+        return MINIFLOATS[self.dpr].encode(values.to(torch.float32))
+
+    def _dense(self, values: Tensor, x: Tensor) -> GistForm:
+        bits, count = MINIFLOATS[self.dpr].bits, values.numel()
+        packed = torch.empty(wide_bytes(count, bits), dtype=torch.uint8, device=x.device)
+        for part in pieces(count, x.device):
+            put_wide(packed, self._encoded(values[part]), bits, count, part.start)
+        starts, columns = torch.zeros(0, dtype=_START, device=x.device), torch.zeros(0, dtype=torch.uint8, device=x.device)
+        return GistForm(tuple(x.shape), x.dtype, self.dpr, packed, starts, columns)
 
 
 @dataclass
@@ -124,13 +136,30 @@ class GistCsrCodec(GistCodec):
 
     def compress(self, x: Tensor) -> GistForm:
         """See :class:`Codec`."""
-        codes, kind = self._codes(x), MINIFLOATS[self.dpr]
-        places = (codes & (kind.magnitudes - 1)).nonzero().flatten()
-        rows = -(-codes.numel() // COLUMNS)
-        sparse_bytes = wide_bytes(places.numel(), kind.bits) + places.numel() + _START.itemsize * (rows + 1)
-        if sparse_bytes >= wide_bytes(codes.numel(), kind.bits) or places.numel() > torch.iinfo(_START).max:
-            return self._dense(x, codes)
+        values, kind = self._checked(x), MINIFLOATS[self.dpr]
+        rows = -(-values.numel() // COLUMNS)
+        counts = torch.zeros(rows, dtype=_START, device=x.device)
+        for part, _, places in self._kept(values):
+            here = torch.bincount(places // COLUMNS)
+            counts[part.start // COLUMNS :][: here.numel()] = here
+        count = int(counts.sum())
+        sparse_bytes = wide_bytes(count, kind.bits) + count + _START.itemsize * (rows + 1)
+        if sparse_bytes >= wide_bytes(values.numel(), kind.bits) or count > torch.iinfo(_START).max:
+            return self._dense(values, x)
         starts = torch.zeros(rows + 1, dtype=_START, device=x.device)
-        starts[1:] = torch.bincount(places // COLUMNS, minlength=rows).cumsum(0)
-        kept, columns = pack_wide(codes[places], kind.bits), (places % COLUMNS).to(torch.uint8)
-        return GistForm(tuple(x.shape), x.dtype, self.dpr, kept, starts, columns)
+        torch.cumsum(counts, 0, dtype=_START, out=starts[1:])
+        codes = torch.empty(count, dtype=torch.int16, device=x.device)  # as many bits as a format has at most
+        columns = torch.empty(count, dtype=torch.uint8, device=x.device)
+        first = 0
+        for _, kept, places in self._kept(values):
+            here = slice(first, first + kept.numel())
+            codes[here], columns[here], first = kept, places % COLUMNS, here.stop
+        return GistForm(tuple(x.shape), x.dtype, self.dpr, pack_wide(codes, kind.bits), starts, columns)
+
+    def _kept(self, values: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Pieces of values, each of whole rows; the codes in them that are not zero, int32; and their places there, int64."""
+        magnitudes = MINIFLOATS[self.dpr].magnitudes - 1
+        for part in pieces(values.numel(), values.device):
+            codes = self._encoded(values[part])
+            places = (codes & magnitudes).nonzero().flatten()
+            yield part, codes[places], places
