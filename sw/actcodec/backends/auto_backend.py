@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from cdu_spec.bitstream import MatrixView
@@ -16,6 +17,9 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.row_quantizer import RowQuantizer, RowSteps
+from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
 
 
@@ -47,6 +51,18 @@ class AutoBackend(TorchBackend):
         """See :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).residual_maxima(x, view, k)
 
+    def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).channel_edges(channels)
+
+    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).channel_moments(channels, least, greatest)
+
+    def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).squared_errors(channels, steps)
+
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).compress_tensor(x, view, job)
@@ -58,6 +74,18 @@ class AutoBackend(TorchBackend):
     def entropy_coder(self) -> EntropyCoder:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoEntropyCoder()
+
+    def step_quantizer(self) -> StepQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoStepQuantizer()
+
+    def predicted_coder(self) -> PredictedCoder:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoPredictedCoder()
+
+    def row_quantizer(self) -> RowQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoRowQuantizer()
 
     def group_quantizer(self) -> GroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
@@ -74,6 +102,50 @@ class AutoEntropyCoder(EntropyCoder):
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
         """See :class:`EntropyCoder`."""
         return fastest(segment).entropy_coder().decode(segment, count, tables)
+
+
+class AutoStepQuantizer(StepQuantizer):
+    """See :class:`StepQuantizer`."""
+
+    def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
+        """See :class:`StepQuantizer`."""
+        return fastest(x).step_quantizer().pack(x, step, first, bits)
+
+    def values(self, packed: Tensor, *grid: Any, **ends: Any) -> Tensor:
+        """See :class:`StepQuantizer`."""
+        return fastest(packed).step_quantizer().values(packed, *grid, **ends)
+
+
+class AutoPredictedCoder(PredictedCoder):
+    """See :class:`PredictedCoder`."""
+
+    def cells(self, x: Tensor, step: Tensor) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        return fastest(x).predicted_coder().cells(x, step)
+
+    def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        return fastest(x).predicted_coder().multiples(x, step, dimensions)
+
+    def middles(self, predicted: Predicted, step: Tensor, *original: Any, **ends: Any) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        return fastest(step).predicted_coder().middles(predicted, step, *original, **ends)
+
+    def products(self, predicted: Predicted, step: Tensor, *original: Any) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        return fastest(step).predicted_coder().products(predicted, step, *original)
+
+
+class AutoRowQuantizer(RowQuantizer):
+    """See :class:`RowQuantizer`."""
+
+    def codes(self, x: Tensor, rows: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
+        """See :class:`RowQuantizer`."""
+        return fastest(x).row_quantizer().codes(x, rows, seed, drop_zeros=drop_zeros)
+
+    def values(self, codes: Tensor, mask: Tensor, rows: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`RowQuantizer`."""
+        return fastest(codes).row_quantizer().values(codes, mask, rows, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):

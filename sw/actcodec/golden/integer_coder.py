@@ -21,7 +21,8 @@ from actcodec.golden.movement import select, spread
 
 #: Bits of the codes, one width after another.
 WIDTHS = (2, 4, 8)
-_BYTE_VALUES = 256
+#: What a byte may be.
+BYTE_VALUES = 256
 #: zlib: no header, since the parts stand in a form that has one; most memory, so that a block is as long as can be.
 _RAW, _LEVEL, _MEMORY = -zlib.MAX_WBITS, 6, 9
 #: Huffman codes of bytes alone, and with run lengths. Which is shorter depends on how runs are distributed.
@@ -45,16 +46,16 @@ def encode(values: Tensor) -> CodedIntegers:
     """int32 of any shape, magnitudes up to 2**30, to coded integers on the same device."""
     require("values", values, (torch.int32,))
     packed, planes = _narrowed(values)
-    return CodedIntegers(tuple(map(_deflated, packed)), tuple(map(_deflated, planes)))
+    return CodedIntegers(tuple(map(deflated, packed)), tuple(map(deflated, planes)))
 
 
 def decode(coded: CodedIntegers, count: int) -> Tensor:
     """The ``count`` integers of :func:`encode`, int32 (count,)."""
     levels = []
     for width, stream in zip(WIDTHS, coded.codes, strict=True):
-        levels.append(unpack_tight(_inflated(stream), width, count))
+        levels.append(unpack_tight(inflated(stream), width, count))
         count = int((levels[-1] == _escape(width)).sum())
-    values = _joined([_inflated(stream) for stream in coded.planes])
+    values = _joined([inflated(stream) for stream in coded.planes])
     for width, codes in zip(reversed(WIDTHS), reversed(levels), strict=True):
         escaped = codes == _escape(width)
         values = torch.where(escaped, spread(values, escaped), codes.to(torch.int32) - _limit(width))
@@ -64,7 +65,14 @@ def decode(coded: CodedIntegers, count: int) -> Tensor:
 def estimated_bits(values: Tensor) -> float:
     """About what :func:`encode` would need: the entropy of all bytes, by their frequencies in each stream."""
     packed, planes = _narrowed(values)
-    return sum(map(_entropy, (*packed, *planes)))
+    return sum(entropy(torch.bincount(stream, minlength=BYTE_VALUES)) for stream in (*packed, *planes))
+
+
+def entropy(counts: Tensor) -> float:
+    """Bits of bytes that occur so often, int64 (256,), coded one by one as well as can be."""
+    occurring = counts[counts > 0].to(torch.float64)
+    total = occurring.sum()
+    return float(-((occurring / total).log2() * occurring).sum()) if len(occurring) else 0.0
 
 
 def _limit(width: int) -> int:
@@ -96,14 +104,7 @@ def _joined(planes: list[Tensor]) -> Tensor:
     return ((folded >> 1) & torch.iinfo(torch.int32).max) ^ -(folded & 1)
 
 
-def _entropy(codes: Tensor) -> float:
-    """Bits of bytes that are coded one by one as well as can be."""
-    counts = torch.bincount(codes, minlength=_BYTE_VALUES).to(torch.float64)
-    shares = counts[counts > 0] / codes.numel()
-    return float(-(shares * shares.log2()).sum() * codes.numel())
-
-
-def _deflated(codes: Tensor) -> Tensor:
+def deflated(codes: Tensor) -> Tensor:
     """Raw deflate stream of bytes, on the same device; of none nothing."""
     if not codes.numel():
         return codes
@@ -113,8 +114,8 @@ def _deflated(codes: Tensor) -> Tensor:
     return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
 
 
-def _inflated(stream: Tensor) -> Tensor:
-    """The inverse of :func:`_deflated`."""
+def inflated(stream: Tensor) -> Tensor:
+    """The inverse of :func:`deflated`."""
     if not stream.numel():
         return stream
     codes = zlib.decompress(stream.cpu().numpy().tobytes(), _RAW)

@@ -8,6 +8,8 @@ a prediction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -53,11 +55,16 @@ def sums(left: Tensor, dimensions: int) -> Tensor:
     return left
 
 
-def cheapest_dimensions(values: Tensor) -> int:
-    """The number of dimensions whose differences take the fewest bits in the first samples, or in a part of them."""
-    part = values
-    for axis, extent in enumerate(values.shape):
+def sample(x: Tensor) -> Tensor:
+    """The first samples of a tensor, or a part of them, a view: about so many values as say which axes shall predict."""
+    part = x
+    for axis, extent in enumerate(x.shape):
         least = _SAMPLE_EXTENT if axis else 1
         part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
-    most = len(prediction_axes(values.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(part, dimensions)))
+    return part
+
+
+def cheapest_dimensions(part: Tensor, estimate: Callable[[Tensor], float] = estimated_bits) -> int:
+    """The number of dimensions whose differences take the fewest bits in a :func:`sample` of whole numbers, int32."""
+    most = len(prediction_axes(part.ndim, MAX_DIMENSIONS))
+    return min(range(most + 1), key=lambda dimensions: estimate(differences(part, dimensions)))

@@ -10,20 +10,23 @@ what they cost. Signs are kept as in codec ``blpa-float``: no step goes across z
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.step_quantizer import Line
+from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
-from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
-from actcodec.codecs.shapes import boxes, channel_boxes, channel_view, channels_shape, header_bytes
-from actcodec.golden.integer_coder import CodedIntegers, decode, encode
-from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
+from actcodec.codecs.copies import SteppedCopyCodec
+from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.lorenzo import MAX_MAGNITUDE
+from actcodec.golden.shapes import header_bytes, per_channel
 
 _LEAST_BITS, _MOST_BITS = 1, 12
 
@@ -38,6 +41,7 @@ class CodedCopy:
     rectified: bool  #: no value was negative: what is decoded as negative becomes zero
     dimensions: int  #: axes that predict, 0 to 3
     coded: CodedIntegers
+    coder: PredictedCoder  #: what computes
 
     @property
     def nbytes(self) -> int:
@@ -51,18 +55,17 @@ class CodedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def rebuilt(self, change: Change) -> Tensor:
+    def rebuilt(self, line: Line) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
-        codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions).view(channels_shape(self.shape))
-        rebuilt = torch.empty(codes.shape, dtype=self.dtype, device=codes.device)
-        for box in boxes(self.shape, codes.device):
-            values = (codes[box].to(torch.float32) + 0.5).mul_(self.step[box[1], None])
-            rebuilt[box] = as_dtype(change(values.clamp_min_(0) if self.rectified else values, box), self.dtype)
-        return rebuilt.view(self.shape)
+        return self._rebuilt(line)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
-        return self.rebuilt(unchanged)
+        """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
+        return self._rebuilt(None)
+
+    def _rebuilt(self, line: Line | None) -> Tensor:
+        predicted = Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
+        return self.coder.middles(predicted, self.step, self.shape, self.dtype, rectified=self.rectified, line=line)
 
 
 @dataclass
@@ -78,9 +81,12 @@ class BlpaCodedCodec(SteppedCopyCodec):
     ----------
     bits
         K, 1 to 12, whole or not: 2**K steps reach from three deviations below the mean to three above.
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
     """
 
     bits: float = 3.5
+    backend: str | Backend = "torch"
 
     name = "blpa-coded"
 
@@ -88,6 +94,12 @@ class BlpaCodedCodec(SteppedCopyCodec):
         number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
         if not (number and isfinite(self.bits) and _LEAST_BITS <= self.bits <= _MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {_LEAST_BITS} to {_MOST_BITS}")
+        self._backend = backend_of(self.backend)
+
+    @property
+    def arithmetic(self) -> Backend:
+        """See :class:`~actcodec.codecs.copies.CopyCodec`."""
+        return self._backend
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
         """See :class:`SteppedCopyCodec`."""
@@ -96,20 +108,8 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
         """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
-        shape, original = tuple(x.shape), x.detach()
-        step = torch.maximum(self.steps(middle, deviation, x.dtype), _largest(original) / (MAX_MAGNITUDE / 2))
-        codes = torch.empty(channels_shape(shape), dtype=torch.int32, device=x.device)
-        for box in boxes(shape, x.device):
-            values = channel_view(original, box).to(torch.float32)
-            steps = (values / step[box[1], None]).ceil_().sub_(1)
-            # Where the quotient is too small for a float, the sign still counts.
-            codes[box] = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
-        codes = codes.view(shape)
-        dimensions = cheapest_dimensions(codes)
-        return CodedCopy(shape, x.dtype, step, rectified, dimensions, encode(differences(codes, dimensions)))
-
-
-def _largest(x: Tensor) -> Tensor:
-    """Largest magnitude of each channel, float32 (channels,)."""
-    parts = (channel_view(x, box) for box in channel_boxes(tuple(x.shape), x.device))
-    return torch.cat([torch.maximum(part.amax((0, 2)), -part.amin((0, 2))) for part in parts]).to(torch.float32)
+        x, coder = x.detach(), self._backend.predicted_coder()
+        widest = self._backend.channel_maxima(per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
+        step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
+        found = coder.cells(x, step)
+        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, found.dimensions, found.coded, coder)
