@@ -18,8 +18,6 @@ from actcodec.golden.integer_coder import estimated_bits
 MAX_DIMENSIONS = 3
 #: Values of at most this magnitude have differences that fit 32 bits, whatever the axes.
 MAX_MAGNITUDE = 1 << (30 - MAX_DIMENSIONS)
-#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
-_SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
 def prediction_axes(rank: int, dimensions: int) -> range:
@@ -53,11 +51,7 @@ def sums(left: Tensor, dimensions: int) -> Tensor:
     return left
 
 
-def cheapest_dimensions(values: Tensor) -> int:
-    """The number of dimensions whose differences take the fewest bits in the first samples, or in a part of them."""
-    part = values
-    for axis, extent in enumerate(values.shape):
-        least = _SAMPLE_EXTENT if axis else 1
-        part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
-    most = len(prediction_axes(values.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(part, dimensions)))
+def cheapest_dimensions(sample: Tensor) -> int:
+    """The number of dimensions whose differences of these values, int32, take the fewest bits."""
+    most = len(prediction_axes(sample.ndim, MAX_DIMENSIONS))
+    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(sample, dimensions)))

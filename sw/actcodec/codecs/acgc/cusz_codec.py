@@ -19,8 +19,8 @@ from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms, whole_steps
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
-from actcodec.golden.integer_coder import encode
-from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE, cheapest_dimensions, differences
+from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE
+from actcodec.golden.predicted_integers import encode, sample_pieces
 
 #: What a bound is relative to: nothing, or the range of a tensor's values.
 ABSOLUTE, RELATIVE = "abs", "rel"
@@ -76,13 +76,13 @@ class CuszCodec(ErrorBoundedCodec):
         return compressed.decompress()
 
     def _packed(self, x: Tensor, steps: Tensor) -> CuszForm:
-        exact = whole_steps(x, steps)
-        beyond = exact.abs() > MAX_MAGNITUDE
-        whole = exact.masked_fill_(beyond, 0).to(torch.int32)
-        places = beyond.flatten().nonzero().flatten()
-        dimensions = cheapest_dimensions(whole) if self.dimensions is None else self.dimensions
-        coded = encode(differences(whole, dimensions))
-        return CuszForm(tuple(x.shape), x.dtype, dimensions, steps, coded, places, x.flatten()[places])
+        def quantised(part: Tensor) -> Tensor:
+            exact = whole_steps(part, steps if part.ndim == 1 else steps[: part.shape[1]])
+            return exact.masked_fill_(exact.abs() > MAX_MAGNITUDE, 0).to(torch.int32)
+
+        dimensions, coded = encode(x, quantised, self.dimensions)
+        places = _places_beyond(x, steps)
+        return CuszForm(tuple(x.shape), x.dtype, dimensions, steps, coded, places, x.view(-1)[places])
 
 
 def _checked(x: Tensor) -> Tensor:
@@ -97,3 +97,12 @@ def _extent(x: Tensor) -> Tensor:
     least, greatest = (edge.to(torch.float64) for edge in x.aminmax())
     extent = torch.where(greatest > least, greatest - least, greatest.abs())
     return torch.where(extent > 0, extent, 1.0)
+
+
+def _places_beyond(x: Tensor, steps: Tensor) -> Tensor:
+    """Where the flattened tensor has values of too many steps, int64 (n,)."""
+    found, size = [], x[0].numel()
+    for samples in sample_pieces(tuple(x.shape), x.device):
+        beyond = whole_steps(x[samples], steps).abs_() > MAX_MAGNITUDE
+        found.append(beyond.flatten().nonzero().flatten() + samples.start * size)
+    return torch.cat(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from cdu_tools.errors import UserError
@@ -12,8 +11,8 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.acgc.error_bounded import along_channels
 from actcodec.codecs.shapes import header_bytes
-from actcodec.golden.integer_coder import CodedIntegers, decode
-from actcodec.golden.lorenzo import sums
+from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.predicted_integers import decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +39,10 @@ class CuszForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float64 products rounded to the tensor's dtype."""
-        whole = sums(decode(self.differences, prod(self.shape)).view(self.shape), self.dimensions)
         limit = torch.finfo(self.dtype)
         steps = along_channels(self.steps.to(torch.float64), len(self.shape))
-        values = (whole * steps).clamp_(limit.min, limit.max).to(self.dtype)
+        values = torch.empty(self.shape, dtype=self.dtype, device=self.steps.device)
+        for samples, whole in decode(self.differences, self.shape, self.dimensions):
+            values[samples] = (whole * steps).clamp_(limit.min, limit.max)
         values.view(-1)[self.places] = self.outliers
         return values

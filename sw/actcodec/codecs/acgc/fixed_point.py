@@ -11,7 +11,6 @@ and decoding multiplies by the step that the codes were computed with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -25,8 +24,10 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.rows import Piece, Rows
 from actcodec.codecs.tensor_seeds import TensorSeeds
-from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.codes import pack_tight, unpack_part
+from actcodec.golden.movement import select
 from actcodec.golden.random_bits import stochastically_rounded_
 
 #: The paper's greatest width.
@@ -34,7 +35,7 @@ MOST_BITS = 16
 #: Keeps the random numbers apart from those of the other codecs.
 _SALT = len(Mode) + 3
 _SIGNED = 128
-_BYTE = 8
+_BYTE, _LOWEST = 8, 255
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +65,65 @@ class FixedPointForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor."""
-        rows = (len(self.steps), prod(self.shape) // len(self.steps))
-        present = None
+        limit, rows = torch.finfo(self.dtype), Rows(self.shape, len(self.steps))
+        counts = torch.full((rows.count,), 0 if self.mask.numel() else rows.length, device=self.codes.device)
         if self.mask.numel():
-            present = unpack_tight(self.mask, 1, prod(rows)).view(rows).to(torch.bool)
-        codes = torch.zeros(rows, dtype=torch.int32, device=self.codes.device)
-        bits, first = self.bits, 0
-        for width in _occurring(bits):
-            chosen = (bits == width)[:, None].expand(rows)
-            if present is not None:
-                chosen = chosen & present
-            count = int(chosen.sum())
+            for piece in rows.pieces(self.codes.device):
+                counts[piece[0]] += self._present(rows, piece).sum(1)
+        codes = self._codes_by_width(counts)
+        rebuilt = torch.empty(self.shape, dtype=self.dtype, device=self.codes.device)
+        for piece in rows.pieces(rebuilt.device):
+            whole = self._whole_steps(self._present(rows, piece), piece[0], codes)
+            values = (whole.to(torch.float64) * self.steps[piece[0], None].to(torch.float64)).to(torch.float32)
+            rows.put(rebuilt, piece, values.clamp_(limit.min, limit.max).to(self.dtype))
+        return rebuilt
+
+    def _present(self, rows: Rows, piece: Piece) -> Tensor:
+        """Whether values of a piece have a code, boolean (rows, values)."""
+        shape = tuple(extent.stop - extent.start for extent in piece)
+        if not self.mask.numel():
+            return torch.ones(shape, dtype=torch.bool, device=self.codes.device)
+        first = rows.first(piece)
+        return unpack_part(self.mask, 1, slice(first, first + prod(shape))).view(torch.bool).view(shape)
+
+    def _codes_by_width(self, counts: Tensor) -> dict[int, _Codes]:
+        """Those of each width; ``counts`` says how many codes each row has."""
+        found, first = {}, 0
+        for width in _occurring(self.bits):
+            count = int(counts[self.bits == width].sum())
             after = first + _packed_bytes(count, width)
-            codes[chosen] = _unpacked(self.codes[first:after], width, count)
+            found[width] = _Codes(self.codes[first:after], width, count)
             first = after
-        half, whole = (torch.exp2(power).to(torch.int32)[:, None] for power in (bits - 1.0, bits.to(torch.float64)))
-        signed = (self.widths >= _SIGNED)[:, None]
-        codes -= torch.where(signed & (codes >= half), whole, torch.zeros_like(whole))
-        values = (codes.to(torch.float64) * self.steps.to(torch.float64)[:, None]).to(torch.float32)
-        limit = torch.finfo(self.dtype)
-        return _from_rows(values.clamp_(limit.min, limit.max).to(self.dtype), self.shape)
+        return found
+
+    def _whole_steps(self, present: Tensor, rows: slice, codes: dict[int, _Codes]) -> Tensor:
+        """The next values of some rows in steps, int32 (rows, values), where ``present`` says that there is a code for them."""
+        bits = self.bits[rows]
+        whole = torch.zeros(present.shape, dtype=torch.int32, device=bits.device)
+        for width in _occurring(bits):
+            chosen = present & (bits == width)[:, None]
+            whole[chosen] = codes[width].take(int(chosen.sum()))
+        half, range_ = (torch.exp2(power).to(torch.int32)[:, None] for power in (bits - 1.0, bits.to(torch.float64)))
+        signed = (self.widths[rows] >= _SIGNED)[:, None]
+        return whole.sub_(torch.where(signed & (whole >= half), range_, torch.zeros_like(range_)))
+
+
+class _Codes:
+    """Codes of one width, taken in turn."""
+
+    def __init__(self, packed: Tensor, width: int, count: int) -> None:
+        split = -(-count * min(width, _BYTE) // LANES)
+        self._low, self._high = packed[:split], packed[split:]
+        self._width, self._first = width, 0
+
+    def take(self, count: int) -> Tensor:
+        """The next ones, int32 (count,)."""
+        here = slice(self._first, self._first + count)
+        self._first = here.stop
+        codes = unpack_part(self._low, min(self._width, _BYTE), here).to(torch.int32)
+        if self._width > _BYTE:
+            codes |= unpack_part(self._high, self._width - _BYTE, here).to(torch.int32) << _BYTE
+        return codes
 
 
 @dataclass
@@ -124,49 +164,46 @@ class AcgcQuantCodec(ErrorBoundedCodec):
 
     def compress(self, x: Tensor) -> FixedPointForm:
         """See :class:`Codec`: with the same bits everywhere. Every call draws other random numbers."""
-        rows = self._rows(x, x.shape[1] if isinstance(x, Tensor) and x.ndim > 1 else 1)
-        above, below = _reach(rows)
+        x = _checked(x)
+        above, below = _reach(x, x.shape[1] if x.ndim > 1 else 1)
         bits = torch.full_like(above, self.bits)
         finest = _finest(above, below, bits)
-        return self._form(x, rows, below, bits, torch.where(finest > 0, finest, 1.0))
+        return self._form(x, below, bits, torch.where(finest > 0, finest, 1.0))
 
     def compress_within(self, x: Tensor, error: Tensor) -> FixedPointForm:
         """See :class:`ErrorBoundedCodec`. Every call draws other random numbers."""
         check_input(x)
         step = SAFE_STEP * checked_error(x, error).to(torch.float64)
-        rows = self._rows(x, len(step))
-        above, below = _reach(rows)
+        above, below = _reach(_checked(x), len(step))
         bits = _bits(above / step, below / step).clamp(1, MOST_BITS)
         finest = _finest(above, below, bits)
         # Wider steps than necessary make more zeros, where these are worth something.
         wider = torch.maximum(step, finest) if self._drops_zeros else torch.where(finest > 0, finest, step)
-        return self._form(x, rows, below, bits, wider)
+        return self._form(x.detach(), below, bits, wider)
 
-    def _rows(self, x: Tensor, count: int) -> Tensor:
-        """The values, float64 (count, values each); UserError unless they can be compressed."""
-        check_input(x)
-        check_finite(x)
-        by_channel = x.detach().transpose(0, 1) if x.ndim > 1 and count > 1 else x.detach()
-        return by_channel.reshape(count, -1).to(torch.float64)
-
-    def _form(self, x: Tensor, rows: Tensor, below: Tensor, bits: Tensor, steps: Tensor) -> FixedPointForm:
+    def _form(self, x: Tensor, below: Tensor, bits: Tensor, steps: Tensor) -> FixedPointForm:
         # Rounded up, so that the greatest value keeps its code.
         stored = (steps * (1 + 2.0**-23)).to(torch.float32).clamp_min(torch.finfo(torch.float32).tiny)
-        signed = below > 0
-        codes = stochastically_rounded_(rows / stored.to(torch.float64)[:, None], self._seeds.next())
-        least, greatest = _ends(bits, signed)
-        codes = torch.minimum(torch.maximum(codes, -least[:, None]), greatest[:, None]).to(torch.int32)
-        present = codes != 0
-        widths = bits.to(torch.uint8)
-        packed = []
-        for width in _occurring(widths):
-            chosen = widths == width
-            group = codes[chosen]
-            kept = group[present[chosen]] if self._drops_zeros else group.flatten()
-            packed.append(_packed(kept & ((1 << width) - 1), width))
-        mask = pack_tight(present.flatten().to(torch.uint8), 1) if self._drops_zeros else widths[:0]
-        widths = widths + _SIGNED * signed.to(torch.uint8)
-        return FixedPointForm(tuple(x.shape), x.dtype, stored, widths, mask, torch.cat(packed))
+        signed, widths = below > 0, bits.to(torch.uint8)
+        parts, mask = _packed(self._codes(x, stored, bits, signed), widths, with_zeros=not self._drops_zeros)
+        return FixedPointForm(
+            tuple(x.shape), x.dtype, stored, widths + _SIGNED * signed.to(torch.uint8), mask, torch.cat(parts)
+        )
+
+    def _codes(self, x: Tensor, steps: Tensor, bits: Tensor, signed: Tensor) -> Tensor:
+        """Codes in planes of their lower 8 bits and, where there are more, of what is above, uint8 (planes, rows, values)."""
+        seed = self._seeds.next()
+        least, greatest = (end[:, None] for end in _ends(bits, signed))
+        rows = Rows(tuple(x.shape), len(bits))
+        planes = torch.empty(2 if int(bits.max()) > _BYTE else 1, rows.count, rows.length, dtype=torch.uint8, device=x.device)
+        for piece in rows.pieces(x.device):
+            values = rows.taken(x, piece).to(torch.float64).div_(steps[piece[0], None].to(torch.float64))
+            rounded = stochastically_rounded_(values, seed, rows.first(piece))
+            codes = torch.minimum(torch.maximum(rounded, -least[piece[0]]), greatest[piece[0]]).to(torch.int32)
+            codes &= torch.exp2(bits[piece[0], None]).to(torch.int32) - 1
+            for place, plane in enumerate(planes):
+                plane[piece] = codes >> _BYTE * place & _LOWEST
+        return planes
 
 
 @dataclass
@@ -182,16 +219,18 @@ class AcgcQuantZCodec(AcgcQuantCodec):
     _drops_zeros = True
 
 
-def _from_rows(rows: Tensor, shape: Sequence[int]) -> Tensor:
-    """The inverse of what ``_rows`` does."""
-    if len(rows) == 1:
-        return rows.reshape(tuple(shape))
-    return rows.view(shape[1], shape[0], *shape[2:]).transpose(0, 1).contiguous()
+def _checked(x: Tensor) -> Tensor:
+    """The values alone; UserError unless they can be compressed."""
+    check_input(x)
+    check_finite(x)
+    return x.detach()
 
 
-def _reach(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """How far each row reaches above and below zero, float64 (rows,)."""
-    return rows.amax(1).clamp_min(0), -rows.amin(1).clamp_max(0)
+def _reach(x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """How far each channel, or the whole, reaches above and below zero, float64 (rows,)."""
+    axes = [axis for axis in range(x.ndim) if rows == 1 or axis != 1]
+    greatest, least = (edge.view(-1).to(torch.float64) for edge in (x.amax(axes), x.amin(axes)))
+    return greatest.clamp_min(0), -least.clamp_max(0)
 
 
 def _bits(up: Tensor, down: Tensor) -> Tensor:
@@ -217,22 +256,16 @@ def _occurring(widths: Tensor) -> list[int]:
     return sorted(set(widths.tolist()))
 
 
-def _packed(codes: Tensor, width: int) -> Tensor:
-    """int32 (n,), each below 2**width, to bytes: the lower 8 bits of all, then what is above."""
-    parts = [pack_tight((codes & 255).to(torch.uint8), min(width, _BYTE))]
-    if width > _BYTE:
-        parts.append(pack_tight((codes >> _BYTE).to(torch.uint8), width - _BYTE))
-    return torch.cat(parts)
-
-
-def _unpacked(packed: Tensor, width: int, count: int) -> Tensor:
-    """The inverse of :func:`_packed`."""
-    low = min(width, _BYTE)
-    split = -(-count * low // LANES)
-    codes = unpack_tight(packed[:split], low, count).to(torch.int32)
-    if width > _BYTE:
-        codes |= unpack_tight(packed[split:], width - _BYTE, count).to(torch.int32) << _BYTE
-    return codes
+def _packed(planes: Tensor, widths: Tensor, *, with_zeros: bool) -> tuple[list[Tensor], Tensor]:
+    """Bytes of the codes of each width, the lower 8 bits of all, then what is above; and the mask, if zeros have no code."""
+    present = None if with_zeros else (planes[0] if len(planes) == 1 else planes.amax(0)) != 0
+    parts = []
+    for width in _occurring(widths):
+        rows = slice(None) if bool((widths == width).all()) else widths == width
+        for place, plane in enumerate(planes[: -(-width // _BYTE)]):
+            codes = plane[rows] if present is None else select(plane[rows], present[rows])
+            parts.append(pack_tight(codes.flatten(), min(width - _BYTE * place, _BYTE)))
+    return parts, widths[:0] if present is None else pack_tight(present.view(torch.uint8).flatten(), 1)
 
 
 def _packed_bytes(count: int, width: int) -> int:

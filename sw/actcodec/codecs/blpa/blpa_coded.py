@@ -10,7 +10,7 @@ what they cost. Signs are kept as in codec ``blpa-float``: no step goes across z
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
@@ -21,9 +21,10 @@ from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
 from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
-from actcodec.codecs.shapes import boxes, channel_boxes, channel_view, channels_shape, header_bytes
-from actcodec.golden.integer_coder import CodedIntegers, decode, encode
-from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sums
+from actcodec.codecs.shapes import channel_boxes, channel_view, channels_shape, header_bytes, per_channel
+from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.lorenzo import MAX_MAGNITUDE
+from actcodec.golden.predicted_integers import decode, encode
 
 _LEAST_BITS, _MOST_BITS = 1, 12
 
@@ -53,12 +54,14 @@ class CodedCopy:
 
     def rebuilt(self, change: Change) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
-        codes = sums(decode(self.coded, prod(self.shape)).view(self.shape), self.dimensions).view(channels_shape(self.shape))
-        rebuilt = torch.empty(codes.shape, dtype=self.dtype, device=codes.device)
-        for box in boxes(self.shape, codes.device):
-            values = (codes[box].to(torch.float32) + 0.5).mul_(self.step[box[1], None])
-            rebuilt[box] = as_dtype(change(values.clamp_min_(0) if self.rectified else values, box), self.dtype)
-        return rebuilt.view(self.shape)
+        _, channels, length = channels_shape(self.shape)
+        rebuilt = torch.empty(self.shape, dtype=self.dtype, device=self.step.device)
+        for samples, codes in decode(self.coded, self.shape, self.dimensions):
+            values = per_channel(codes.to(torch.float32)).add_(0.5).mul_(self.step[:, None])
+            box = (samples if len(self.shape) > 1 else slice(0, 1), slice(0, channels), slice(0, length))
+            changed = change(values.clamp_min_(0) if self.rectified else values, box)
+            rebuilt[samples] = as_dtype(changed, self.dtype).view(codes.shape)
+        return rebuilt
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
@@ -98,15 +101,14 @@ class BlpaCodedCodec(SteppedCopyCodec):
         """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
         shape, original = tuple(x.shape), x.detach()
         step = torch.maximum(self.steps(middle, deviation, x.dtype), _largest(original) / (MAX_MAGNITUDE / 2))
-        codes = torch.empty(channels_shape(shape), dtype=torch.int32, device=x.device)
-        for box in boxes(shape, x.device):
-            values = channel_view(original, box).to(torch.float32)
-            steps = (values / step[box[1], None]).ceil_().sub_(1)
+
+        def quantised(part: Tensor) -> Tensor:
+            values = per_channel(part.to(torch.float32))
+            steps = (values / step[: values.shape[1], None]).ceil_().sub_(1)
             # Where the quotient is too small for a float, the sign still counts.
-            codes[box] = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
-        codes = codes.view(shape)
-        dimensions = cheapest_dimensions(codes)
-        return CodedCopy(shape, x.dtype, step, rectified, dimensions, encode(differences(codes, dimensions)))
+            return torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1)).to(torch.int32).view(part.shape)
+
+        return CodedCopy(shape, x.dtype, step, rectified, *encode(original, quantised, None))
 
 
 def _largest(x: Tensor) -> Tensor:
