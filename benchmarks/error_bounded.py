@@ -26,9 +26,9 @@ from statistics import median
 
 import actcodec
 import torch
-from actcodec.codecs import Packed
 from actcodec.backends.predicted_coder import whole_multiples
 from actcodec.backends.torch_backend import TorchBackend
+from actcodec.codecs import Packed
 from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec, rms_error
 from actcodec.codecs.acgc.cusz_codec import CuszCodec
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
@@ -168,7 +168,7 @@ def print_bytes(tensors: list[Tensor]) -> None:
             bits = [0.0] * 5
             for x in tensors:
                 steps = (part * x.std() * 2 * UNIFORM_BOUND).view(1)
-                left = differences(whole_multiples(x, steps)[0], dimensions)
+                left = differences(whole_multiples(x, steps), dimensions)
                 raw = left.clamp(-127, 127).to(torch.int8).numpy().tobytes()
                 packers = [zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy) for strategy in strategies]
                 sizes = [len(packer.compress(raw) + packer.flush()) for packer in packers]

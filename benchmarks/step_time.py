@@ -3,13 +3,13 @@
     python benchmarks/step_time.py
     python benchmarks/step_time.py --threads 1 --policies blpa,blpa-coded --rounds 5 --no-page
 
-Networks have 64 and 128 channels: ResNet-like, two basic blocks of 64 channels at 32 x 32 and two of 128 at 16 x 16; VGG-like, two
-convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers in a batch of 16, the optimiser is
-SGD with momentum. Codecs compute with backend ``native`` where they have a choice.
+Networks have 64 and 128 channels: ResNet-like, two basic blocks of 64 channels at 32 x 32 and two of 128 at 16 x 16; VGG-like,
+two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers in a batch of 32, the optimiser
+is SGD with momentum. Codecs compute with backend ``native`` where they have a choice.
 
-All ways take a step in turn, in one process, so that whatever else the machine does hurts all alike. Counted is processor time on
-all threads, of forward, loss, backward and update, as a multiple of that of the step without hooks in the same round; the median
-over the rounds. Policies that listen to the training do so in the steps before, which do not count. Writes
+All ways take a step in turn, in one process, so that whatever else the machine does hurts all alike. Counted is processor time
+on all threads, of forward, loss, backward and update, as a multiple of that of the step without hooks in the same round; the
+median over the rounds. Policies that listen to the training do so in the steps before, which do not count. Writes
 ``docs/evidence/speed_steps.csv``, and the table between the marks of ``docs/evidence/speed.md``.
 """
 
@@ -51,7 +51,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "resnet": partial(ResNet, width=64, depth=2, stages=2),
     "vgg": partial(Vgg, width=64, depth=2, stages=2),
 }
-_BATCH, _CLASSES, _SIDE = 16, 10, 32
+_BATCH, _CLASSES, _SIDE = 32, 10, 32
 #: Steps before those that count: kernels are found, and policies that listen to gradients have heard some.
 _FIRST_STEPS = 2
 #: Multiples of the plain step that policies are to stay within.

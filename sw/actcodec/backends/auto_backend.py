@@ -139,13 +139,13 @@ class AutoPredictedCoder(PredictedCoder):
 class AutoRowQuantizer(RowQuantizer):
     """See :class:`RowQuantizer`."""
 
-    def codes(self, x: Tensor, rows: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
+    def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
         """See :class:`RowQuantizer`."""
-        return fastest(x).row_quantizer().codes(x, rows, seed, drop_zeros=drop_zeros)
+        return fastest(x).row_quantizer().codes(x, steps, seed, drop_zeros=drop_zeros)
 
-    def values(self, codes: Tensor, mask: Tensor, rows: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """See :class:`RowQuantizer`."""
-        return fastest(codes).row_quantizer().values(codes, mask, rows, shape, dtype)
+        return fastest(codes).row_quantizer().values(codes, mask, steps, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):

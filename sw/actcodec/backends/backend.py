@@ -36,7 +36,7 @@ class Backend(ABC):
     """Computes jobs. A subclass needs :meth:`compress` and :meth:`decompress`, which see beats as the hardware does.
 
     The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour. What a host
-    computes besides, the numbers that scales follow from and forms that no hardware knows, is the golden model's unless a backend
+    computes besides, numbers that scales follow from and forms that no hardware knows, is the golden model's unless a backend
     has the same in less time.
     """
 

@@ -1,23 +1,24 @@
 """The arithmetic of ``blpa-coded`` and ``cusz`` on all values of a tensor, by torch: whole steps, predicted and entropy coded.
 
-This is the specification of every other way to compute it. Steps are float32, (1,) or (channels,), positive; channels are counted
-by the second axis (a tensor of rank 1 is one). Prediction is that of :mod:`actcodec.golden.lorenzo`, along as many axes as are
-asked for, or as make the fewest bits.
+This is the specification of every other way to compute it. Steps are float32, (1,) or (channels,), positive; channels are
+counted by the second axis (a tensor of rank 1 is one). Prediction is that of :mod:`actcodec.golden.lorenzo`, along as many axes
+as are asked for, or as make the fewest bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from actcodec.backends.step_quantizer import Line, cells, finished
-from actcodec.golden.integer_coder import CodedIntegers, decode, encode
-from actcodec.golden.lorenzo import MAX_MAGNITUDE, cheapest_dimensions, differences, sample, sums
-from actcodec.golden.shapes import boxes, channel_view, channels_shape
+from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.lorenzo import MAX_MAGNITUDE
+from actcodec.golden.predicted_integers import decode, encode, sample_pieces
+from actcodec.golden.shapes import channels_shape, per_channel
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +35,13 @@ class PredictedCoder:
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
         """The steps in which finite values lie, at most 2**27 from zero, as codec ``blpa-coded`` counts them. No outliers."""
-        numbers = whole_cells(x, step)
-        dimensions = self.dimensions(x, step, cells=True)
-        return Predicted(dimensions, encode(differences(numbers, dimensions)), _none(x))
+        dimensions, coded = encode(x, partial(whole_cells, step=step), None)
+        return Predicted(dimensions, coded, torch.zeros(0, dtype=torch.int64, device=x.device))
 
     def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
         """The nearest multiples of steps; outliers are more than 2**27 of them from zero."""
-        numbers, beyond = whole_multiples(x, step)
-        if dimensions is None:
-            dimensions = self.dimensions(x, step, cells=False)
-        places = beyond.flatten().nonzero().flatten()
-        return Predicted(dimensions, encode(differences(numbers, dimensions)), places)
+        dimensions, coded = encode(x, partial(whole_multiples, step=step), dimensions)
+        return Predicted(dimensions, coded, _places_beyond(x, step))
 
     def middles(
         self,
@@ -57,64 +54,46 @@ class PredictedCoder:
         line: Line | None = None,
     ) -> Tensor:
         """The middles of the steps of :meth:`cells`, as :meth:`~actcodec.backends.step_quantizer.StepQuantizer.values`."""
-        whole = tuple(shape)
-        numbers = _numbers(predicted, whole).view(channels_shape(whole))
-        rebuilt = torch.empty(numbers.shape, dtype=dtype, device=numbers.device)
-        for box in boxes(whole, numbers.device):
-            values = (numbers[box].to(torch.float32) + 0.5).mul_(step[box[1], None])
-            rebuilt[box] = finished(values, box, dtype, rectified=rectified, line=line)
-        return rebuilt.view(whole)
+        rebuilt = torch.empty(tuple(shape), dtype=dtype, device=step.device)
+        _, channels, length = channels_shape(tuple(shape))
+        for samples, numbers in decode(predicted.coded, tuple(shape), predicted.dimensions):
+            values = per_channel(numbers.to(torch.float32)).add_(0.5).mul_(step[:, None])
+            box = (samples if rebuilt.ndim > 1 else slice(0, 1), slice(0, channels), slice(0, length))
+            rebuilt[samples] = finished(values, box, dtype, rectified=rectified, line=line).view(numbers.shape)
+        return rebuilt
 
     def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """The multiples of steps of :meth:`multiples`, float64 products rounded to ``dtype``; zero for outliers."""
-        whole = tuple(shape)
-        numbers = _numbers(predicted, whole).view(channels_shape(whole))
-        rebuilt = torch.empty(numbers.shape, dtype=dtype, device=numbers.device)
+        rebuilt = torch.empty(tuple(shape), dtype=dtype, device=step.device)
         limit = torch.finfo(dtype)
-        for box in boxes(whole, numbers.device):
-            exact = numbers[box] * _of_box(step, box[1]).to(torch.float64)
-            rebuilt[box] = exact.clamp_(limit.min, limit.max)
-        return rebuilt.view(whole)
-
-    def dimensions(self, x: Tensor, step: Tensor, *, cells: bool) -> int:
-        """The number of axes that make the fewest bits in the first samples of a tensor, or in a part of them."""
-        return cheapest_dimensions(sampled(x, step, cells=cells))
+        for samples, numbers in decode(predicted.coded, tuple(shape), predicted.dimensions):
+            exact = per_channel(numbers) * step.to(torch.float64)[:, None]
+            rebuilt[samples] = exact.clamp_(limit.min, limit.max).view(numbers.shape)
+        return rebuilt
 
 
-def whole_cells(x: Tensor, step: Tensor) -> Tensor:
-    """Numbers of the steps in which values lie, int32."""
-    numbers = torch.empty(channels_shape(tuple(x.shape)), dtype=torch.int32, device=x.device)
-    for box in boxes(tuple(x.shape), x.device):
-        numbers[box] = cells(channel_view(x, box).to(torch.float32), step[box[1], None])
-    return numbers.view(x.shape)
+def whole_cells(part: Tensor, step: Tensor) -> Tensor:
+    """Numbers of the steps in which the values of a part of a tensor, with the first of its channels, lie; int32."""
+    values = per_channel(part.to(torch.float32))
+    return cells(values, step[: values.shape[1], None]).to(torch.int32).view(part.shape)
 
 
-def whole_multiples(x: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-    """Numbers of steps, rounded to nearest even, int32; and where they are too many, boolean: there they are zero."""
-    numbers = torch.empty(channels_shape(tuple(x.shape)), dtype=torch.int32, device=x.device)
-    beyond = torch.empty(numbers.shape, dtype=torch.bool, device=x.device)
-    for box in boxes(tuple(x.shape), x.device):
-        exact = (channel_view(x, box).to(torch.float64) / _of_box(step, box[1]).to(torch.float64)).round_()
-        beyond[box] = exact.abs() > MAX_MAGNITUDE
-        numbers[box] = exact.masked_fill_(beyond[box], 0)
-    return numbers.view(x.shape), beyond.view(x.shape)
+def whole_multiples(part: Tensor, step: Tensor) -> Tensor:
+    """Numbers of steps of such a part, rounded to nearest even, int32; zero where they are too many."""
+    exact = _exact(part, step)
+    return exact.masked_fill_(exact.abs() > MAX_MAGNITUDE, 0).to(torch.int32).view(part.shape)
 
 
-def sampled(x: Tensor, step: Tensor, *, cells: bool) -> Tensor:
-    """Whole numbers of a part of a tensor, by which the axes that predict are chosen."""
-    part = sample(x)
-    steps = step[: part.shape[1]] if step.numel() > 1 else step.expand(channels_shape(tuple(part.shape))[1])
-    return whole_cells(part, steps) if cells else whole_multiples(part, steps)[0]
+def _exact(part: Tensor, step: Tensor) -> Tensor:
+    """Whole numbers of steps, float64 (n, channels, m)."""
+    values = per_channel(part).to(torch.float64)
+    return values.div_(step[: values.shape[1], None].to(torch.float64)).round_()
 
 
-def _of_box(step: Tensor, channels: slice) -> Tensor:
-    """Steps in a shape that goes with (n, channels, m)."""
-    return step if step.numel() == 1 else step[channels, None]
-
-
-def _numbers(predicted: Predicted, shape: tuple[int, ...]) -> Tensor:
-    return sums(decode(predicted.coded, prod(shape)).view(shape), predicted.dimensions)
-
-
-def _none(x: Tensor) -> Tensor:
-    return torch.zeros(0, dtype=torch.int64, device=x.device)
+def _places_beyond(x: Tensor, step: Tensor) -> Tensor:
+    """Where the flattened tensor has values of too many steps, int64 (n,)."""
+    found, size = [], x[0].numel()
+    for samples in sample_pieces(tuple(x.shape), x.device):
+        beyond = _exact(x[samples], step).abs_() > MAX_MAGNITUDE
+        found.append(beyond.flatten().nonzero().flatten() + samples.start * size)
+    return torch.cat(found)

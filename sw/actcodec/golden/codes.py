@@ -59,10 +59,11 @@ def unpack_tight(packed: Tensor, bits: int, count: int) -> Tensor:
 
 
 def unpack_part(packed: Tensor, bits: int, part: slice) -> Tensor:
-    """Some of the codes of :func:`pack_tight`, uint8 (n,); ``part`` begins at a multiple of 8."""
-    count = part.stop - part.start
-    mine = packed[part.start * bits // LANES : -(-part.stop * bits // LANES)]
-    return unpack_codes(_filled(mine, -(-count // LANES) * bits).view(-1, bits), bits).flatten()[:count]
+    """Some of the codes of :func:`pack_tight`, uint8 (n,)."""
+    beat, lane = divmod(part.start, LANES)
+    mine = packed[beat * bits : -(-part.stop * bits // LANES)]
+    rows = -(-part.stop // LANES) - beat
+    return unpack_codes(_filled(mine, rows * bits).view(-1, bits), bits).flatten()[lane : part.stop - beat * LANES]
 
 
 def _filled(values: Tensor, count: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import torch
 from cdu_spec.huffman import STANDARD, HuffmanTable, HuffmanTables
@@ -16,7 +16,7 @@ from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
 STANDARD_TABLES, OPTIMAL_TABLES = "standard", "optimal"
 HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
 #: Blocks, words and bytes handled at a time.
-_CHUNK = 1 << 12
+_CHUNK = 1 << 9
 _WORD_BITS = 32
 _WORD_BYTES = _WORD_BITS // 8
 
@@ -35,14 +35,17 @@ def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[Huffma
     -------
     The tables, and uint8 (n,): codes and extra bits, filled with ones to a whole byte, a zero byte after every FF.
     """
-    pieces = []
+    frequencies = torch.stack([torch.bincount(numbers, minlength=ALPHABET) for numbers, _ in _symbols(coefficients)]).sum(0)
+    tables = tables_for(frequencies, huffman)
+    return tables, _stuffed(_packed(coefficients, frequencies, tables))
+
+
+def _symbols(coefficients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Symbols and extra bits, piece by piece: computed anew each time, for together they are as many bytes as the tensor."""
     previous = 0
     for blocks in torch.split(coefficients, _CHUNK):
-        pieces.append(symbols(blocks, previous))
+        yield symbols(blocks, previous)
         previous = int(blocks[-1, 0])
-    frequencies = torch.stack([torch.bincount(numbers, minlength=ALPHABET) for numbers, _ in pieces]).sum(0)
-    tables = tables_for(frequencies, huffman)
-    return tables, _stuffed(_packed(pieces, tables))
 
 
 def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
@@ -53,14 +56,14 @@ def tables_for(frequencies: Tensor, huffman: str) -> HuffmanTables:
     return HuffmanTables(optimal_table(counts[DC_BASE:]), optimal_table(counts[:DC_BASE]))
 
 
-def _packed(pieces: Sequence[tuple[Tensor, Tensor]], tables: HuffmanTables) -> Tensor:
+def _packed(coefficients: Tensor, frequencies: Tensor, tables: HuffmanTables) -> Tensor:
     """Codes of symbols and their extra bits, first bit at the top of a byte, as bytes, filled with ones."""
-    device = pieces[0][0].device
+    device = coefficients.device
     codes, lengths = code_arrays(tables, device)
-    total = sum(int((lengths[numbers.to(torch.int64)] + (numbers & 15)).sum()) for numbers, _ in pieces)
+    total = int((frequencies * (lengths + (torch.arange(ALPHABET, device=device) & 15))).sum())
     words = torch.zeros(total // _WORD_BITS + 2, dtype=torch.int64, device=device)
     begin = 0
-    for part, bits in pieces:
+    for part, bits in _symbols(coefficients):
         index, sizes = part.to(torch.int64), part.to(torch.int64) & 15
         taken = lengths[index] + sizes
         ends = taken.cumsum(0) + begin

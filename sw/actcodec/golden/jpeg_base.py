@@ -40,11 +40,11 @@ def forward(matrix: Tensor, divisors: Sequence[int], const_bits: int, pass1_bits
     """
     require("matrix", matrix, (torch.int8,))
     table = torch.tensor(divisors, device=matrix.device)
-    blocks = tiles(matrix)
-    out = torch.empty(blocks.shape[0], BLOCK_VALUES, dtype=torch.int16, device=matrix.device)
-    for begin in range(0, blocks.shape[0], _CHUNK_BLOCKS):
-        piece = slice(begin, begin + _CHUNK_BLOCKS)
-        out[piece] = div_quantizer.quantize(to_zigzag(dct(blocks[piece], const_bits, pass1_bits)), table, rounding)
+    out = torch.empty(matrix.numel() // BLOCK_VALUES, BLOCK_VALUES, dtype=torch.int16, device=matrix.device)
+    strips = max(_CHUNK_BLOCKS // (matrix.shape[1] // BLOCK_SIDE), 1)
+    places = torch.split(out, strips * matrix.shape[1] // BLOCK_SIDE)
+    for part, place in zip(torch.split(matrix, strips * BLOCK_SIDE), places, strict=True):
+        place.copy_(div_quantizer.quantize(to_zigzag(dct(tiles(part), const_bits, pass1_bits)), table, rounding))
     return out
 
 

@@ -20,8 +20,6 @@ from actcodec.golden.integer_coder import estimated_bits
 MAX_DIMENSIONS = 3
 #: Values of at most this magnitude have differences that fit 32 bits, whatever the axes.
 MAX_MAGNITUDE = 1 << (30 - MAX_DIMENSIONS)
-#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
-_SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
 
 
 def prediction_axes(rank: int, dimensions: int) -> range:
@@ -55,16 +53,7 @@ def sums(left: Tensor, dimensions: int) -> Tensor:
     return left
 
 
-def sample(x: Tensor) -> Tensor:
-    """The first samples of a tensor, or a part of them, a view: about so many values as say which axes shall predict."""
-    part = x
-    for axis, extent in enumerate(x.shape):
-        least = _SAMPLE_EXTENT if axis else 1
-        part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
-    return part
-
-
-def cheapest_dimensions(part: Tensor, estimate: Callable[[Tensor], float] = estimated_bits) -> int:
-    """The number of dimensions whose differences take the fewest bits in a :func:`sample` of whole numbers, int32."""
-    most = len(prediction_axes(part.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimate(differences(part, dimensions)))
+def cheapest_dimensions(sample: Tensor, estimate: Callable[[Tensor], float] = estimated_bits) -> int:
+    """The number of dimensions whose differences of these values, int32, take the fewest bits by an estimate."""
+    most = len(prediction_axes(sample.ndim, MAX_DIMENSIONS))
+    return min(range(most + 1), key=lambda dimensions: estimate(differences(sample, dimensions)))

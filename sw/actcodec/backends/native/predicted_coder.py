@@ -13,10 +13,11 @@ from actcodec.backends.job import FORMATS
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.step_quantizer import ends_of
-from actcodec.backends.predicted_coder import Predicted, PredictedCoder, sampled
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder, whole_cells, whole_multiples
 from actcodec.backends.step_quantizer import Line
 from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, deflated, entropy, inflated
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
+from actcodec.golden.predicted_integers import sample
 
 #: Bytes of what fits no width.
 _PLANES = 4
@@ -56,16 +57,13 @@ class NativePredictedCoder(PredictedCoder):
         y = self._values(predicted, step, shape, dtype, cells=False)
         return super().products(predicted, step, shape, dtype) if y is None else y
 
-    def dimensions(self, x: Tensor, step: Tensor, *, cells: bool) -> int:
-        """See :class:`PredictedCoder`."""
-        return cheapest_dimensions(sampled(x, step, cells=cells), _estimated_bits)
-
     def _predicted(self, x: Tensor, step: Tensor, dimensions: int | None, *, cells: bool) -> Predicted:
         x = host(x)
         if dimensions is None:
-            dimensions = self.dimensions(x, step, cells=cells)
+            whole = whole_cells if cells else whole_multiples
+            dimensions = cheapest_dimensions(whole(sample(x), step), _estimated_bits)
         rule = (step, cells, min(dimensions, x.ndim - 1))
-        job = (x, FORMATS[x.dtype], *_layout(x.shape, step.numel()), *rule)
+        job: tuple[Tensor | float, ...] = (x, FORMATS[x.dtype], *_layout(x.shape, step.numel()), *rule)
         counts = torch.empty(x.shape[0], len(WIDTHS) + 1, dtype=torch.int64)
         kernels()("predicted_counts", *job, counts)
         reached = [x.numel(), *counts.sum(0).tolist()]

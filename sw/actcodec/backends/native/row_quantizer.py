@@ -23,35 +23,34 @@ _MOST_BITS = 16
 class NativeRowQuantizer(RowQuantizer):
     """See :class:`RowQuantizer`."""
 
-    def codes(self, x: Tensor, rows: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
+    def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
         """See :class:`RowQuantizer`."""
         x = host(x)
-        layout, count = _layout(x.shape, len(rows.steps)), len(rows.steps)
-        size = x.numel() // count
-        quantiser = (rows.steps, *rows.ends, seed)
+        count = len(steps.steps)
+        job = (x, FORMATS[x.dtype], *_layout(x.shape, count), steps.steps, *steps.ends, seed)
         kept: Tensor | int = NOTHING
         mask: Tensor | int = NOTHING
-        counts = torch.full((count,), size)
+        counts = torch.full((count,), x.numel() // count)
         if drop_zeros:
-            kept = torch.empty(count, -(-size // _SEGMENT), dtype=torch.int64)
-            kernels()("fixed_point_kept", x, FORMATS[x.dtype], *layout, *quantiser, kept)
+            kept = torch.empty(count, -(-(x.numel() // count) // _SEGMENT), dtype=torch.int64)
+            kernels()("fixed_point_kept", *job, kept)
             counts = kept.sum(1)
             mask = torch.zeros(-(-x.numel() // LANES), dtype=torch.uint8)
-        places, length = rows.places(counts)
+        places, length = steps.places(counts)
         codes = torch.zeros(length, dtype=torch.uint8)
-        kernels()("fixed_point_codes", x, FORMATS[x.dtype], *layout, *quantiser, rows.bits, kept, *_first_bytes(places), mask, codes)
-        return (mask if isinstance(mask, Tensor) else rows.bits[:0]), codes
+        kernels()("fixed_point_codes", *job, steps.bits, kept, *_first_bytes(places), mask, codes)
+        return (mask if isinstance(mask, Tensor) else steps.bits[:0]), codes
 
-    def values(self, codes: Tensor, mask: Tensor, rows: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """See :class:`RowQuantizer`."""
-        y, count = torch.empty(tuple(shape), dtype=dtype), len(rows.steps)
+        y, count = torch.empty(tuple(shape), dtype=dtype), len(steps.steps)
         counts = torch.full((count,), prod(y.shape) // count)
         present: Tensor | int = NOTHING
         if mask.numel():
             kernels()("fixed_point_present", mask, y.numel(), count, counts)
             present = mask
-        places, _ = rows.places(counts)
-        grid = (rows.steps, rows.bits, rows.signed, *_first_bytes(places), torch.finfo(dtype).max)
+        places, _ = steps.places(counts)
+        grid = (steps.steps, steps.bits, steps.signed, *_first_bytes(places), torch.finfo(dtype).max)
         layout = _layout(y.shape, count)
         kernels()("fixed_point_values", host(codes), codes.numel(), present, FORMATS[dtype], *layout, *grid, y)
         return y

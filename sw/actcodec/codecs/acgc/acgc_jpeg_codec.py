@@ -23,6 +23,7 @@ from actcodec.golden.block_shapes import has_blocks
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, OPTIMAL_TABLES
 from actcodec.golden.sfpr import scales
+from actcodec.golden.shapes import channel_boxes
 
 #: What may follow SFPR and the DCT.
 CODERS = (JpegBaseCodec.name, JpegActCodec.name)
@@ -115,10 +116,12 @@ class AcgcJpegCodec(ErrorBoundedCodec):
         """
         view = MatrixView.of(x.shape, Mode.JPEG_ACT)
         k, r = scales(by_channel(x.detach(), view), self._map.S, CduConfig.scale_bits)
-        samples = x.detach().to(torch.float32) * along_channels(k, x.ndim)
-        steps = self._map.predicted(roughness(samples), self.deviations)
-        present = samples.abs().amax((0, 2, 3)) > 0
-        return steps * (r * present)
+        features, present = [], []
+        for _, channels, _ in channel_boxes(tuple(x.shape), x.device):
+            samples = x.detach()[:, channels].to(torch.float32) * along_channels(k[channels], x.ndim)
+            features.append(roughness(samples))
+            present.append(samples.abs().amax((0, 2, 3)) > 0)
+        return self._map.predicted(torch.cat(features, 1), self.deviations) * (r * torch.cat(present))
 
     def _coarsest(self, predicted: Tensor, error: Tensor) -> int:
         """Number of the first level that keeps the error, or of the last one."""

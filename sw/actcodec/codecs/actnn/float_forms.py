@@ -9,13 +9,13 @@ are limited at both ends, and no padding enters a range.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 import torch
 from cdu_spec.affine import CODE_BITS, GROUP_VALUES
 from cdu_spec.bitstream import Mode
-from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -25,7 +25,9 @@ from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.random_bits import random_bits
+from actcodec.golden.formats import as_dtype
+from actcodec.golden.pieces import piece_values
+from actcodec.golden.random_bits import random_numbers
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: 16-bit formats of what is kept per cell, map or group.
@@ -55,18 +57,21 @@ class FloatForm:
         """Raises UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
-    def values(self) -> Tensor:
-        """``low + step * code``, float32 (values,)."""
-        codes = unpack_tight(self.codes, self.bits, prod(self.shape)).to(torch.float32)
-        return codes.mul_(self.per_value(self.step)).add_(self.per_value(self.low))
+    def rebuilt(self, add: Callable[[Tensor, slice], None]) -> Tensor:
+        """``low + step * code``, to which ``add(values, part)`` adds what it will: float32 values (n,) of a piece, in place."""
+        count = prod(self.shape)
+        codes = unpack_tight(self.codes, self.bits, count)
+        rebuilt = torch.empty(count, dtype=self.dtype, device=codes.device)
+        for part in range_pieces(count, self.range_values, codes.device):
+            values = codes[part].to(torch.float32)
+            values.mul_(_spread(self.step, self.range_values, part)).add_(_spread(self.low, self.range_values, part))
+            add(values, part)
+            rebuilt[part] = as_dtype(values, self.dtype)
+        return rebuilt.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float32 arithmetic."""
-        return as_dtype(self.values(), self.dtype).view(self.shape)
-
-    def per_value(self, per_range: Tensor) -> Tensor:
-        """The parameter of each value, float32 (values,)."""
-        return _spread(per_range, self.range_values, prod(self.shape))
+        return self.rebuilt(lambda values, part: None)
 
 
 class FloatCodec(Codec):
@@ -96,28 +101,34 @@ class FloatCodec(Codec):
         return compressed.decompress()
 
     def _checked(self, x: Tensor) -> Tensor:
-        """The values of a tensor that the codec takes, float32 (values,); UserError for any other."""
+        """The values (n,) of a tensor that the codec takes; UserError for any other."""
         check_input(x)
         if not self.takes(x.shape):
             raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
         check_finite(x)
-        return x.detach().to(torch.float32).flatten()
+        return x.detach().flatten()
 
-    def _quantised(self, values: Tensor, x: Tensor, range_values: int) -> FloatForm:
-        """The form of ``values``, float32 (values,), in place of those of ``x``. Every call draws other random numbers."""
-        half = HALF_FORMATS[self.half]
-        least, greatest = _least_and_greatest(values, range_values)
+    def _quantised(self, values_at: Callable[[slice], Tensor], x: Tensor, range_values: int) -> FloatForm:
+        """The form of what ``values_at`` says stands at places, float32 (n,), instead of the values of ``x``.
+
+        Every call draws other random numbers.
+        """
+        half, count = HALF_FORMATS[self.half], x.numel()
+        parts = list(range_pieces(count, range_values, x.device))
+        edges = [_least_and_greatest(values_at(part), range_values) for part in parts]
+        least, greatest = map(torch.cat, zip(*edges, strict=True))
         low = rounded_to_half(least, half, up=False)
         # With the rounded least value, so that the codes reach the greatest one.
         step = rounded_to_half((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         self._check_range(x, low, step)
-        floor, width = (_spread(part, range_values, values.numel()) for part in (low, step))
-        added: Tensor | float = 0.5
-        if self.rounding == STOCHASTIC:
-            drawn = random_bits(self._seeds.next(), 0, -(-values.numel() // LANES), x.device)
-            added = drawn.flatten()[: values.numel()] * 2.0**-16
-        codes = ((values - floor) / width + added).floor_().clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
+        seed = self._seeds.next() if self.rounding == STOCHASTIC else None
+        codes = torch.empty(count, dtype=torch.uint8, device=x.device)
+        for part in parts:
+            floor, width = (_spread(one, range_values, part) for one in (low, step))
+            steps = (values_at(part) - floor).div_(width)
+            steps += 0.5 if seed is None else random_numbers(seed, part.start, len(steps), x.device) * 2.0**-16
+            codes[part] = steps.floor_().clamp_(0, (1 << self.bits) - 1)
         return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, pack_tight(codes, self.bits))
 
     def _check_range(self, x: Tensor, *parameters: Tensor) -> None:
@@ -145,17 +156,13 @@ class ActnnFloatCodec(FloatCodec):
 
     def compress(self, x: Tensor) -> FloatForm:
         """See :class:`Codec`. Every call draws other random numbers."""
-        return self._quantised(self._checked(x), x, GROUP_VALUES)
+        flat = self._checked(x)
+        return self._quantised(lambda part: flat[part].to(torch.float32), x, GROUP_VALUES)
 
 
 def no_bitstream() -> UserError:
     """The error of asking a floating-point form for its stream."""
     return UserError("a floating-point form has no bitstream: use division or actnn")
-
-
-def as_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """float32 values, which are overwritten, in a format; those that rounding put beyond its range become its extremes."""
-    return values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max).to(dtype)
 
 
 def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
@@ -177,6 +184,13 @@ def _least_and_greatest(values: Tensor, range_values: int) -> tuple[Tensor, Tens
     return least, greatest
 
 
-def _spread(per_range: Tensor, range_values: int, count: int) -> Tensor:
-    """float32 (count,) from 16-bit floats (ranges,)."""
-    return per_range.to(torch.float32).repeat_interleave(range_values)[:count]
+def range_pieces(count: int, range_values: int, device: torch.device) -> Iterator[slice]:
+    """So many values in pieces of whole ranges."""
+    step = max(piece_values(count, device) // range_values, 1) * range_values
+    return (slice(first, min(first + step, count)) for first in range(0, count, step))
+
+
+def _spread(per_range: Tensor, range_values: int, part: slice) -> Tensor:
+    """float32 (n,) of the values of a piece of whole ranges, from 16-bit floats (ranges,)."""
+    here = per_range[part.start // range_values : -(-part.stop // range_values)]
+    return here.to(torch.float32).repeat_interleave(range_values)[: part.stop - part.start]

@@ -49,7 +49,8 @@ class SparseForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor: zeros where they were, and nowhere else. ``backend`` as for :class:`SampleForm`."""
-        others = torch.empty(0, dtype=self.dtype) if self.others is None else self.others.decompress(backend)
+        none = torch.empty(0, dtype=self.dtype, device=self.mask.device)
+        others = none if self.others is None else self.others.decompress(backend)
         values = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.mask.device)
         first = 0
         for part in pieces(values.numel(), values.device):

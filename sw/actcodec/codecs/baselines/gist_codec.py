@@ -140,8 +140,8 @@ class GistCsrCodec(GistCodec):
         rows = -(-values.numel() // COLUMNS)
         counts = torch.zeros(rows, dtype=_START, device=x.device)
         for part, _, places in self._kept(values):
-            here = torch.bincount(places // COLUMNS)
-            counts[part.start // COLUMNS :][: here.numel()] = here
+            in_rows = torch.bincount(places // COLUMNS)
+            counts[part.start // COLUMNS :][: in_rows.numel()] = in_rows
         count = int(counts.sum())
         sparse_bytes = wide_bytes(count, kind.bits) + count + _START.itemsize * (rows + 1)
         if sparse_bytes >= wide_bytes(values.numel(), kind.bits) or count > torch.iinfo(_START).max:

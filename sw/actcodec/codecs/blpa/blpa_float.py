@@ -80,9 +80,7 @@ class BlpaForm:
     quantizer: StepQuantizer  #: what computes
 
     @classmethod
-    def of(
-        cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, quantizer: StepQuantizer = _GOLDEN
-    ) -> BlpaForm:
+    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, quantizer: StepQuantizer = _GOLDEN) -> BlpaForm:
         """The copy of a float tensor."""
         packed = quantizer.pack(x.detach(), grid.step, grid.first, grid.bits)
         return cls(tuple(x.shape), x.dtype, grid, rectified, packed, quantizer)

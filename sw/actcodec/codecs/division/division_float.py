@@ -12,9 +12,10 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, as_dtype, no_bitstream
+from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, no_bitstream, range_pieces
 from actcodec.codecs.affine.affine_codecs import STOCHASTIC
 from actcodec.codecs.division.pooling import MAP_RANKS, cell_means, map_size, pooling_cells
+from actcodec.golden.formats import as_dtype
 
 #: What may be kept: both parts, or, for comparison, less (the paper's ablations).
 BOTH, LOW, HIGH, PLAIN = PARTS = ("both", "low", "high", "plain")
@@ -41,10 +42,36 @@ class DivisionForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float32 arithmetic: nearest upsampling of the means, and the rest."""
-        values = torch.zeros(prod(self.shape), device=self.means.device) if self.high is None else self.high.values()
-        if self.means.numel():
-            values += self.means.to(torch.float32)[pooling_cells(self.shape, self.block, values.device)]
-        return as_dtype(values, self.dtype).view(self.shape)
+        means = _Means(self.shape, self.block, self.means)
+        if self.high is not None:
+            return self.high.rebuilt(means.add_to if self.means.numel() else lambda values, part: None)
+        rebuilt = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.means.device)
+        for part in range_pieces(rebuilt.numel(), prod(map_size(self.shape)), rebuilt.device):
+            rebuilt[part] = as_dtype(means.at(part), self.dtype)
+        return rebuilt.view(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """Nearest upsampling of means."""
+
+    shape: tuple[int, ...]
+    block: int
+    means: Tensor  #: 16-bit floats (cells,)
+
+    def at(self, part: slice) -> Tensor:
+        """The mean at the places of a piece of whole maps, float32 (n,)."""
+        return self.means[_cells(self.shape, self.block, self.means.device, part)].to(torch.float32)
+
+    def add_to(self, values: Tensor, part: slice) -> None:
+        """Add them to the values at these places."""
+        values += self.at(part)
+
+
+def _cells(shape: tuple[int, ...], block: int, device: torch.device, part: slice) -> Tensor:
+    """The cells of a piece of whole maps."""
+    size = prod(map_size(shape))
+    return pooling_cells(shape, block, device, slice(part.start // size, part.stop // size))
 
 
 #: Side of a cell, more than any map has.
@@ -97,15 +124,20 @@ class DivisionFloatCodec(FloatCodec):
 
     def compress(self, x: Tensor) -> DivisionForm:
         """See :class:`~actcodec.codecs.codec.Codec`. Every call draws other random numbers."""
-        values = self._checked(x)
-        half = HALF_FORMATS[self.half]
-        kept = torch.zeros(0, dtype=half, device=x.device)
+        flat, shape = self._checked(x), tuple(x.shape)
+        half, size = HALF_FORMATS[self.half], prod(map_size(shape))
+        low = _Means(shape, self.block, torch.zeros(0, dtype=half, device=x.device))
         if self.parts != PLAIN:
-            cells = pooling_cells(x.shape, self.block, x.device)
-            means = cell_means(values, cells).to(half)
-            self._check_range(x, means)
-            # From the rounded means, which decoding adds.
-            values = values - means.to(torch.float32)[cells]
-            kept = kept if self.parts == HIGH else means
-        high = None if self.parts == LOW else self._quantised(values, x, prod(map_size(x.shape)))
-        return DivisionForm(tuple(x.shape), x.dtype, self.block, kept, high)
+            parts = range_pieces(x.numel(), size, x.device)
+            means = [cell_means(flat[part], _cells(shape, self.block, x.device, part)) for part in parts]
+            low = _Means(shape, self.block, torch.cat(means).to(half))
+            self._check_range(x, low.means)
+
+        def rest(part: slice) -> Tensor:
+            values = flat[part].to(torch.float32)
+            # Less the rounded means, which decoding adds.
+            return values if self.parts == PLAIN else values - low.at(part)
+
+        high = None if self.parts == LOW else self._quantised(rest, x, size)
+        kept = low.means[:0] if self.parts == HIGH else low.means
+        return DivisionForm(shape, x.dtype, self.block, kept, high)

@@ -25,7 +25,9 @@ def map_size(shape: Sequence[int]) -> tuple[int, int]:
     return (shape[2], shape[3]) if len(shape) == _IMAGE_RANK else (1, shape[-1])
 
 
-def pooling_cells(shape: Sequence[int], block: int = BLOCK_SIDE, device: torch.device | str = "cpu") -> Tensor:
+def pooling_cells(
+    shape: Sequence[int], block: int = BLOCK_SIDE, device: torch.device | str = "cpu", of_maps: slice | None = None
+) -> Tensor:
     """Number of the cell of each value, int64 (values,): map by map, row by row.
 
     Parameters
@@ -36,6 +38,8 @@ def pooling_cells(shape: Sequence[int], block: int = BLOCK_SIDE, device: torch.d
         Side of a cell in values, 1 or more (paper: B).
     device
         Of the result.
+    of_maps
+        Only of these maps; all unless given.
     """
     height, width = map_size(shape)
     maps = torch.arange(prod(shape) // (height * width), device=device)
@@ -45,12 +49,14 @@ def pooling_cells(shape: Sequence[int], block: int = BLOCK_SIDE, device: torch.d
     across = column_counts[column_turn]
     cells = row_counts[row_turn] * across
     first = cells.cumsum(0) - cells
-    down = rows[row_turn] * across[:, None]
-    return (first[:, None, None] + down[:, :, None] + columns[column_turn][:, None, :]).flatten()
+    here = slice(None) if of_maps is None else of_maps
+    down = rows[row_turn[here]] * across[here, None]
+    return (first[here, None, None] + down[:, :, None] + columns[column_turn[here]][:, None, :]).flatten()
 
 
 def cell_means(values: Tensor, cells: Tensor) -> Tensor:
-    """Mean of the values of each cell, float32 (cells,); ``values`` are floats (values,), added in float64."""
+    """Mean of the values of each cell, float32 (cells,), first to last; ``values`` are floats (values,), added in float64."""
+    cells = cells - cells[0]
     count = int(cells[-1]) + 1
     sums = torch.zeros(count, dtype=torch.float64, device=values.device).index_add_(0, cells, values.to(torch.float64))
     return (sums / torch.bincount(cells, minlength=count)).to(torch.float32)

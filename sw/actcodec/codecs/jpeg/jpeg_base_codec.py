@@ -18,7 +18,7 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend, backend
-from actcodec.backends.job import compression_job
+from actcodec.backends.job import Job, compression_job
 from actcodec.codecs.codec import Codec, check_input, check_s
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.jpeg.block_codec import BlockCodec
@@ -85,16 +85,20 @@ class JpegBaseCodec(BlockCodec, Codec):
         maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
         largest = self._backend.channel_maxima(blocks.by_channel(maps, view), self.nonfinite)
         k, r = scales_of(largest, self.S, self.scale_bits)
-        quantized = self._backend.compress_tensor(maps, view, compression_job(view, form, k))
-        samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : x.shape[2] * x.shape[3]]
-        matrix = blocks.padded(samples, MatrixView.of(x.shape, Mode.JPEG_ACT))
         named = tables.divisors(self.table)
         divisors = tuple(named[index] for index in ZIGZAG)
-        coefficients = jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
+        coefficients = self._coefficients(maps, view, compression_job(view, form, k), x.shape, divisors)
         huffman, segment = self._backend.entropy_coder().encode(coefficients, self.huffman)
         precision = (self.const_bits, self.pass1_bits)
         header = JpegBaseHeader(form, tuple(x.shape), segment.numel(), *precision, divisors, huffman)
         return JpegBaseCompressed(header, r, segment)
+
+    def _coefficients(self, maps: Tensor, view: MatrixView, job: Job, shape: Sequence[int], divisors: Sequence[int]) -> Tensor:
+        """Quantised coefficients, int16 (blocks, 64), of a tensor of some shape that SFPR sees as maps."""
+        quantized = self._backend.compress_tensor(maps, view, job)
+        samples = quantized.view(torch.int8).view(view.rows, view.row_beats * LANES)[:, : shape[2] * shape[3]]
+        matrix = blocks.padded(samples, MatrixView.of(shape, Mode.JPEG_ACT))
+        return jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -73,4 +73,4 @@ def sfpr_view(shape: Sequence[int]) -> MatrixView:
 def sfpr_maps(x: Tensor) -> Tensor:
     """A tensor (N, C, H, W) as (N, C, values), its maps filled with zeros to 8 values, or they would share a scale."""
     maps = x.flatten(2)
-    return pad(maps, (0, max(LANES - maps.shape[2], 0)))
+    return maps if maps.shape[2] >= LANES else pad(maps, (0, LANES - maps.shape[2]))

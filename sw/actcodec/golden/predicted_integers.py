@@ -1,0 +1,63 @@
+"""Tensors of whole numbers, predicted by their neighbours and entropy-coded, some samples at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.integer_coder import CodedIntegers, IntegerDecoder, IntegerEncoder
+from actcodec.golden.lorenzo import cheapest_dimensions, differences, sums
+from actcodec.golden.pieces import piece_values
+
+#: About so many values say which number of dimensions is best; of no axis but the first fewer than so many places.
+_SAMPLE_VALUES, _SAMPLE_EXTENT = 1 << 15, 8
+
+
+def encode(x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | None) -> tuple[int, CodedIntegers]:
+    """The number of axes that predict, and what prediction leaves over, coded.
+
+    Parameters
+    ----------
+    x
+        Of any shape and dtype.
+    quantised
+        Whole numbers, int32, magnitudes up to :data:`~actcodec.golden.lorenzo.MAX_MAGNITUDE`, of some samples of x, or of the
+        first places along other axes of them.
+    dimensions
+        0 to 3 axes: see :func:`~actcodec.golden.lorenzo.prediction_axes`. None: whichever number makes the fewest bits, by the
+        first samples or a part of them.
+    """
+    if dimensions is None:
+        dimensions = cheapest_dimensions(quantised(sample(x)))
+    encoder = IntegerEncoder(x.device)
+    for samples in sample_pieces(tuple(x.shape), x.device):
+        encoder.add(differences(quantised(x[samples]), dimensions))
+    return dimensions, encoder.coded()
+
+
+def decode(coded: CodedIntegers, shape: tuple[int, ...], dimensions: int) -> Iterator[tuple[slice, Tensor]]:
+    """Samples of a tensor of this shape and their whole numbers, int32 (samples, ...), from :func:`encode`."""
+    decoder = IntegerDecoder(coded)
+    for samples in sample_pieces(shape, coded.codes[0].device):
+        piece = (samples.stop - samples.start, *shape[1:])
+        yield samples, sums(decoder.take(prod(piece)).view(piece), dimensions)
+
+
+def sample_pieces(shape: tuple[int, ...], device: torch.device) -> Iterator[slice]:
+    """Samples in pieces that predict within themselves; a tensor of rank 1 is one piece."""
+    step = shape[0]
+    if len(shape) > 1:
+        step = max(piece_values(prod(shape), device) // prod(shape[1:]), 1)
+    return (slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step))
+
+
+def sample(x: Tensor) -> Tensor:
+    """The first samples of a tensor, or a part of them, by which the axes that predict are chosen; a view."""
+    part = x
+    for axis, extent in enumerate(x.shape):
+        least = _SAMPLE_EXTENT if axis else 1
+        part = part.narrow(axis, 0, min(extent, max(least, -(-_SAMPLE_VALUES * extent // part.numel()))))
+    return part

@@ -1,0 +1,54 @@
+"""Tensors as rows of values that share a step: one row for each channel, or one for the whole tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.pieces import piece_values, pieces
+
+#: Rows and values of a part. In a tensor of all rows it is in one piece.
+Piece = tuple[slice, slice]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor of some shape as (count, length)."""
+
+    shape: tuple[int, ...]
+    count: int  #: 1, or the extent of axis 1
+
+    @property
+    def length(self) -> int:
+        """Values of a row."""
+        return prod(self.shape) // self.count
+
+    def pieces(self, device: torch.device) -> Iterator[Piece]:
+        """All of it, row by row."""
+        if self.count == 1:
+            return ((slice(0, 1), part) for part in pieces(self.length, device))
+        step = max(piece_values(prod(self.shape), device) // self.length, 1)
+        firsts = range(0, self.count, step)
+        return ((slice(first, min(first + step, self.count)), slice(0, self.length)) for first in firsts)
+
+    def first(self, piece: Piece) -> int:
+        """Number of the first value of a piece."""
+        rows, values = piece
+        return int(rows.start) * self.length + int(values.start)
+
+    def taken(self, x: Tensor, piece: Piece) -> Tensor:
+        """A piece of a tensor, (rows, values)."""
+        if self.count == 1:
+            return x.reshape(1, -1)[:, piece[1]]
+        return x[:, piece[0]].transpose(0, 1).flatten(1)
+
+    def put(self, x: Tensor, piece: Piece, values: Tensor) -> None:
+        """Make a piece of a tensor, contiguous, have these values, (rows, values)."""
+        if self.count == 1:
+            x.view(1, -1)[:, piece[1]] = values
+        else:
+            x[:, piece[0]] = values.view(len(values), self.shape[0], *self.shape[2:]).transpose(0, 1)
