@@ -18,9 +18,11 @@ from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job
 from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.backends.row_quantizer import RowQuantizer, RowSteps
 from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
+from actcodec.golden.pooling import Means, Pooling
 
 
 @functools.cache
@@ -87,6 +89,10 @@ class AutoBackend(TorchBackend):
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoRowQuantizer()
 
+    def range_quantizer(self) -> RangeQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoRangeQuantizer()
+
     def group_quantizer(self) -> GroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoGroupQuantizer()
@@ -146,6 +152,30 @@ class AutoRowQuantizer(RowQuantizer):
     def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """See :class:`RowQuantizer`."""
         return fastest(codes).row_quantizer().values(codes, mask, steps, shape, dtype)
+
+
+class AutoRangeQuantizer(RangeQuantizer):
+    """See :class:`RangeQuantizer`."""
+
+    def means(self, x: Tensor, pooling: Pooling) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().means(x, pooling)
+
+    def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().edges(x, range_values, means)
+
+    def codes(self, x: Tensor, *grid: Any) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().codes(x, *grid)
+
+    def values(self, codes: Tensor, *grid: Any) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(codes).range_quantizer().values(codes, *grid)
+
+    def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(means.means).range_quantizer().upsampled(means, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):

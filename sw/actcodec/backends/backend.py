@@ -14,6 +14,7 @@ from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job, beats_in, tensor_from_beats
 from actcodec.backends.predicted_coder import PredictedCoder
+from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.backends.row_quantizer import RowQuantizer
 from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.golden import block_statistics, channel_statistics, sfpr
@@ -94,6 +95,10 @@ class Backend(ABC):
     def row_quantizer(self) -> RowQuantizer:
         """What computes AC-GC's codes of any width; as above."""
         return RowQuantizer()
+
+    def range_quantizer(self) -> RangeQuantizer:
+        """What computes DIVISION's and ActNN's forms in floating point; as above."""
+        return RangeQuantizer()
 
     def group_quantizer(self) -> GroupQuantizer:
         """What quantises groups within samples in floating point; UserError for a backend that does not do that."""

@@ -15,6 +15,7 @@ from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.modes import DECODERS, ENCODERS
 from actcodec.backends.native.predicted_coder import NativePredictedCoder
+from actcodec.backends.native.range_quantizer import NativeRangeQuantizer
 from actcodec.backends.native.row_quantizer import NativeRowQuantizer
 from actcodec.backends.native.step_quantizer import NativeStepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
@@ -87,6 +88,10 @@ class NativeBackend(TorchBackend):
     def row_quantizer(self) -> NativeRowQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return NativeRowQuantizer()
+
+    def range_quantizer(self) -> NativeRangeQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeRangeQuantizer()
 
     def group_quantizer(self) -> NativeGroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""

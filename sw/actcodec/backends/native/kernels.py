@@ -17,6 +17,8 @@ _DOUBLE = ctypes.c_double
 #: In place of a tensor that a kernel can do without.
 NOTHING = 0
 _CHANNELS = (_POINTER, _INT, _LONG, _LONG, _LONG)
+_CELLS = (*(_LONG,) * 4, *(_POINTER,) * 4)
+_RANGES = (_POINTER, _INT, _LONG, _LONG, *_CELLS, _POINTER)
 _PREDICTED = (*(_LONG,) * 6, _POINTER, _BOOL, _INT)
 #: Parameters of each function as its source has them, but for the number of threads, which is always the last; and its result.
 _SIGNATURES = {
@@ -66,6 +68,10 @@ _SIGNATURES = {
     "fixed_point_codes": ((*_CHANNELS, *(_POINTER,) * 3, _SEED, *(_POINTER,) * 6), None),
     "fixed_point_present": ((_POINTER, _LONG, _LONG, _POINTER), None),
     "fixed_point_values": ((_POINTER, _LONG, *_CHANNELS, *(_POINTER,) * 5, _FLOAT, _POINTER), None),
+    "cell_means": ((_POINTER, _INT, _LONG, *_CELLS, _LONG, _POINTER), None),
+    "range_edges": ((*_RANGES, _POINTER, _POINTER), None),
+    "range_codes": ((*_RANGES, _POINTER, _POINTER, _INT, _BOOL, _SEED, _POINTER), None),
+    "range_values": ((*_RANGES, _POINTER, _POINTER, _INT, _FLOAT, _POINTER), None),
     "group_edges": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
     "group_codes": (
         (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _BOOL, _SEED, _POINTER),
