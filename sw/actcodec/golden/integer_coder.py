@@ -28,6 +28,8 @@ BYTE_VALUES = 256
 _RAW, _LEVEL, _MEMORY = -zlib.MAX_WBITS, 6, 9
 #: Huffman codes of bytes alone, and with run lengths. Which is shorter depends on how runs are distributed.
 _STRATEGIES = (zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE)
+#: Run lengths are not tried where fewer than one byte in so many is part of a run: they make next to nothing shorter.
+_FEW_RUNS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +175,16 @@ def deflated(codes: Tensor) -> Tensor:
     if not codes.numel():
         return codes
     raw = codes.cpu().numpy().tobytes()
-    packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in _STRATEGIES]
+    strategies = _STRATEGIES if _run_bytes(codes) * _FEW_RUNS > codes.numel() else _STRATEGIES[:1]
+    packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in strategies]
     stream = min((packer.compress(raw) + packer.flush() for packer in packers), key=len)
     return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
+
+
+def _run_bytes(codes: Tensor) -> int:
+    """How many bytes are the same as the three before them, the least that a run length stands for."""
+    same = codes[1:] == codes[:-1]
+    return int((same[2:] & same[1:-1] & same[:-2]).sum())
 
 
 def inflated(stream: Tensor) -> Tensor:

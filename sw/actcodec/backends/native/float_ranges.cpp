@@ -153,9 +153,11 @@ void range_values(const uint8_t* packed, int format, int64_t count, int64_t rang
     CodePacker packer(bits);
     with_format(format, [&]<class T>(T) {
         parallel(pieces(count, PIECE_VALUES), threads, [&](int64_t piece) {
-            float values[PIECE_VALUES] = {};
+            float values[PIECE_VALUES];
             uint8_t codes[PIECE_VALUES];
             int64_t begin = piece * PIECE_VALUES, end = std::min(count, begin + PIECE_VALUES);
+            // To which a mean of -0.0 is added as well.
+            if (!packed) std::fill_n(values, end - begin, -0.0f);
             if (packed) {
                 unpack_some(packer, packed + begin / LANES * bits, end - begin, codes);
                 ranges_of(begin, end, range_values, [&](int64_t at, int64_t here, int64_t range) {

@@ -1,12 +1,23 @@
 // Entropy coder of jpeg-base: a grayscale scan of baseline JPEG (ITU-T T.81, F.1.2), as golden/entropy_encoder.py has it. A scan is
 // one chain of symbols, so it takes one thread.
-#include "values.h"
+#include "coded_blocks.h"
 
 using namespace cdu;
 
 namespace {
 
 int size_of(int value) { return std::bit_width(unsigned(std::abs(value))); }
+
+// Which coefficients of a block are not zero.
+uint64_t present(const int16_t* block) {
+    uint64_t places = 0;
+    Shorts zero = {};
+    for (int j = 0; j < BLOCK_SIDE; ++j) {
+        auto flags = __builtin_convertvector(load<Shorts>(block + LANES * j) != zero, Bytes);
+        places |= uint64_t(gathered(std::bit_cast<uint64_t>(flags) & ONES)) << LANES * j;
+    }
+    return places;
+}
 
 // symbol(number, value) for every symbol of the blocks in order; whether the coefficients are those of 8-bit samples.
 template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Symbol symbol) {
@@ -16,19 +27,15 @@ template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Sy
         int difference = block[0] - previous;
         symbol(DC_BASE + size_of(difference), difference);
         previous = block[0];
-        int run = 0;
-        for (int place = 1; place < BLOCK_VALUES; ++place) {
-            int value = block[place];
-            if (!value) {
-                ++run;
-                continue;
-            }
+        int last = 0;
+        for (uint64_t left = present(block) & ~uint64_t(1); left; left &= left - 1) {
+            int place = std::countr_zero(left), value = block[place], run = place - last - 1;
             if (std::abs(value) > AC_LIMIT) return false;
             for (; run >= ZRL_RUN; run -= ZRL_RUN) symbol(ZRL, 0);
             symbol(run << 4 | size_of(value), value);
-            run = 0;
+            last = place;
         }
-        if (run) symbol(EOB, 0);
+        if (last < BLOCK_VALUES - 1) symbol(EOB, 0);
     }
     return true;
 }
