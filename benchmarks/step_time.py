@@ -4,8 +4,8 @@
     python benchmarks/step_time.py --threads 1 --policies blpa,blpa-coded --rounds 5 --no-page
 
 Networks have 64 and 128 channels: ResNet-like, two basic blocks of 64 channels at 32 x 32 and two of 128 at 16 x 16; VGG-like,
-two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers in a batch of 32, the optimiser
-is SGD with momentum. Codecs compute with backend ``native`` where they have a choice.
+two convolutions each of 64 channels at 32 x 32 and of 128 at 16 x 16. Images are random numbers, the optimiser is SGD with
+momentum. Codecs compute with backend ``native`` where they have a choice.
 
 All ways take a step in turn, in one process, so that whatever else the machine does hurts all alike. Counted is processor time
 on all threads, of forward, loss, backward and update, as a multiple of that of the step without hooks in the same round; the
@@ -51,7 +51,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "resnet": partial(ResNet, width=64, depth=2, stages=2),
     "vgg": partial(Vgg, width=64, depth=2, stages=2),
 }
-_BATCH, _CLASSES, _SIDE = 32, 10, 32
+_CLASSES, _SIDE = 10, 32
 #: Steps before those that count: kernels are found, and policies that listen to gradients have heard some.
 _FIRST_STEPS = 2
 #: Multiples of the plain step that policies are to stay within.
@@ -122,13 +122,13 @@ def available() -> list[str]:
 class Way:
     """One way to take a step, with a network of its own."""
 
-    def __init__(self, name: str, network: str) -> None:
+    def __init__(self, name: str, network: str, batch: int) -> None:
         torch.manual_seed(0)
         model = NETWORKS[network]()
         self.name = name
         self._model = checkpointed(model) if name == CHECKPOINTS else model
         self._optimizer = torch.optim.SGD(self._model.parameters(), 0.01, momentum=0.9)
-        self._images, self._labels = torch.randn(_BATCH, 3, _SIDE, _SIDE), torch.randint(_CLASSES, (_BATCH,))
+        self._images, self._labels = torch.randn(batch, 3, _SIDE, _SIDE), torch.randint(_CLASSES, (batch,))
         self._policy = None if name in (PLAIN, *OTHERS) else policy_of(name)
         self.kept = float("nan")  #: ratio of what autograd keeps for activations to what is left of it
 
@@ -161,10 +161,10 @@ class Measured:
     ratio: float
 
 
-def measure(names: list[str], network: str, threads: int, rounds: int) -> list[Measured]:
+def measure(names: list[str], network: str, batch: int, threads: int, rounds: int) -> list[Measured]:
     """All ways on one network."""
     torch.set_num_threads(threads)
-    ways = [Way(name, network) for name in (PLAIN, *names)]
+    ways = [Way(name, network, batch) for name in (PLAIN, *names)]
     multiples: dict[str, list[float]] = {way.name: [] for way in ways}
     for number in range(-_FIRST_STEPS, rounds):
         seconds = {way.name: way.step() for way in ways}
@@ -175,7 +175,7 @@ def measure(names: list[str], network: str, threads: int, rounds: int) -> list[M
     return [Measured(way.name, network, threads, statistics.median(multiples[way.name]), way.kept) for way in ways]
 
 
-def page(rows: list[Measured], rounds: int) -> Table:
+def page(rows: list[Measured]) -> Table:
     """The table of a page: a row for each way, a column for each network and number of threads."""
     places = list(dict.fromkeys((row.network, row.threads) for row in rows))
     found = {(row.name, row.network, row.threads): row for row in rows}
@@ -208,19 +208,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policies", help="names with commas between; all unless given")
     parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--batch", type=int, default=16, help="images")
     parser.add_argument("--threads", default="1,2", help="numbers with commas between")
     parser.add_argument("--rounds", type=int, default=9, help="steps of each way that count")
     parser.add_argument("--no-page", action="store_true", help="print the table, and write nothing")
     arguments = parser.parse_args()
     names = [*OTHERS, *(arguments.policies.split(",") if arguments.policies else available())]
     places = [(network, int(threads)) for network in arguments.networks.split(",") for threads in arguments.threads.split(",")]
-    rows = [row for network, threads in places for row in measure(names, network, threads, arguments.rounds)]
-    table = page(rows, arguments.rounds)
+    rows = [row for place in places for row in measure(names, place[0], arguments.batch, place[1], arguments.rounds)]
+    table = page(rows)
     if arguments.no_page:
         print(table.markdown())
         return
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    setting = f"Medians of {arguments.rounds} rounds. Load of {os.cpu_count()} cores in the last 1, 5, 15 minutes: {load}."
+    setting = f"Batch {arguments.batch}, medians of {arguments.rounds} rounds."
+    setting += f" Load of {os.cpu_count()} cores in the last 1, 5, 15 minutes: {load}."
     _MARKS.put(_PAGE, f"\n\n{setting}\n{summary(rows)}\n\n{table.markdown()}\n\n")
     write_whole(_ROWS, table.csv())
 

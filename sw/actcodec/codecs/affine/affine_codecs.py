@@ -342,10 +342,10 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
         if self.error_bound is not None:
             return self._bound_plan(x, view, _per_channel("error_bound", self.error_bound, largest))
         settings = self._settings()
-        return Plan(self._down(signed_scales(by_channel(x, view), settings)), settings, _none(x))
+        return Plan(self._down(signed_scales(self._backend.channel_edges(by_channel(x, view)), settings)), settings, _none(x))
 
     def _bound_plan(self, x: Tensor, view: MatrixView, bound: Tensor) -> Plan:
-        exact, settings = bound_scales(by_channel(x, view), bound, self.bits)
+        exact, settings = bound_scales(self._backend.channel_edges(by_channel(x, view)), bound, self.bits)
         return Plan(self._down(exact), settings, _none(x))
 
 
