@@ -89,7 +89,8 @@ class Group:
         x = self.copy.rebuilt(lambda values, box: values.mul_(self.slope[box[1], None]).add_(self.shift[box[1], None]))
         if self.own is not None:
             centre = self.shift[self.alone]
-            x[:, self.alone] = self.own.rebuilt(lambda values, box: values.add_(centre[box[1], None]))
+            own = self.own.rebuilt(lambda values, box: values.add_(centre[box[1], None]))
+            x[:, self.alone] = own.to(x.dtype)  # less its mean it may have been of another
         return x
 
     def count(self, record: TensorRecord) -> None:
