@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ContextDecorator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
 from actcodec.saved.operations import NOT_TRACED, untraced
+from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
 from actcodec.training.hooks import hooked, in_checkpoint
@@ -35,6 +37,7 @@ def compress_activations(
     codec: str | Policy | Codec = JPEG_GMC,
     *,
     measure_error: bool = False,
+    measure_peak: bool = False,
     codec_factory: CodecFactory | None = None,
     nonfinite: str | None = None,
     only: str | Sequence[str] = (),
@@ -87,6 +90,9 @@ def compress_activations(
         object for every activation that fits it.
     measure_error
         Decompress at once and record the relative error of every tensor.
+    measure_peak
+        ``stats.peak_bytes`` says the most memory in use since the context was entered; the count of CUDA's allocator begins
+        anew for it.
     codec_factory
         ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
     nonfinite
@@ -117,7 +123,9 @@ def compress_activations(
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")
     limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints)
-    return ActivationCompression(model, policy, limits, measure_error=measure_error, strict=nonfinite == RAISE)
+    return ActivationCompression(
+        model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE
+    )
 
 
 class ActivationCompression(ContextDecorator):
@@ -133,14 +141,23 @@ class ActivationCompression(ContextDecorator):
         What is not compressed, whatever the policy says.
     measure_error, strict
         As for :class:`~actcodec.training.compression.Compression`.
+    measure_peak
+        Whether the statistics know the peak of memory.
     """
 
     def __init__(
-        self, model: nn.Module, policy: Policy, limits: Limits, *, measure_error: bool = False, strict: bool = False
+        self,
+        model: nn.Module,
+        policy: Policy,
+        limits: Limits,
+        *,
+        measure_error: bool = False,
+        measure_peak: bool = False,
+        strict: bool = False,
     ) -> None:
         self.policy = policy
         self._model, self._limits = model, limits
-        self._measure_error, self._strict = measure_error, strict
+        self._measure_error, self._measure_peak, self._strict = measure_error, measure_peak, strict
         self._entered = _Entered()
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
@@ -155,7 +172,8 @@ class ActivationCompression(ContextDecorator):
 
     def _enter(self) -> Statistics:
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
-        session = Session(self._model, compression)
+        peak = PeakMemory(_device_of(self._model)) if self._measure_peak else None
+        session = Session(self._model, compression, peak)
         hooks = hooked(session)
         hooks.__enter__()
         self._entered.hooks.append(hooks)
@@ -190,3 +208,8 @@ class _Entered(threading.local):
 
     def __init__(self) -> None:
         self.hooks: list[AbstractContextManager[None]] = []
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    """Where the first of a model's tensors is."""
+    return next(chain(model.parameters(), model.buffers(), [torch.empty(0)])).device

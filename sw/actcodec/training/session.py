@@ -28,6 +28,7 @@ from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer
 from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
+from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
 from actcodec.saved.shape_only import SHAPE, ShapeOnly
@@ -63,11 +64,13 @@ class Session:
         See :func:`~actcodec.training.activation_compression.compress_activations`.
     compression
         The policy at work.
+    peak
+        What the statistics say of peak memory.
     """
 
-    def __init__(self, model: nn.Module, compression: Compression) -> None:
+    def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
         self.tracker = OperationTracker(self._finished if compression.observed else None)
-        self.statistics = Statistics()
+        self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}

@@ -169,9 +169,7 @@ def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
 
     packed = allocations(forward)
     bound = BOUND_OF_CENTRED if policy == "jpeg-gmc" else BOUND
-    assert (
-        packed.temporary <= (1 + bound) * x.nbytes + PIECE_OF_TRANSFORM
-    )  # the normalised tensor is freed with the forward pass
+    assert packed.temporary <= (1 + bound) * x.nbytes + PIECE_OF_TRANSFORM  # the normalised one is freed
     gradient = torch.ones_like(packed.result)
     unpacked = allocations(lambda: torch.autograd.grad(packed.result, x, gradient))
     assert unpacked.peak <= (3 + BOUND) * x.nbytes  # of which torch takes three: a normalisation's backward has two of its own
