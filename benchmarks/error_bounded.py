@@ -26,11 +26,13 @@ from statistics import median
 
 import actcodec
 import torch
+from actcodec.backends.predicted_coder import whole_multiples
+from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import Packed
 from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec, rms_error
 from actcodec.codecs.acgc.cusz_codec import CuszCodec
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec
-from actcodec.codecs.acgc.error_steps import UNIFORM_BOUND, steps_of_rms, whole_steps
+from actcodec.codecs.acgc.error_steps import UNIFORM_BOUND, steps_of_rms
 from actcodec.golden.integer_coder import encode
 from actcodec.golden.lorenzo import MAX_DIMENSIONS, differences
 from actcodec.study import experiment
@@ -166,7 +168,7 @@ def print_bytes(tensors: list[Tensor]) -> None:
             bits = [0.0] * 5
             for x in tensors:
                 steps = (part * x.std() * 2 * UNIFORM_BOUND).view(1)
-                left = differences(whole_steps(x, steps).to(torch.int32), dimensions)
+                left = differences(whole_multiples(x, steps), dimensions)
                 raw = left.clamp(-127, 127).to(torch.int8).numpy().tobytes()
                 packers = [zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy) for strategy in strategies]
                 sizes = [len(packer.compress(raw) + packer.flush()) for packer in packers]
@@ -194,7 +196,7 @@ def print_speed(x: Tensor, runs: int) -> None:
     print("| codec | compress | decompress |")
     print("|---|---|---|")
     rate = x.numel() / 1e6
-    print(f"| steps for the error alone | {rate / best(lambda: steps_of_rms(x, error), runs):.1f} | |")
+    print(f"| steps for the error alone | {rate / best(lambda: steps_of_rms(x, error, TorchBackend()), runs):.1f} | |")
     for name in ("cusz", "acgc-jpeg", "acgc-sfpr+zvc"):
         codec = actcodec.codec(name)
         assert isinstance(codec, ErrorBoundedCodec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from cdu_spec.bitstream import MatrixView
@@ -16,7 +17,12 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.range_quantizer import RangeQuantizer
+from actcodec.backends.row_quantizer import RowQuantizer, RowSteps
+from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
+from actcodec.golden.pooling import Means, Pooling
 
 
 @functools.cache
@@ -47,6 +53,18 @@ class AutoBackend(TorchBackend):
         """See :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).residual_maxima(x, view, k)
 
+    def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).channel_edges(channels)
+
+    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).channel_moments(channels, least, greatest)
+
+    def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return fastest(channels).squared_errors(channels, steps)
+
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return fastest(x).compress_tensor(x, view, job)
@@ -58,6 +76,22 @@ class AutoBackend(TorchBackend):
     def entropy_coder(self) -> EntropyCoder:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoEntropyCoder()
+
+    def step_quantizer(self) -> StepQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoStepQuantizer()
+
+    def predicted_coder(self) -> PredictedCoder:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoPredictedCoder()
+
+    def row_quantizer(self) -> RowQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoRowQuantizer()
+
+    def range_quantizer(self) -> RangeQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoRangeQuantizer()
 
     def group_quantizer(self) -> GroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
@@ -74,6 +108,74 @@ class AutoEntropyCoder(EntropyCoder):
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
         """See :class:`EntropyCoder`."""
         return fastest(segment).entropy_coder().decode(segment, count, tables)
+
+
+class AutoStepQuantizer(StepQuantizer):
+    """See :class:`StepQuantizer`."""
+
+    def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
+        """See :class:`StepQuantizer`."""
+        return fastest(x).step_quantizer().pack(x, step, first, bits)
+
+    def values(self, packed: Tensor, *grid: Any, **ends: Any) -> Tensor:
+        """See :class:`StepQuantizer`."""
+        return fastest(packed).step_quantizer().values(packed, *grid, **ends)
+
+
+class AutoPredictedCoder(PredictedCoder):
+    """See :class:`PredictedCoder`."""
+
+    def cells(self, x: Tensor, step: Tensor) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        return fastest(x).predicted_coder().cells(x, step)
+
+    def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        return fastest(x).predicted_coder().multiples(x, step, dimensions)
+
+    def middles(self, predicted: Predicted, step: Tensor, *original: Any, **ends: Any) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        return fastest(step).predicted_coder().middles(predicted, step, *original, **ends)
+
+    def products(self, predicted: Predicted, step: Tensor, *original: Any) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        return fastest(step).predicted_coder().products(predicted, step, *original)
+
+
+class AutoRowQuantizer(RowQuantizer):
+    """See :class:`RowQuantizer`."""
+
+    def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
+        """See :class:`RowQuantizer`."""
+        return fastest(x).row_quantizer().codes(x, steps, seed, drop_zeros=drop_zeros)
+
+    def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`RowQuantizer`."""
+        return fastest(codes).row_quantizer().values(codes, mask, steps, shape, dtype)
+
+
+class AutoRangeQuantizer(RangeQuantizer):
+    """See :class:`RangeQuantizer`."""
+
+    def means(self, x: Tensor, pooling: Pooling) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().means(x, pooling)
+
+    def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().edges(x, range_values, means)
+
+    def codes(self, x: Tensor, *grid: Any) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(x).range_quantizer().codes(x, *grid)
+
+    def values(self, codes: Tensor, *grid: Any) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(codes).range_quantizer().values(codes, *grid)
+
+    def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`RangeQuantizer`."""
+        return fastest(means.means).range_quantizer().upsampled(means, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):

@@ -13,7 +13,11 @@ from torch import Tensor
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job, beats_in, tensor_from_beats
-from actcodec.golden import block_statistics, sfpr
+from actcodec.backends.predicted_coder import PredictedCoder
+from actcodec.backends.range_quantizer import RangeQuantizer
+from actcodec.backends.row_quantizer import RowQuantizer
+from actcodec.backends.step_quantizer import StepQuantizer
+from actcodec.golden import block_statistics, channel_statistics, sfpr
 
 #: Name of the golden model as a backend.
 TORCH = "torch"
@@ -33,7 +37,8 @@ class Backend(ABC):
     """Computes jobs. A subclass needs :meth:`compress` and :meth:`decompress`, which see beats as the hardware does.
 
     The two ``*_tensor`` methods are what codecs call; a backend may override them where beats would be a detour. What a host
-    computes besides, the maxima that scales follow from, is the golden model's unless a backend has the same in less time.
+    computes besides, numbers that scales follow from and forms that no hardware knows, is the golden model's unless a backend
+    has the same in less time.
     """
 
     @abstractmethod
@@ -63,9 +68,37 @@ class Backend(ABC):
         """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
         return block_statistics.residual_maxima(x, view, k)
 
+    def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
+        """See :func:`actcodec.golden.channel_statistics.channel_edges`."""
+        return channel_statistics.channel_edges(channels)
+
+    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+        """See :func:`actcodec.golden.channel_statistics.channel_moments`."""
+        return channel_statistics.channel_moments(channels, least, greatest)
+
+    def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
+        """See :func:`actcodec.golden.channel_statistics.squared_errors`."""
+        return channel_statistics.squared_errors(channels, steps)
+
     def entropy_coder(self) -> EntropyCoder:
         """What codes the blocks of JPEG-BASE; no hardware does it, so it is the golden model's unless a backend is faster."""
         return EntropyCoder()
+
+    def step_quantizer(self) -> StepQuantizer:
+        """What computes BLPA's copies in floating point; as above."""
+        return StepQuantizer()
+
+    def predicted_coder(self) -> PredictedCoder:
+        """What computes copies that are predicted and entropy coded; as above."""
+        return PredictedCoder()
+
+    def row_quantizer(self) -> RowQuantizer:
+        """What computes AC-GC's codes of any width; as above."""
+        return RowQuantizer()
+
+    def range_quantizer(self) -> RangeQuantizer:
+        """What computes DIVISION's and ActNN's forms in floating point; as above."""
+        return RangeQuantizer()
 
     def group_quantizer(self) -> GroupQuantizer:
         """What quantises groups within samples in floating point; UserError for a backend that does not do that."""

@@ -7,22 +7,20 @@ One copy serves the normalisation, the ReLU after it and the layers that read ei
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
-from actcodec.codecs.shapes import Box, channel_boxes, channel_view
+from actcodec.golden.shapes import per_channel
 
 #: A channel's input follows by a copy of the result where its steps are at most so many times those around the middle.
 WIDEST = 2.0
-#: ``change(values, box)``: other values for those of a box of a copy, float32 (n, channels, m), which may be overwritten.
-Change = Callable[[Tensor, Box], Tensor]
 
 
 class Copy(Protocol):
@@ -43,8 +41,8 @@ class Copy(Protocol):
     def keep_signs(self, x: Tensor) -> None:
         """From now on positive values are positive in the copy, and no others; x has the signs of the original."""
 
-    def rebuilt(self, change: Change) -> Tensor:
-        """What ``change`` makes of the values a', in shape and dtype of the original; beyond the dtype: its extremes."""
+    def rebuilt(self, line: Line) -> Tensor:
+        """What ``line`` makes of the values a', in shape and dtype of the original; beyond the dtype: its extremes."""
 
     def to_bytes(self) -> bytes:
         """Raises UserError: a floating-point form is not a stream."""
@@ -55,6 +53,11 @@ class Copy(Protocol):
 
 class CopyCodec(Codec):
     """Codecs that make copies. Channels are counted by the second axis; a tensor of rank 1 is one."""
+
+    @property
+    @abstractmethod
+    def arithmetic(self) -> Backend:
+        """What computes."""
 
     @abstractmethod
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor) -> Copy:
@@ -99,8 +102,10 @@ class SteppedCopyCodec(CopyCodec):
     def compress(self, x: Tensor) -> SteppedCopy:
         """See :class:`Codec`."""
         check_input(x)
-        check_finite(x)
-        least, greatest, mean, variance = _statistics(x.detach())
+        check_finite(x, self.arithmetic.channel_maxima)
+        values = per_channel(x.detach())
+        least, greatest = self.arithmetic.channel_edges(values)
+        mean, variance = self.arithmetic.channel_moments(values, least, greatest)
         rectified = bool((least >= 0).all())
         if rectified:
             mean, variance = torch.zeros_like(mean), 2 * (variance + mean.square())
@@ -111,19 +116,4 @@ class SteppedCopyCodec(CopyCodec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
-
-
-def unchanged(values: Tensor, box: Box) -> Tensor:
-    """The :data:`Change` that makes none."""
-    return values
-
-
-def _statistics(x: Tensor) -> tuple[Tensor, ...]:
-    """Least and greatest value, mean and variance of each channel, float64 (channels,)."""
-    found = []
-    for box in channel_boxes(tuple(x.shape), x.device):
-        values = channel_view(x, box).to(torch.float64)
-        variance, mean = torch.var_mean(values, dim=(0, 2), correction=0)
-        found.append((values.amin((0, 2)), values.amax((0, 2)), mean, variance))
-    return tuple(map(torch.cat, zip(*found, strict=True)))
+        return compressed.decompress(self.arithmetic)

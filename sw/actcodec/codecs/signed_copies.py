@@ -12,13 +12,14 @@ from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.backend import backend as backend_of
-from actcodec.codecs.actnn.float_forms import as_dtype
+from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
 from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.compressed import Compressed, Packed
-from actcodec.codecs.copies import WIDEST, Change, Copy, CopyCodec, unchanged
-from actcodec.codecs.shapes import Box, boxes, channel_boxes, channel_view, channels_shape
+from actcodec.codecs.copies import WIDEST, Copy, CopyCodec
 from actcodec.codecs.sign_corrections import LEAST_STEPS, MOST_STEPS, corrections, wrong_signs
+from actcodec.golden.formats import as_dtype
+from actcodec.golden.shapes import Box, boxes, channels_shape, per_channel
 
 #: A channel's input does not follow by a result of which rounding, in its dtype, may be more than this part.
 _ROUNDING = 2.0**-4
@@ -69,8 +70,11 @@ class SignedCopy:
                 part.copy_(self._steps(part.to(torch.float32), box))
             self.corrections = corrections(steps, x.detach().contiguous(), self._backend)
 
-    def rebuilt(self, change: Change) -> Tensor:
+    def rebuilt(self, line: Line) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
+        return self._rebuilt(line)
+
+    def _rebuilt(self, line: Line | None) -> Tensor:
         limit, wrong = 0, None
         if self.corrections is not None:
             limit, wrong = wrong_signs(self.corrections, prod(self.shape), self._backend)
@@ -81,12 +85,12 @@ class SignedCopy:
             if wrong is not None:
                 positive = (self._steps(values, box) > limit) != wrong[box]
                 values = self._signed(values, positive, box)
-            rebuilt[box] = as_dtype(change(values, box), self.dtype)
+            rebuilt[box] = as_dtype(values if line is None else line(values, box), self.dtype)
         return rebuilt.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend."""
-        return self.rebuilt(unchanged)
+        return self._rebuilt(None)
 
     def _decoded(self) -> Tensor:
         """The stream's values and the centres, a new tensor (N, channels, n) of the dtype of the original."""
@@ -122,6 +126,11 @@ class SignedCodec(CopyCodec):
     def __init__(self, codec: SfprCodec) -> None:
         self.name, self.codec = codec.name, codec
 
+    @property
+    def arithmetic(self) -> Backend:
+        """See :class:`CopyCodec`: that of the codec."""
+        return backend_of(self.codec.backend)
+
     def compress(self, x: Tensor) -> SignedCopy:
         """See :class:`~actcodec.codecs.codec.Codec`."""
         copy = SignedCopy(x, self.codec, rectified=not bool((x < 0).any()))
@@ -139,9 +148,7 @@ class SignedCodec(CopyCodec):
     def follows(self, copy: Copy, x: Tensor, middle: Tensor, deviation: Tensor) -> Tensor:
         """See :class:`CopyCodec`: where neither the scale nor the format of x is much coarser than ``x - middle`` needs."""
         assert isinstance(copy, SignedCopy), "it is one of this codec's"
-        parts = [channel_view(x.detach(), box) for box in channel_boxes(tuple(x.shape), x.device)]
-        least = torch.cat([part.amin((0, 2)) for part in parts]).to(torch.float64)
-        greatest = torch.cat([part.amax((0, 2)) for part in parts]).to(torch.float64)
+        least, greatest = self.arithmetic.channel_edges(per_channel(x.detach()))
         reach = torch.maximum(greatest - middle, middle - least)
         # A unit is a reciprocal, which is rounded.
         scaled = copy.unit * (SCALE_UNIT * self.codec.S) <= WIDEST * (1 + 2.0**-SFPR_RECIPROCAL_BITS) * reach

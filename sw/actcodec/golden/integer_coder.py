@@ -22,11 +22,14 @@ from actcodec.golden.movement import select, spread
 
 #: Bits of the codes, one width after another.
 WIDTHS = (2, 4, 8)
-_BYTE_VALUES = 256
+#: What a byte may be.
+BYTE_VALUES = 256
 #: zlib: no header, since the parts stand in a form that has one; most memory, so that a block is as long as can be.
 _RAW, _LEVEL, _MEMORY = -zlib.MAX_WBITS, 6, 9
 #: Huffman codes of bytes alone, and with run lengths. Which is shorter depends on how runs are distributed.
 _STRATEGIES = (zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE)
+#: Run lengths are not tried where fewer than one byte in so many is part of a run: they make next to nothing shorter.
+_FEW_RUNS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +63,15 @@ class IntegerEncoder:
     def coded(self) -> CodedIntegers:
         """All of them, on the same device."""
         planes = torch.cat(self._planes, 1)
-        return CodedIntegers(tuple(_deflated(packer.packed()) for packer in self._codes), tuple(map(_deflated, planes)))
+        return CodedIntegers(tuple(deflated(packer.packed()) for packer in self._codes), tuple(map(deflated, planes)))
 
 
 class IntegerDecoder:
     """Gives integers piece by piece."""
 
     def __init__(self, coded: CodedIntegers) -> None:
-        self._codes = [_inflated(stream) for stream in coded.codes]
-        self._planes = torch.stack([_inflated(stream) for stream in coded.planes])
+        self._codes = [inflated(stream) for stream in coded.codes]
+        self._planes = torch.stack([inflated(stream) for stream in coded.planes])
         self._places = [0] * (len(WIDTHS) + 1)
 
     def take(self, count: int) -> Tensor:
@@ -128,7 +131,14 @@ def estimated_bits(values: Tensor) -> float:
     """About what :func:`encode` would need: the entropy of all bytes, by their frequencies in each stream."""
     codes, planes = _narrowed(values)
     packed = (pack_tight(of_width, width) for of_width, width in zip(codes, WIDTHS, strict=True))
-    return sum(map(_entropy, (*packed, *planes)))
+    return sum(entropy(torch.bincount(stream, minlength=BYTE_VALUES)) for stream in (*packed, *planes))
+
+
+def entropy(counts: Tensor) -> float:
+    """Bits of bytes that occur so often, int64 (256,), coded one by one as well as can be."""
+    occurring = counts[counts > 0].to(torch.float64)
+    shares = occurring / occurring.sum()
+    return float(-(shares.log2() * occurring).sum())
 
 
 def _limit(width: int) -> int:
@@ -160,25 +170,25 @@ def _joined(planes: Tensor) -> Tensor:
     return ((folded >> 1) & torch.iinfo(torch.int32).max) ^ -(folded & 1)
 
 
-def _entropy(codes: Tensor) -> float:
-    """Bits of bytes that are coded one by one as well as can be."""
-    counts = torch.bincount(codes, minlength=_BYTE_VALUES).to(torch.float64)
-    shares = counts[counts > 0] / codes.numel()
-    return float(-(shares * shares.log2()).sum() * codes.numel())
-
-
-def _deflated(codes: Tensor) -> Tensor:
+def deflated(codes: Tensor) -> Tensor:
     """Raw deflate stream of bytes, on the same device; of none nothing."""
     if not codes.numel():
         return codes
     raw = codes.cpu().numpy().tobytes()
-    packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in _STRATEGIES]
+    strategies = _STRATEGIES if _run_bytes(codes) * _FEW_RUNS > codes.numel() else _STRATEGIES[:1]
+    packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in strategies]
     stream = min((packer.compress(raw) + packer.flush() for packer in packers), key=len)
     return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
 
 
-def _inflated(stream: Tensor) -> Tensor:
-    """The inverse of :func:`_deflated`."""
+def _run_bytes(codes: Tensor) -> int:
+    """How many bytes are the same as the three before them, the least that a run length stands for."""
+    same = codes[1:] == codes[:-1]
+    return int((same[2:] & same[1:-1] & same[:-2]).sum())
+
+
+def inflated(stream: Tensor) -> Tensor:
+    """The inverse of :func:`deflated`."""
     if not stream.numel():
         return stream
     codes = zlib.decompress(stream.cpu().numpy().tobytes(), _RAW)

@@ -8,6 +8,8 @@ a prediction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -51,7 +53,7 @@ def sums(left: Tensor, dimensions: int) -> Tensor:
     return left
 
 
-def cheapest_dimensions(sample: Tensor) -> int:
-    """The number of dimensions whose differences of these values, int32, take the fewest bits."""
+def cheapest_dimensions(sample: Tensor, estimate: Callable[[Tensor], float] = estimated_bits) -> int:
+    """The number of dimensions whose differences of these values, int32, take the fewest bits by an estimate."""
     most = len(prediction_axes(sample.ndim, MAX_DIMENSIONS))
-    return min(range(most + 1), key=lambda dimensions: estimated_bits(differences(sample, dimensions)))
+    return min(range(most + 1), key=lambda dimensions: estimate(differences(sample, dimensions)))

@@ -31,7 +31,7 @@ def encode(x: Tensor, quantised: Callable[[Tensor], Tensor], dimensions: int | N
         first samples or a part of them.
     """
     if dimensions is None:
-        dimensions = cheapest_dimensions(quantised(_first(x)))
+        dimensions = cheapest_dimensions(quantised(sample(x)))
     encoder = IntegerEncoder(x.device)
     for samples in sample_pieces(tuple(x.shape), x.device):
         encoder.add(differences(quantised(x[samples]), dimensions))
@@ -54,7 +54,8 @@ def sample_pieces(shape: tuple[int, ...], device: torch.device) -> Iterator[slic
     return (slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step))
 
 
-def _first(x: Tensor) -> Tensor:
+def sample(x: Tensor) -> Tensor:
+    """The first samples of a tensor, or a part of them, by which the axes that predict are chosen; a view."""
     part = x
     for axis, extent in enumerate(x.shape):
         least = _SAMPLE_EXTENT if axis else 1

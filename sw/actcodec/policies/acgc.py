@@ -99,9 +99,9 @@ def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options:
     """A policy of the module's table.
 
     Options of autoquant and autoquantz: those of :class:`BoundOptions`, interval (100) and window (10), widths (``hardware``
-    or ``any``), seed, and with the hardware's widths scale_bits, nonfinite and backend. Of gridquantz: bits and seed as for
-    codec ``acgc-quantz``. Of the others: those of :class:`BoundOptions`, interval, window, and those of their codecs. UserError
-    for others.
+    or ``any``), seed, backend, and with the hardware's widths scale_bits and nonfinite. Of gridquantz: bits, seed and backend
+    as for codec ``acgc-quantz``. Of the others: those of :class:`BoundOptions`, interval, window, and those of their codecs.
+    UserError for others.
     """
     for option in options:
         if option not in ACGC[name]:

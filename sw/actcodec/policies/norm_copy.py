@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from actcodec.backends.backend import Backend
+from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
 from actcodec.codecs.copies import Copy, CopyCodec
-from actcodec.codecs.shapes import channel_boxes, channel_view
+from actcodec.golden.shapes import per_channel
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import TensorRecord
 
@@ -30,14 +32,15 @@ class Normalisation:
     beta: Tensor
 
     @classmethod
-    def of(cls, operation: Operation, x: Tensor) -> Normalisation | None:
+    def of(cls, operation: Operation, x: Tensor, arithmetic: Backend) -> Normalisation | None:
         """Of a call that has ended, x (N, channels, ...) being its input; None for functions other than torch's own."""
         arguments = operation.kwargs
         if len(operation.args) != len(("input", "running_mean", "running_var")) or "eps" not in arguments:
             return None
         _, mean, variance = operation.args
         if arguments["training"]:
-            variance, mean = _variance_and_mean(x.detach())
+            values = per_channel(x.detach())
+            mean, variance = arithmetic.channel_moments(values, *arithmetic.channel_edges(values))
         weight, bias = arguments["weight"], arguments["bias"]
         mean, variance = mean.to(torch.float64), variance.to(torch.float64)
         gamma = torch.ones_like(mean) if weight is None else weight.detach().to(torch.float64)
@@ -59,7 +62,7 @@ class Group:
     """
 
     def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, codec: CopyCodec) -> None:
-        check_finite(result)
+        check_finite(result, codec.arithmetic.channel_maxima)
         self.codec_name = codec.name
         self.copy = codec.copy(result, norm.beta, norm.gamma)
         # x' = slope * a' + shift, or a copy of its own + shift.
@@ -86,10 +89,10 @@ class Group:
 
     def normalised(self) -> Tensor:
         """The values x', in shape and dtype of x."""
-        x = self.copy.rebuilt(lambda values, box: values.mul_(self.slope[box[1], None]).add_(self.shift[box[1], None]))
+        x = self.copy.rebuilt(Line(self.slope, self.shift))
         if self.own is not None:
             centre = self.shift[self.alone]
-            own = self.own.rebuilt(lambda values, box: values.add_(centre[box[1], None]))
+            own = self.own.rebuilt(Line(torch.ones_like(centre), centre))
             x[:, self.alone] = own.to(x.dtype)  # less its mean it may have been of another
         return x
 
@@ -107,10 +110,3 @@ class Group:
         total, count = self.nbytes, len(self._records)
         for place, record in enumerate(self._records):
             record.bytes_compressed = total * (place + 1) // count - total * place // count
-
-
-def _variance_and_mean(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each channel, float32 (channels,)."""
-    parts = (channel_view(x, box).to(torch.float32) for box in channel_boxes(tuple(x.shape), x.device))
-    variances, means = zip(*(torch.var_mean(part, dim=(0, 2), correction=0) for part in parts), strict=True)
-    return torch.cat(variances), torch.cat(means)

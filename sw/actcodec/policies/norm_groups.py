@@ -142,7 +142,7 @@ class _InputCodec(Codec):
                 self.record.relative_error = relative_error(x, packed.decompress(), self.name)
 
     def _copy(self, x: Tensor, operation: Operation, result: Any) -> Group | Packed:
-        norm = Normalisation.of(operation, x)
+        norm = Normalisation.of(operation, x, self._copies.arithmetic)
         if norm is None or not isinstance(result, Tensor) or result.shape != x.shape or result.grad_fn is None:
             return compress_centred(x.contiguous(), self._own)
         group = Group(x, result, norm, self._copies)

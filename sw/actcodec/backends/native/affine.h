@@ -116,18 +116,21 @@ struct CodePacker {
 
     explicit CodePacker(int bits) : bits(bits), left{low_bits(bits, 16), low_bits(2 * bits, 32), low_bits(4 * bits, 64)} {}
 
-    void pack(Codes codes, uint8_t* out) const {
+    void pack(Codes codes, uint8_t* out) const { write(out, together(codes)); }
+    Codes unpack(const uint8_t* packed) const { return apart(read(packed)); }
+
+    // A row of codes as a number.
+    uint64_t together(Codes codes) const {
         uint64_t word = std::bit_cast<uint64_t>(codes);
         if (bits < 8)
             for (int i = 0; i < 3; ++i) {
                 int width = bits << i, gap = (8 - bits) << i;
                 word = (word & left[i]) | (word >> gap & left[i] << width);
             }
-        write(out, word);
+        return word;
     }
 
-    Codes unpack(const uint8_t* packed) const {
-        uint64_t word = read(packed);
+    Codes apart(uint64_t word) const {
         if (bits < 8)
             for (int i = 2; i >= 0; --i) {
                 int width = bits << i, gap = (8 - bits) << i;
@@ -156,5 +159,28 @@ struct CodePacker {
         std::memcpy(to, &word, bits);
     }
 };
+
+// `count` codes without gaps; zeros fill up the last byte. There are LANES bytes behind the codes that may be changed.
+inline void pack_some(const CodePacker& packer, uint8_t* codes, int64_t count, uint8_t* packed) {
+    int64_t rows = count / LANES;
+    for (int64_t row = 0; row < rows; ++row) packer.pack(load<Codes>(codes + row * LANES), packed + row * packer.bits);
+    if (int left = int(count % LANES)) {
+        uint8_t bytes[LANES];
+        std::fill_n(codes + count, LANES - left, uint8_t(0));
+        packer.pack(load<Codes>(codes + rows * LANES), bytes);
+        std::copy_n(bytes, pieces(left * packer.bits, 8), packed + rows * packer.bits);
+    }
+}
+
+// The inverse; `codes` has room for whole rows.
+inline void unpack_some(const CodePacker& packer, const uint8_t* packed, int64_t count, uint8_t* codes) {
+    int64_t rows = count / LANES;
+    for (int64_t row = 0; row < rows; ++row) store(codes + row * LANES, packer.unpack(packed + row * packer.bits));
+    if (int left = int(count % LANES)) {
+        uint8_t bytes[LANES] = {};
+        std::copy_n(packed + rows * packer.bits, pieces(left * packer.bits, 8), bytes);
+        store(codes + rows * LANES, packer.unpack(bytes));
+    }
+}
 
 }  // namespace cdu

@@ -14,15 +14,19 @@ from actcodec.backends.native.group_quantizer import NativeGroupQuantizer
 from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.backends.native.modes import DECODERS, ENCODERS
+from actcodec.backends.native.predicted_coder import NativePredictedCoder
+from actcodec.backends.native.range_quantizer import NativeRangeQuantizer
+from actcodec.backends.native.row_quantizer import NativeRowQuantizer
+from actcodec.backends.native.step_quantizer import NativeStepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
+from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, moments_of, place_factors
 from actcodec.golden.sfpr import check_nonfinite_policy
 
 
 class NativeBackend(TorchBackend):
     """Computes whole tensors with fused kernels, every byte and every value as the golden model does.
 
-    Modes blpa, autoquant, autoquantz and bypass, the first pass of division, and jobs of beats have no kernels: for those it is
-    the golden model.
+    Mode bypass, the first pass of division, and jobs of beats have no kernels: for those it is the golden model.
 
     Raises UserError for tensors that are not on the CPU, MissingToolError without a compiler.
     """
@@ -47,9 +51,47 @@ class NativeBackend(TorchBackend):
         self._kernels("residual_maxima", x, FORMATS[x.dtype], *layout, k.contiguous(), largest)
         return largest
 
+    def channel_edges(self, channels: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        x = host(channels)
+        least, greatest = torch.empty(2, x.shape[1], dtype=torch.float32)
+        self._kernels("channel_edges", x, FORMATS[x.dtype], *x.shape, least, greatest)
+        return least.to(torch.float64), greatest.to(torch.float64)
+
+    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        x = host(channels)
+        values, squares = torch.empty(2, x.shape[1], dtype=torch.int64)
+        scale = (least, place_factors(least, greatest), DROPPED_BITS)
+        self._kernels("channel_moments", x, FORMATS[x.dtype], *x.shape, *scale, values, squares)
+        return moments_of(values, squares, x[:, 0].numel(), least, greatest)
+
+    def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        x = host(channels)
+        squares = torch.empty(x.shape[1], dtype=torch.int64)
+        self._kernels("squared_errors", x, FORMATS[x.dtype], *x.shape, steps, 2.0**ERROR_BITS, squares)
+        return squares
+
     def entropy_coder(self) -> NativeEntropyCoder:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return NativeEntropyCoder()
+
+    def step_quantizer(self) -> NativeStepQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeStepQuantizer()
+
+    def predicted_coder(self) -> NativePredictedCoder:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativePredictedCoder()
+
+    def row_quantizer(self) -> NativeRowQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeRowQuantizer()
+
+    def range_quantizer(self) -> NativeRangeQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeRangeQuantizer()
 
     def group_quantizer(self) -> NativeGroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""

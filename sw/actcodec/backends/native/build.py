@@ -12,10 +12,14 @@ from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
 
-from actcodec.golden import run_length, shift_quantizer
+from actcodec.golden import lorenzo, run_length, shift_quantizer
+from actcodec.golden.integer_coder import WIDTHS
 
-_SOURCES = ("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "sample_groups.cpp", "huffman.cpp")
-_HEADERS = ("values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h")
+_SOURCES = (
+    *("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "fixed_steps.cpp", "sample_groups.cpp", "huffman.cpp", "channels.cpp"),
+    *("step_copies.cpp", "predicted_steps.cpp", "fixed_point.cpp", "float_ranges.cpp"),
+)
+_HEADERS = ("values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h")
 _LIBRARY = "kernels.so"
 _GMC_NUMBERS = (
     *("GROUP_VALUES", "RAW_CLASS", "LAST_MASK_CLASS", "LAST_CLASS_CONTEXT", "A_BOTH_ZERO", "A_ZERO", "A_FIRST", "A_AFTER_ZERO"),
@@ -48,6 +52,7 @@ def constants() -> str:
             (bitstream, ("MASK_BYTES", "MAX_BLOCK_BYTES", "LOW_BYTES", "STEP_BYTES")),
             (affine, ("BASE_BITS", "GROUP_VALUES", "MANTISSA_BITS", "MAX_EXPONENT", "FRACTION_BITS", "RECIPROCAL_SHIFT")),
             (affine, ("DECODED_BITS",)),
+            (lorenzo, ("MAX_MAGNITUDE",)),
             (randomness, ("STATE_WORDS", "WORD_BITS", "SECOND_ROTATION")),
         )
         for name in names
@@ -57,8 +62,8 @@ def constants() -> str:
     numbers |= {f"GMC_{name}": getattr(gmc, name) for name in _GMC_NUMBERS}
     lines = ["#pragma once", "#include <cstdint>", "namespace cdu {"]
     lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
-    for name in ("ROUND_CONSTANTS", "ROTATIONS"):
-        lines.append(f"constexpr int {name}[] = {{{', '.join(map(str, getattr(randomness, name)))}}};")
+    lists = {name: getattr(randomness, name) for name in ("ROUND_CONSTANTS", "ROTATIONS")} | {"INTEGER_WIDTHS": WIDTHS}
+    lines += [f"constexpr int {name}[] = {{{', '.join(map(str, found))}}};" for name, found in lists.items()]
     for name in ("A", "B", "MASK"):
         lines += _code_words(f"GMC_{name}", getattr(gmc, f"{name}_CODES"))
     return "\n".join([*lines, "}  // namespace cdu", ""])

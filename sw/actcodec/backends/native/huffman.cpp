@@ -1,12 +1,23 @@
 // Entropy coder of jpeg-base: a grayscale scan of baseline JPEG (ITU-T T.81, F.1.2), as golden/entropy_encoder.py has it. A scan is
 // one chain of symbols, so it takes one thread.
-#include "values.h"
+#include "coded_blocks.h"
 
 using namespace cdu;
 
 namespace {
 
 int size_of(int value) { return std::bit_width(unsigned(std::abs(value))); }
+
+// Which coefficients of a block are not zero.
+uint64_t present(const int16_t* block) {
+    uint64_t places = 0;
+    Shorts zero = {};
+    for (int j = 0; j < BLOCK_SIDE; ++j) {
+        auto flags = __builtin_convertvector(load<Shorts>(block + LANES * j) != zero, Bytes);
+        places |= uint64_t(gathered(std::bit_cast<uint64_t>(flags) & ONES)) << LANES * j;
+    }
+    return places;
+}
 
 // symbol(number, value) for every symbol of the blocks in order; whether the coefficients are those of 8-bit samples.
 template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Symbol symbol) {
@@ -16,21 +27,24 @@ template <class Symbol> bool scan(const int16_t* coefficients, int64_t count, Sy
         int difference = block[0] - previous;
         symbol(DC_BASE + size_of(difference), difference);
         previous = block[0];
-        int run = 0;
-        for (int place = 1; place < BLOCK_VALUES; ++place) {
-            int value = block[place];
-            if (!value) {
-                ++run;
-                continue;
-            }
+        int last = 0;
+        for (uint64_t left = present(block) & ~uint64_t(1); left; left &= left - 1) {
+            int place = std::countr_zero(left), value = block[place], run = place - last - 1;
             if (std::abs(value) > AC_LIMIT) return false;
             for (; run >= ZRL_RUN; run -= ZRL_RUN) symbol(ZRL, 0);
             symbol(run << 4 | size_of(value), value);
-            run = 0;
+            last = place;
         }
-        if (run) symbol(EOB, 0);
+        if (last < BLOCK_VALUES - 1) symbol(EOB, 0);
     }
     return true;
+}
+
+// Eight bytes of which none is ones, the first one highest; whether there are such at `from`.
+inline bool plain_bytes(const uint8_t* from, uint64_t& bytes) {
+    uint64_t word = load<uint64_t>(from), others = ~word;
+    bytes = __builtin_bswap64(word);
+    return !((others - 0x0101010101010101) & ~others & 0x8080808080808080);
 }
 
 // Bits, first at the top of a byte, with a zero byte after every byte of ones.
@@ -38,9 +52,24 @@ class BitWriter {
   public:
     explicit BitWriter(uint8_t* to) : begin_(to), to_(to) {}
 
+    // Up to 31 bits.
     void put(uint64_t bits, int count) {
         held_ = held_ << count | bits;
-        for (left_ += count; left_ >= 8;) {
+        left_ += count;
+        if (left_ >= 32) flush(left_ - 32);
+    }
+
+    // Fills the last byte with ones; bytes written.
+    int64_t end() {
+        if (int rest = left_ % 8) put((1u << (8 - rest)) - 1, 8 - rest);
+        flush(0);
+        return to_ - begin_;
+    }
+
+  private:
+    // Whole bytes, until no more than `rest` and 7 bits are left.
+    void flush(int rest) {
+        while (left_ >= rest + 8) {
             left_ -= 8;
             uint8_t byte = uint8_t(held_ >> left_);
             *to_++ = byte;
@@ -48,13 +77,6 @@ class BitWriter {
         }
     }
 
-    // Fills the last byte with ones; bytes written.
-    int64_t end() {
-        if (left_) put((1u << (8 - left_)) - 1, 8 - left_);
-        return to_ - begin_;
-    }
-
-  private:
     uint8_t *begin_, *to_;
     uint64_t held_ = 0;
     int left_ = 0;
@@ -65,29 +87,40 @@ class BitReader {
   public:
     BitReader(const uint8_t* from, int64_t count) : from_(from), end_(from + count) {}
 
-    int peek(int count) {
-        while (left_ < count) {
-            held_ = held_ << 8 | next();
-            left_ += 8;
+    // Makes sure of 56 bits: several bytes at once where no byte of ones is among them.
+    void fill() {
+        if (left_ >= MOST) return;
+        uint64_t bytes;
+        if (end_ - from_ >= 8 && plain_bytes(from_, bytes)) {
+            int more = (63 - left_) / 8;
+            held_ = held_ << 8 * more | bytes >> (64 - 8 * more);
+            left_ += 8 * more, from_ += more;
         }
-        return int(held_ >> (left_ - count) & ((1u << count) - 1));
+        while (left_ < MOST) held_ = held_ << 8 | next(), left_ += 8;
     }
 
+    // Of bits that fill() has made sure of.
+    int peek(int count) const { return int(held_ >> (left_ - count) & ((1u << count) - 1)); }
+    void skip(int count) { left_ -= count; }
     int take(int count) {
         int bits = peek(count);
-        left_ -= count;
+        skip(count);
         return bits;
     }
+    bool has(int count) const { return left_ >= count; }
 
     bool lost() const { return marker_ || left_ < 8 * beyond_; }
 
     // Whether less than a byte is left, of ones only.
     bool at_end() {
-        int rest = left_ - 8 * beyond_;
-        return !lost() && rest < 8 && from_ == end_ && peek(rest) == (1 << rest) - 1;
+        fill();
+        int64_t rest = left_ - 8 * beyond_;
+        return !lost() && rest < 8 && from_ == end_ && (held_ >> (left_ - rest) & ((1u << rest) - 1)) == (1u << rest) - 1;
     }
 
   private:
+    static constexpr int MOST = 56;
+
     uint8_t next() {
         if (from_ == end_) return ++beyond_, 0xFF;
         uint8_t byte = *from_++;
@@ -97,7 +130,8 @@ class BitReader {
 
     const uint8_t *from_, *end_;
     uint64_t held_ = 0;
-    int left_ = 0, beyond_ = 0;
+    int left_ = 0;
+    int64_t beyond_ = 0;
     bool marker_ = false;
 };
 
@@ -108,28 +142,70 @@ struct Lookup {
     // The next symbol, or -1.
     int read(BitReader& bits) const {
         int pattern = bits.peek(MAX_CODE_BITS), length = lengths[pattern];
-        bits.take(length);
+        bits.skip(length);
         return length ? symbols[pattern] : -1;
     }
 };
+
+// Most bits of a symbol and what follows it, so many that two of them are there after fill().
+constexpr int SYMBOL_BITS = 28;
 
 int extended(BitReader& bits, int size) {
     int value = bits.take(size);
     return size && !(value >> (size - 1)) ? value - (1 << size) + 1 : value;
 }
 
+// What short patterns of bits begin with: a run of zeros and a coefficient with all its bits, or EOB or ZRL.
+class ShortCodes {
+  public:
+    struct Entry {
+        int16_t value;  // 0: EOB or, with a run, ZRL
+        uint8_t run;
+        uint8_t bits;  // of all; 0: look further
+    };
+
+    explicit ShortCodes(const Lookup& ac) {
+        for (int pattern = 0; pattern < 1 << BITS; ++pattern) {
+            int whole = pattern << (MAX_CODE_BITS - BITS), symbol = ac.symbols[whole], length = ac.lengths[whole];
+            int size = symbol & 15, left = BITS - length - size;
+            bool known = size || symbol == EOB || symbol == ZRL;
+            if (!length || left < 0 || !known) continue;
+            int value = pattern >> left & ((1 << size) - 1);
+            if (size && !(value >> (size - 1))) value -= (1 << size) - 1;
+            entries_[pattern] = {int16_t(value), uint8_t(symbol == ZRL ? ZRL_RUN : symbol >> 4), uint8_t(length + size)};
+        }
+    }
+
+    const Entry& at(const BitReader& bits) const { return entries_[bits.peek(BITS)]; }
+
+  private:
+    static constexpr int BITS = 12;
+    Entry entries_[1 << BITS] = {};
+};
+
 // AC coefficients of a block of zeros; whether it is one.
-bool read_ac(BitReader& bits, const Lookup& ac, int16_t* block) {
-    int before = EOB;
+bool read_ac(BitReader& bits, const Lookup& ac, const ShortCodes& short_codes, int16_t* block) {
+    bool after_zrl = false;
     for (int place = 1; place < BLOCK_VALUES;) {
-        int symbol = ac.read(bits);
+        if (!bits.has(SYMBOL_BITS)) bits.fill();
+        const ShortCodes::Entry& found = short_codes.at(bits);
+        int run = found.run, value = found.value;
+        bool zrl = run == ZRL_RUN, ends = !value && !run;
+        if (found.bits) {
+            bits.skip(found.bits);
+        } else {
+            int symbol = ac.read(bits);
+            if (symbol < 0) return false;
+            ends = symbol == EOB, zrl = symbol == ZRL;
+            run = zrl ? ZRL_RUN : symbol >> 4;
+            value = zrl ? 0 : extended(bits, symbol & 15);
+        }
         // A coefficient must follow the zeros of a ZRL.
-        if (symbol == EOB) return before != ZRL;
-        before = symbol;
-        int run = symbol >> 4, size = symbol & 15;
-        if (symbol < 0 || place + run + (symbol == ZRL) >= BLOCK_VALUES) return false;
+        if (ends) return !after_zrl;
         place += run;
-        block[place++] = int16_t(extended(bits, size));
+        if (place >= BLOCK_VALUES) return false;
+        if (!zrl) block[place++] = int16_t(value);
+        after_zrl = zrl;
     }
     return true;
 }
@@ -160,14 +236,16 @@ bool entropy_decode(const uint8_t* segment, int64_t bytes, int64_t count, const 
                     const uint8_t* ac_symbols, const uint8_t* ac_lengths, int16_t* coefficients, int) {
     BitReader bits(segment, bytes);
     Lookup dc{dc_symbols, dc_lengths}, ac{ac_symbols, ac_lengths};
+    ShortCodes short_codes(ac);
     int previous = 0;
     for (int16_t* block = coefficients; block < coefficients + count * BLOCK_VALUES; block += BLOCK_VALUES) {
+        bits.fill();
         int size = dc.read(bits);
         if (size < 0) return false;
         previous += extended(bits, size);
         if (previous < DC_MIN || previous > DC_MAX) return false;
         block[0] = int16_t(previous);
-        if (!read_ac(bits, ac, block) || bits.lost()) return false;
+        if (!read_ac(bits, ac, short_codes, block) || bits.lost()) return false;
     }
     return bits.at_end();
 }

@@ -13,6 +13,13 @@ from actcodec.backends.native.build import library
 
 _POINTER, _LONG, _INT, _FLOAT, _BOOL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float, ctypes.c_bool
 _SEED = ctypes.c_uint32
+_DOUBLE = ctypes.c_double
+#: In place of a tensor that a kernel can do without.
+NOTHING = 0
+_CHANNELS = (_POINTER, _INT, _LONG, _LONG, _LONG)
+_CELLS = (*(_LONG,) * 4, *(_POINTER,) * 4)
+_RANGES = (_POINTER, _INT, _LONG, _LONG, *_CELLS, _POINTER)
+_PREDICTED = (*(_LONG,) * 6, _POINTER, _BOOL, _INT)
 #: Parameters of each function as its source has them, but for the number of threads, which is always the last; and its result.
 _SIGNATURES = {
     "channel_maxima": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER), _BOOL),
@@ -41,6 +48,30 @@ _SIGNATURES = {
     "division_decode": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _BOOL, _POINTER), _BOOL),
     "actnn_encode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _BOOL, _SEED, _POINTER), None),
     "actnn_decode": ((_POINTER, _INT, _LONG, _FLOAT, _INT, _POINTER), _BOOL),
+    "fixed_encode": ((*_CHANNELS, _POINTER, _POINTER, _INT, _INT, _BOOL, _SEED, _POINTER), None),
+    "fixed_decode": ((*_CHANNELS, _POINTER, _POINTER, _INT, _INT, _POINTER), None),
+    "fixed_masked_encode": ((*_CHANNELS, _LONG, _POINTER, _INT, _INT, _BOOL, _SEED, _POINTER), _LONG),
+    "fixed_masked_decode": ((_POINTER, _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _POINTER, _INT, _INT, _POINTER), _BOOL),
+    "channel_edges": ((*_CHANNELS, _POINTER, _POINTER), None),
+    "channel_moments": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER, _POINTER), None),
+    "squared_errors": ((*_CHANNELS, _POINTER, _DOUBLE, _POINTER), None),
+    "step_codes": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER), None),
+    "step_values": ((*_CHANNELS, _POINTER, _POINTER, _INT, _BOOL, _POINTER, _POINTER, _FLOAT, _POINTER), None),
+    "predicted_counts": ((_POINTER, _INT, *_PREDICTED, _POINTER), None),
+    "predicted_codes": ((_POINTER, _INT, *_PREDICTED, *(_POINTER,) * 6), None),
+    "predicted_values": (
+        (*(_POINTER,) * 4, *(_LONG,) * 4, _INT, *_PREDICTED, _BOOL, _POINTER, _POINTER, _FLOAT, _POINTER),
+        _BOOL,
+    ),
+    "narrowed_bytes": ((_POINTER, _LONG, _POINTER), None),
+    "fixed_point_kept": ((*_CHANNELS, *(_POINTER,) * 3, _SEED, _POINTER), None),
+    "fixed_point_codes": ((*_CHANNELS, *(_POINTER,) * 3, _SEED, *(_POINTER,) * 6), None),
+    "fixed_point_present": ((_POINTER, _LONG, _LONG, _POINTER), None),
+    "fixed_point_values": ((_POINTER, _LONG, *_CHANNELS, *(_POINTER,) * 5, _FLOAT, _POINTER), None),
+    "cell_means": ((_POINTER, _INT, _LONG, *_CELLS, _LONG, _POINTER), None),
+    "range_edges": ((*_RANGES, _POINTER, _POINTER), None),
+    "range_codes": ((*_RANGES, _POINTER, _POINTER, _INT, _BOOL, _SEED, _POINTER), None),
+    "range_values": ((*_RANGES, _POINTER, _POINTER, _INT, _FLOAT, _POINTER), None),
     "group_edges": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER), None),
     "group_codes": (
         (_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _BOOL, _SEED, _POINTER),

@@ -19,7 +19,7 @@ from cdu_spec.rounding import Rounding
 from torch import Tensor
 
 from actcodec.backends.job import FORMATS, Job
-from actcodec.backends.native.kernels import kernels
+from actcodec.backends.native.kernels import NOTHING, kernels
 from actcodec.golden.shift_quantizer import COEFFICIENT_MIN
 
 Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
@@ -113,6 +113,43 @@ def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> boo
     return bool(kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), _settings(job).bits, y))
 
 
+def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    settings = _settings(job)
+    payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
+    layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
+    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
+    kernels()("fixed_encode", x, FORMATS[x.dtype], *layout, *quantizer, payload)
+    return payload
+
+
+def _decode_fixed(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    settings = _settings(job)
+    layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
+    kernels()("fixed_decode", payload, job.dtype, *layout, settings.bits, settings.step_log2, y)
+    return True
+
+
+def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    settings = _settings(job)
+    scratch = torch.empty(view.payload_bounds(job.dtype, settings)[1], dtype=torch.uint8)
+    layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
+    quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
+    size = kernels()("fixed_masked_encode", x, FORMATS[x.dtype], *layout, *quantizer, scratch)
+    return scratch[:size].clone()
+
+
+def _decode_masked(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    settings = _settings(job)
+    layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
+    quantizer = (settings.bits, settings.step_log2)
+    return bool(kernels()("fixed_masked_decode", payload, payload.numel(), job.dtype, *layout, *quantizer, y))
+
+
+def _offsets(job: Job) -> Tensor | int:
+    """Those of the rows; there are none but in mode blpa."""
+    return job.offsets if job.mode.has_offsets else NOTHING
+
+
 #: Modes that have kernels.
 ENCODERS: Mapping[Mode, Encoder] = {
     Mode.SFPR: _encode_sfpr,
@@ -121,6 +158,9 @@ ENCODERS: Mapping[Mode, Encoder] = {
     Mode.BRC: _encode_brc,
     Mode.DIVISION: _encode_division,
     Mode.ACTNN: _encode_actnn,
+    Mode.BLPA: _encode_fixed,
+    Mode.AUTOQUANT: _encode_fixed,
+    Mode.AUTOQUANTZ: _encode_masked,
 }
 DECODERS: Mapping[Mode, Decoder] = {
     Mode.SFPR: _decode_sfpr,
@@ -129,6 +169,9 @@ DECODERS: Mapping[Mode, Decoder] = {
     Mode.BRC: _decode_brc,
     Mode.DIVISION: _decode_division,
     Mode.ACTNN: _decode_actnn,
+    Mode.BLPA: _decode_fixed,
+    Mode.AUTOQUANT: _decode_fixed,
+    Mode.AUTOQUANTZ: _decode_masked,
 }
 
 

@@ -87,6 +87,18 @@ template <class T> inline void store_some(T* y, Floats values, int64_t count) {
     std::copy_n(some, count, y);
 }
 
+// `count` values as float32, and back.
+template <class T> inline void to_floats(const T* x, int64_t count, float* values) {
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) store8(values + i, load8(x + i));
+    if (i < count) store_some(values + i, load_some(x + i, count - i), count - i);
+}
+template <class T> inline void from_floats(const float* values, int64_t count, T* y) {
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) store8(y + i, load8(values + i));
+    if (i < count) store_some(y + i, load_some(values + i, count - i), count - i);
+}
+
 // body(T{}) with the type of a number format.
 template <class Body> inline auto with_format(int format, Body body) {
     if (format == DTYPE_BF16) return body(Bf16{});

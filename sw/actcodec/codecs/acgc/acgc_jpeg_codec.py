@@ -19,11 +19,11 @@ from actcodec.codecs.acgc.level_map import load_level_map, roughness
 from actcodec.codecs.codec import Codec, JpegActCodec, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
-from actcodec.codecs.shapes import channel_boxes
 from actcodec.golden.block_shapes import has_blocks
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.entropy_encoder import HUFFMAN_KINDS, OPTIMAL_TABLES
 from actcodec.golden.sfpr import scales
+from actcodec.golden.shapes import channel_boxes
 
 #: What may follow SFPR and the DCT.
 CODERS = (JpegBaseCodec.name, JpegActCodec.name)

@@ -16,7 +16,7 @@ from actcodec.codecs.acgc.error_steps import steps_of_rms
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.golden.blocks import by_channel
-from actcodec.golden.sfpr import channel_maxima, reciprocals, rounded_scales
+from actcodec.golden.sfpr import reciprocals, rounded_scales
 
 #: Part of the error that is left to the rounding of multipliers and reciprocals.
 _RESERVE = 2.0**-10
@@ -45,15 +45,15 @@ class AcgcSfprZvcCodec(ErrorBoundedCodec):
     def compress_within(self, x: Tensor, error: Tensor) -> Compressed:
         """See :class:`ErrorBoundedCodec`."""
         form = check_input(x)
-        check_finite(x)
+        check_finite(x, self._backend.channel_maxima)
         x, error = x.detach().contiguous(), checked_error(x, error)
         view = MatrixView.of(x.shape, Mode.SFPR_ZVC)
         if len(error) in (1, view.channels):
-            steps = steps_of_rms(x, error * (1 - _RESERVE)).to(torch.float64)
+            steps = steps_of_rms(x, error * (1 - _RESERVE), self._backend).to(torch.float64)
         else:  # small maps, whose channels share one scale
             steps = SAFE_STEP * error.min().view(1).to(torch.float64) * (1 - _RESERVE)
         # A little more, lest the greatest code is beyond the greatest value, which may be the format's.
-        most = VALUE_MAX / channel_maxima(by_channel(x, view)) * (1 + 2.0**-20)
+        most = VALUE_MAX / self._backend.channel_maxima(by_channel(x, view)) * (1 + 2.0**-20)
         k = rounded_scales(torch.minimum(1 / steps, most), max(SCALE_BITS))
         payload = self._backend.compress_tensor(x, view, compression_job(view, form, k))
         return Compressed(Header(Mode.SFPR_ZVC, form, tuple(x.shape), payload.numel()), (), reciprocals(k), payload)

@@ -14,13 +14,14 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
 from actcodec.codecs.acgc.cusz_form import CuszForm
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
-from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms, whole_steps
+from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
-from actcodec.golden.lorenzo import MAX_DIMENSIONS, MAX_MAGNITUDE
-from actcodec.golden.predicted_integers import encode, sample_pieces
+from actcodec.golden.lorenzo import MAX_DIMENSIONS
 
 #: What a bound is relative to: nothing, or the range of a tensor's values.
 ABSOLUTE, RELATIVE = "abs", "rel"
@@ -42,11 +43,14 @@ class CuszCodec(ErrorBoundedCodec):
     dimensions
         Axes that predict: 0 (none), 1, 2 (the maps) or 3; the last ones of the tensor, but never its first. None: whichever
         number makes the fewest bits, by the first samples of each tensor.
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
     """
 
     bound: float = 2.0**-8
     mode: str = RELATIVE
     dimensions: int | None = None
+    backend: str | Backend = "torch"
 
     name = "cusz"
 
@@ -59,50 +63,38 @@ class CuszCodec(ErrorBoundedCodec):
         counts = range(MAX_DIMENSIONS + 1)
         if self.dimensions is not None and (isinstance(self.dimensions, bool) or self.dimensions not in counts):
             raise UserError(f"dimensions = {self.dimensions!r} is not allowed: use 0 to {MAX_DIMENSIONS}, or None")
+        self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> CuszForm:
         """See :class:`~actcodec.codecs.codec.Codec`: with the option ``bound``."""
-        x = _checked(x)
+        x = self._checked(x)
         bound = torch.tensor([self.bound], dtype=torch.float64, device=x.device)
-        return self._packed(x, steps_of_bound(x, bound * _extent(x) if self.mode == RELATIVE else bound))
+        if self.mode == RELATIVE:
+            bound *= _extent(*self._backend.channel_edges(x.view(1, 1, -1)))
+        return self._packed(x, steps_of_bound(x, bound, self._backend))
 
     def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
         """See :class:`ErrorBoundedCodec`: the steps follow from ``error``, and the option ``bound`` does not count."""
-        x = _checked(x)
-        return self._packed(x, steps_of_rms(x, checked_error(x, error)))
+        x = self._checked(x)
+        return self._packed(x, steps_of_rms(x, checked_error(x, error), self._backend))
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`~actcodec.codecs.codec.Codec`."""
-        return compressed.decompress()
+        return compressed.decompress(self._backend)
+
+    def _checked(self, x: Tensor) -> Tensor:
+        """The values alone; UserError for what cannot be compressed."""
+        check_input(x)
+        check_finite(x, self._backend.channel_maxima)
+        return x.detach().contiguous()
 
     def _packed(self, x: Tensor, steps: Tensor) -> CuszForm:
-        def quantised(part: Tensor) -> Tensor:
-            exact = whole_steps(part, steps if part.ndim == 1 else steps[: part.shape[1]])
-            return exact.masked_fill_(exact.abs() > MAX_MAGNITUDE, 0).to(torch.int32)
-
-        dimensions, coded = encode(x, quantised, self.dimensions)
-        places = _places_beyond(x, steps)
-        return CuszForm(tuple(x.shape), x.dtype, dimensions, steps, coded, places, x.view(-1)[places])
+        found = self._backend.predicted_coder().multiples(x, steps, self.dimensions)
+        outliers = x.view(-1)[found.places]
+        return CuszForm(tuple(x.shape), x.dtype, found.dimensions, steps, found.coded, found.places, outliers)
 
 
-def _checked(x: Tensor) -> Tensor:
-    """The values alone; UserError for what cannot be compressed."""
-    check_input(x)
-    check_finite(x)
-    return x.detach().contiguous()
-
-
-def _extent(x: Tensor) -> Tensor:
+def _extent(least: Tensor, greatest: Tensor) -> Tensor:
     """The range of values, or their magnitude where they are equal, or 1 where they are zero, float64."""
-    least, greatest = (edge.to(torch.float64) for edge in x.aminmax())
     extent = torch.where(greatest > least, greatest - least, greatest.abs())
     return torch.where(extent > 0, extent, 1.0)
-
-
-def _places_beyond(x: Tensor, steps: Tensor) -> Tensor:
-    """Where the flattened tensor has values of too many steps, int64 (n,)."""
-    found, size = [], x[0].numel()
-    for samples in sample_pieces(tuple(x.shape), x.device):
-        beyond = whole_steps(x[samples], steps).abs_() > MAX_MAGNITUDE
-        found.append(beyond.flatten().nonzero().flatten() + samples.start * size)
-    return torch.cat(found)

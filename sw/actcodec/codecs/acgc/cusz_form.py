@@ -9,10 +9,10 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.acgc.error_bounded import along_channels
-from actcodec.codecs.shapes import header_bytes
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.predicted_coder import Predicted
 from actcodec.golden.integer_coder import CodedIntegers
-from actcodec.golden.predicted_integers import decode
+from actcodec.golden.shapes import header_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,7 @@ class CuszForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float64 products rounded to the tensor's dtype."""
-        limit = torch.finfo(self.dtype)
-        steps = along_channels(self.steps.to(torch.float64), len(self.shape))
-        values = torch.empty(self.shape, dtype=self.dtype, device=self.steps.device)
-        for samples, whole in decode(self.differences, self.shape, self.dimensions):
-            values[samples] = (whole * steps).clamp_(limit.min, limit.max)
+        predicted = Predicted(self.dimensions, self.differences, self.places)
+        values = backend_of(backend).predicted_coder().products(predicted, self.steps, self.shape, self.dtype)
         values.view(-1)[self.places] = self.outliers
         return values

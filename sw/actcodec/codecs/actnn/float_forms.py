@@ -9,9 +9,7 @@ are limited at both ends, and no padding enters a range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from cdu_spec.affine import CODE_BITS, GROUP_VALUES
@@ -20,13 +18,13 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.tensor_seeds import TensorSeeds
-from actcodec.golden.codes import pack_tight, unpack_tight
-from actcodec.golden.pieces import piece_values
-from actcodec.golden.random_bits import random_numbers
+from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
 
 #: 16-bit formats of what is kept per cell, map or group.
@@ -56,21 +54,14 @@ class FloatForm:
         """Raises UserError: a floating-point form is not a stream."""
         raise no_bitstream()
 
-    def rebuilt(self, add: Callable[[Tensor, slice], None]) -> Tensor:
-        """``low + step * code``, to which ``add(values, part)`` adds what it will: float32 values (n,) of a piece, in place."""
-        count = prod(self.shape)
-        codes = unpack_tight(self.codes, self.bits, count)
-        rebuilt = torch.empty(count, dtype=self.dtype, device=codes.device)
-        for part in range_pieces(count, self.range_values, codes.device):
-            values = codes[part].to(torch.float32)
-            values.mul_(_spread(self.step, self.range_values, part)).add_(_spread(self.low, self.range_values, part))
-            add(values, part)
-            rebuilt[part] = as_dtype(values, self.dtype)
-        return rebuilt.view(self.shape)
+    def rebuilt(self, quantizer: RangeQuantizer, means: Means | None = None) -> Tensor:
+        """``low + step * code``, and means of cells."""
+        grid = (self.range_values, self.low, self.step, self.bits)
+        return quantizer.values(self.codes, *grid, self.shape, self.dtype, means)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float32 arithmetic."""
-        return self.rebuilt(lambda values, part: None)
+        return self.rebuilt(backend_of(backend).range_quantizer())
 
 
 class FloatCodec(Codec):
@@ -80,6 +71,7 @@ class FloatCodec(Codec):
     half: str
     rounding: str
     seed: int
+    backend: str | Backend
     centred = True
 
     def __post_init__(self) -> None:
@@ -90,6 +82,8 @@ class FloatCodec(Codec):
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)
+        self._backend = backend_of(self.backend)
+        self._quantizer = self._backend.range_quantizer()
 
     def restart(self, seed: int) -> None:
         """See :class:`Codec`."""
@@ -97,38 +91,28 @@ class FloatCodec(Codec):
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
-        return compressed.decompress()
+        return compressed.decompress(self._backend)
 
     def _checked(self, x: Tensor) -> Tensor:
-        """The values (n,) of a tensor that the codec takes; UserError for any other."""
+        """The values of a tensor that the codec takes, contiguous; UserError for any other."""
         check_input(x)
         if not self.takes(x.shape):
             raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
-        check_finite(x)
-        return x.detach().flatten()
+        check_finite(x, self._backend.channel_maxima)
+        return x.detach().contiguous()
 
-    def _quantised(self, values_at: Callable[[slice], Tensor], x: Tensor, range_values: int) -> FloatForm:
-        """The form of what ``values_at`` says stands at places, float32 (n,), instead of the values of ``x``.
-
-        Every call draws other random numbers.
-        """
-        half, count = HALF_FORMATS[self.half], x.numel()
-        parts = list(range_pieces(count, range_values, x.device))
-        edges = [_least_and_greatest(values_at(part), range_values) for part in parts]
-        least, greatest = map(torch.cat, zip(*edges, strict=True))
+    def _quantised(self, x: Tensor, range_values: int, means: Means | None = None) -> FloatForm:
+        """The form of ``x``, less means of cells where there are some. Every call draws other random numbers."""
+        half = HALF_FORMATS[self.half]
+        least, greatest = self._quantizer.edges(x, range_values, means)
         low = rounded_to_half(least, half, up=False)
         # With the rounded least value, so that the codes reach the greatest one.
         step = rounded_to_half((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         self._check_range(x, low, step)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None
-        codes = torch.empty(count, dtype=torch.uint8, device=x.device)
-        for part in parts:
-            floor, width = (_spread(one, range_values, part) for one in (low, step))
-            steps = (values_at(part) - floor).div_(width)
-            steps += 0.5 if seed is None else random_numbers(seed, part.start, len(steps), x.device) * 2.0**-16
-            codes[part] = steps.floor_().clamp_(0, (1 << self.bits) - 1)
-        return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, pack_tight(codes, self.bits))
+        codes = self._quantizer.codes(x, range_values, low, step, self.bits, seed, means)
+        return FloatForm(tuple(x.shape), x.dtype, self.bits, range_values, low, step, codes)
 
     def _check_range(self, x: Tensor, *parameters: Tensor) -> None:
         """UnfitValuesError where a parameter of ``x`` went beyond the 16-bit format."""
@@ -150,23 +134,18 @@ class ActnnFloatCodec(FloatCodec):
     half: str = "bf16"
     rounding: str = STOCHASTIC
     seed: int = 0
+    backend: str | Backend = "torch"
 
     name = "actnn-float"
 
     def compress(self, x: Tensor) -> FloatForm:
         """See :class:`Codec`. Every call draws other random numbers."""
-        flat = self._checked(x)
-        return self._quantised(lambda part: flat[part].to(torch.float32), x, GROUP_VALUES)
+        return self._quantised(self._checked(x), GROUP_VALUES)
 
 
 def no_bitstream() -> UserError:
     """The error of asking a floating-point form for its stream."""
     return UserError("a floating-point form has no bitstream: use division or actnn")
-
-
-def as_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """float32 values, which are overwritten, in a format; those that rounding put beyond its range become its extremes."""
-    return values.clamp_(torch.finfo(dtype).min, torch.finfo(dtype).max).to(dtype)
 
 
 def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
@@ -176,25 +155,3 @@ def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
     wrong = back < values if up else back > values
     distance = values.abs() * torch.finfo(half).eps + torch.finfo(half).smallest_normal * torch.finfo(half).eps
     return torch.where(wrong, (values + distance if up else values - distance).to(half), near)
-
-
-def _least_and_greatest(values: Tensor, range_values: int) -> tuple[Tensor, Tensor]:
-    """Of each range, float32 (ranges,)."""
-    full = values
-    if values.numel() % range_values:
-        full = values[-1:].expand(-(-values.numel() // range_values) * range_values).clone()
-        full[: values.numel()] = values
-    least, greatest = full.view(-1, range_values).aminmax(dim=1)
-    return least, greatest
-
-
-def range_pieces(count: int, range_values: int, device: torch.device) -> Iterator[slice]:
-    """So many values in pieces of whole ranges."""
-    step = max(piece_values(count, device) // range_values, 1) * range_values
-    return (slice(first, min(first + step, count)) for first in range(0, count, step))
-
-
-def _spread(per_range: Tensor, range_values: int, part: slice) -> Tensor:
-    """float32 (n,) of the values of a piece of whole ranges, from 16-bit floats (ranges,)."""
-    here = per_range[part.start // range_values : -(-part.stop // range_values)]
-    return here.to(torch.float32).repeat_interleave(range_values)[: part.stop - part.start]

@@ -20,10 +20,10 @@ from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
 from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
-from actcodec.codecs.shapes import channel_boxes
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
+from actcodec.golden.shapes import channel_boxes
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -342,10 +342,10 @@ class AutoquantCodec(AffineCodec, ErrorBoundedCodec):
         if self.error_bound is not None:
             return self._bound_plan(x, view, _per_channel("error_bound", self.error_bound, largest))
         settings = self._settings()
-        return Plan(self._down(signed_scales(by_channel(x, view), settings)), settings, _none(x))
+        return Plan(self._down(signed_scales(self._backend.channel_edges(by_channel(x, view)), settings)), settings, _none(x))
 
     def _bound_plan(self, x: Tensor, view: MatrixView, bound: Tensor) -> Plan:
-        exact, settings = bound_scales(by_channel(x, view), bound, self.bits)
+        exact, settings = bound_scales(self._backend.channel_edges(by_channel(x, view)), bound, self.bits)
         return Plan(self._down(exact), settings, _none(x))
 
 

@@ -42,12 +42,13 @@ def full_scales(largest: Tensor) -> Tensor:
     return torch.where(largest > 0, (MOST / largest).clamp_max(_MOST_SCALE), _MOST_SCALE)
 
 
-def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
+def signed_scales(edges: tuple[Tensor, Tensor], settings: AffineSettings) -> Tensor:
     """The largest multipliers with which all codes of autoquant suffice: from ``-2**(bits-1)`` to ``2**(bits-1) - 1`` steps.
 
-    One bit has no code for what is positive; its scale follows from the largest magnitude.
+    One bit has no code for what is positive; its scale follows from the largest magnitude. ``edges`` are the least and the
+    greatest value of each channel, float64.
     """
-    above, below = _reach(channels)
+    above, below = _reach(edges)
     half = 1 << (settings.bits - 1)
     if half == 1:
         return full_scales(torch.maximum(above, below))
@@ -56,25 +57,24 @@ def signed_scales(channels: Tensor, settings: AffineSettings) -> Tensor:
     return torch.where(limits.isfinite(), limits, _MOST_SCALE)
 
 
-def _reach(channels: Tensor) -> tuple[Tensor, Tensor]:
+def _reach(edges: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """How far each channel reaches above and below zero, float64 (channels,), 0.0 where it does not."""
-    above = channels.amax(2).amax(0).to(torch.float64).clamp_min(0)
-    below = channels.amin(2).amin(0).to(torch.float64).clamp_max(0)
-    return above.abs(), below.abs()  # no negative zeros, which divide to minus infinity
+    least, greatest = edges
+    return greatest.clamp_min(0).abs(), least.clamp_max(0).abs()  # no negative zeros, which divide to minus infinity
 
 
-def bound_scales(channels: Tensor, bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
+def bound_scales(edges: tuple[Tensor, Tensor], bound: Tensor, most_bits: int) -> tuple[Tensor, AffineSettings]:
     """Multipliers and the fewest bits for a largest error per channel (AC-GC, "bits from the error bound").
 
     A step is twice the bound: AC-GC's ``-log2(bound) - log2(1 / max|x|)`` bits, sign included, with one code kept back for the
     positive end, and restricted to 1, 2, 4, 8. Where ``most_bits`` are too few the step is as small as they allow.
     """
-    above, below = _reach(channels)
+    above, below = _reach(edges)
     steps = torch.maximum(above / (2 * bound) + 1, below / (2 * bound))
     allowed = [bits for bits in CODE_BITS if bits <= most_bits]
     bits = next((bits for bits in allowed if bool((steps <= 1 << (bits - 1)).all())), most_bits)
     settings = AffineSettings(bits, BASE_BITS - bits)
-    return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(channels, settings)), settings
+    return torch.minimum((1 << settings.step_log2) / (2 * bound), signed_scales(edges, settings)), settings
 
 
 def division_scales(

@@ -17,14 +17,16 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.step_quantizer import Line
+from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
-from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
-from actcodec.codecs.shapes import channel_boxes, channel_view, channels_shape, header_bytes, per_channel
+from actcodec.codecs.copies import SteppedCopyCodec
 from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
-from actcodec.golden.predicted_integers import decode, encode
+from actcodec.golden.shapes import header_bytes, per_channel
 
 _LEAST_BITS, _MOST_BITS = 1, 12
 
@@ -39,6 +41,7 @@ class CodedCopy:
     rectified: bool  #: no value was negative: what is decoded as negative becomes zero
     dimensions: int  #: axes that predict, 0 to 3
     coded: CodedIntegers
+    coder: PredictedCoder  #: what computes
 
     @property
     def nbytes(self) -> int:
@@ -52,20 +55,17 @@ class CodedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def rebuilt(self, change: Change) -> Tensor:
+    def rebuilt(self, line: Line) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
-        _, channels, length = channels_shape(self.shape)
-        rebuilt = torch.empty(self.shape, dtype=self.dtype, device=self.step.device)
-        for samples, codes in decode(self.coded, self.shape, self.dimensions):
-            values = per_channel(codes.to(torch.float32)).add_(0.5).mul_(self.step[:, None])
-            box = (samples if len(self.shape) > 1 else slice(0, 1), slice(0, channels), slice(0, length))
-            changed = change(values.clamp_min_(0) if self.rectified else values, box)
-            rebuilt[samples] = as_dtype(changed, self.dtype).view(codes.shape)
-        return rebuilt
+        return self._rebuilt(line)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
-        return self.rebuilt(unchanged)
+        """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
+        return self._rebuilt(None)
+
+    def _rebuilt(self, line: Line | None) -> Tensor:
+        predicted = Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
+        return self.coder.middles(predicted, self.step, self.shape, self.dtype, rectified=self.rectified, line=line)
 
 
 @dataclass
@@ -81,9 +81,12 @@ class BlpaCodedCodec(SteppedCopyCodec):
     ----------
     bits
         K, 1 to 12, whole or not: 2**K steps reach from three deviations below the mean to three above.
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
     """
 
     bits: float = 3.5
+    backend: str | Backend = "torch"
 
     name = "blpa-coded"
 
@@ -91,6 +94,12 @@ class BlpaCodedCodec(SteppedCopyCodec):
         number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
         if not (number and isfinite(self.bits) and _LEAST_BITS <= self.bits <= _MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {_LEAST_BITS} to {_MOST_BITS}")
+        self._backend = backend_of(self.backend)
+
+    @property
+    def arithmetic(self) -> Backend:
+        """See :class:`~actcodec.codecs.copies.CopyCodec`."""
+        return self._backend
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
         """See :class:`SteppedCopyCodec`."""
@@ -99,19 +108,8 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> CodedCopy:
         """See :class:`SteppedCopyCodec`; steps are wider where a value would have more than 2**27 of them."""
-        shape, original = tuple(x.shape), x.detach()
-        step = torch.maximum(self.steps(middle, deviation, x.dtype), _largest(original) / (MAX_MAGNITUDE / 2))
-
-        def quantised(part: Tensor) -> Tensor:
-            values = per_channel(part.to(torch.float32))
-            steps = (values / step[: values.shape[1], None]).ceil_().sub_(1)
-            # Where the quotient is too small for a float, the sign still counts.
-            return torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1)).to(torch.int32).view(part.shape)
-
-        return CodedCopy(shape, x.dtype, step, rectified, *encode(original, quantised, None))
-
-
-def _largest(x: Tensor) -> Tensor:
-    """Largest magnitude of each channel, float32 (channels,)."""
-    parts = (channel_view(x, box) for box in channel_boxes(tuple(x.shape), x.device))
-    return torch.cat([torch.maximum(part.amax((0, 2)), -part.amin((0, 2))) for part in parts]).to(torch.float32)
+        x, coder = x.detach(), self._backend.predicted_coder()
+        widest = self._backend.channel_maxima(per_channel(x)).to(torch.float32) / (MAX_MAGNITUDE / 2)
+        step = torch.maximum(self.steps(middle, deviation, x.dtype), widest)
+        found = coder.cells(x, step)
+        return CodedCopy(tuple(x.shape), x.dtype, step, rectified, found.dimensions, found.coded, coder)

@@ -14,7 +14,6 @@ Codes are limited at both ends, unlike in the published code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from cdu_spec.affine import CODE_BITS
@@ -22,11 +21,13 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.actnn.float_forms import as_dtype, no_bitstream
+from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.step_quantizer import Line, StepQuantizer
+from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
-from actcodec.codecs.copies import Change, SteppedCopyCodec, unchanged
-from actcodec.codecs.shapes import Box, boxes, channel_view, channels_shape
-from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.codecs.copies import SteppedCopyCodec
+
+_GOLDEN = StepQuantizer()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +62,6 @@ class FixedPoint:
         beyond = torch.where(beta > 0, -1.0, 1.0 - levels)
         return cls(bits, step.to(torch.float32), torch.where(reaches, offset - half, beyond).to(torch.int16))
 
-    def codes(self, values: Tensor, box: Box) -> Tensor:
-        """Those of a box of a tensor, float32 (n, channels, m), to uint8, limited to 0 .. 2**bits - 1."""
-        step, first = (part[box[1], None] for part in (self.step, self.first))
-        steps = (values / step).ceil_().sub_(1)
-        # Where the quotient is too small for a float, the sign still counts.
-        steps = torch.where(values > 0, steps.clamp_min(0), steps.clamp_max(-1))
-        return steps.sub_(first).clamp_(0, (1 << self.bits) - 1).to(torch.uint8)
-
-    def values(self, codes: Tensor, box: Box) -> Tensor:
-        """Those of a box, uint8 (n, channels, m), to float32, the middles of the steps."""
-        return (codes.to(torch.float32) + 0.5).add_(self.first[box[1], None]).mul_(self.step[box[1], None])
-
     @property
     def nbytes(self) -> int:
         """Bytes of both parameters."""
@@ -88,14 +77,13 @@ class BlpaForm:
     grid: FixedPoint
     rectified: bool  #: no value was negative: what is decoded as negative becomes zero
     packed: Tensor  #: uint8 (ceil(values * bits / 8),)
+    quantizer: StepQuantizer  #: what computes
 
     @classmethod
-    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False) -> BlpaForm:
+    def of(cls, x: Tensor, grid: FixedPoint, *, rectified: bool = False, quantizer: StepQuantizer = _GOLDEN) -> BlpaForm:
         """The copy of a float tensor."""
-        codes = torch.empty(channels_shape(tuple(x.shape)), dtype=torch.uint8, device=x.device)
-        for box in boxes(tuple(x.shape), x.device):
-            codes[box] = grid.codes(channel_view(x.detach(), box).to(torch.float32), box)
-        return cls(tuple(x.shape), x.dtype, grid, rectified, pack_tight(codes.flatten(), grid.bits))
+        packed = quantizer.pack(x.detach(), grid.step, grid.first, grid.bits)
+        return cls(tuple(x.shape), x.dtype, grid, rectified, packed, quantizer)
 
     @property
     def step(self) -> Tensor:
@@ -114,18 +102,19 @@ class BlpaForm:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def rebuilt(self, change: Change) -> Tensor:
+    def rebuilt(self, line: Line) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
-        codes = unpack_tight(self.packed, self.grid.bits, prod(self.shape)).view(channels_shape(self.shape))
-        rebuilt = torch.empty(codes.shape, dtype=self.dtype, device=codes.device)
-        for box in boxes(self.shape, codes.device):
-            values = self.grid.values(codes[box], box)
-            rebuilt[box] = as_dtype(change(values.clamp_min_(0) if self.rectified else values, box), self.dtype)
-        return rebuilt.view(self.shape)
+        return self._rebuilt(line)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
-        """The values a' in shape and dtype of the original; what lies beyond the dtype becomes its extremes."""
-        return self.rebuilt(unchanged)
+        """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
+        return self._rebuilt(None)
+
+    def _rebuilt(self, line: Line | None) -> Tensor:
+        grid, rectified = self.grid, self.rectified
+        return self.quantizer.values(
+            self.packed, grid.step, grid.first, grid.bits, self.shape, self.dtype, rectified=rectified, line=line
+        )
 
 
 @dataclass
@@ -140,15 +129,24 @@ class BlpaFloatCodec(SteppedCopyCodec):
     ----------
     bits
         Per value: 1, 2, 4 or 8 (paper: K).
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
     """
 
     bits: int = 4
+    backend: str | Backend = "torch"
 
     name = "blpa-float"
 
     def __post_init__(self) -> None:
         if isinstance(self.bits, bool) or self.bits not in CODE_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use {', '.join(map(str, CODE_BITS))}")
+        self._backend = backend_of(self.backend)
+
+    @property
+    def arithmetic(self) -> Backend:
+        """See :class:`~actcodec.codecs.copies.CopyCodec`."""
+        return self._backend
 
     def steps(self, beta: Tensor, gamma: Tensor, dtype: torch.dtype) -> Tensor:
         """See :class:`SteppedCopyCodec`."""
@@ -156,7 +154,8 @@ class BlpaFloatCodec(SteppedCopyCodec):
 
     def copy(self, x: Tensor, middle: Tensor, deviation: Tensor, *, rectified: bool = False) -> BlpaForm:
         """See :class:`SteppedCopyCodec`."""
-        return BlpaForm.of(x, FixedPoint.around(middle, deviation, self.bits, x.dtype), rectified=rectified)
+        grid = FixedPoint.around(middle, deviation, self.bits, x.dtype)
+        return BlpaForm.of(x, grid, rectified=rectified, quantizer=self._backend.step_quantizer())
 
 
 def least_step(dtype: torch.dtype) -> float:

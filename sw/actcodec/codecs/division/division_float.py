@@ -12,9 +12,10 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, as_dtype, no_bitstream, range_pieces
+from actcodec.backends.backend import backend as backend_of
+from actcodec.codecs.actnn.float_forms import HALF_FORMATS, FloatCodec, FloatForm, no_bitstream
 from actcodec.codecs.affine.affine_codecs import STOCHASTIC
-from actcodec.codecs.division.pooling import MAP_RANKS, cell_means, map_size, pooling_cells
+from actcodec.golden.pooling import MAP_RANKS, Means, Pooling, map_size
 
 #: What may be kept: both parts, or, for comparison, less (the paper's ablations).
 BOTH, LOW, HIGH, PLAIN = PARTS = ("both", "low", "high", "plain")
@@ -41,36 +42,12 @@ class DivisionForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The reconstructed tensor, float32 arithmetic: nearest upsampling of the means, and the rest."""
-        means = _Means(self.shape, self.block, self.means)
+        quantizer = backend_of(backend).range_quantizer()
+        means = Means(Pooling.of(self.shape, self.block, self.means.device), self.means) if self.means.numel() else None
         if self.high is not None:
-            return self.high.rebuilt(means.add_to if self.means.numel() else lambda values, part: None)
-        rebuilt = torch.zeros(prod(self.shape), dtype=self.dtype, device=self.means.device)
-        for part in range_pieces(rebuilt.numel(), prod(map_size(self.shape)), rebuilt.device):
-            rebuilt[part] = as_dtype(means.at(part), self.dtype)
-        return rebuilt.view(self.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Nearest upsampling of means."""
-
-    shape: tuple[int, ...]
-    block: int
-    means: Tensor  #: 16-bit floats (cells,)
-
-    def at(self, part: slice) -> Tensor:
-        """The mean at the places of a piece of whole maps, float32 (n,)."""
-        return self.means[_cells(self.shape, self.block, self.means.device, part)].to(torch.float32)
-
-    def add_to(self, values: Tensor, part: slice) -> None:
-        """Add them to the values at these places."""
-        values += self.at(part)
-
-
-def _cells(shape: tuple[int, ...], block: int, device: torch.device, part: slice) -> Tensor:
-    """The cells of a piece of whole maps."""
-    size = prod(map_size(shape))
-    return pooling_cells(shape, block, device, slice(part.start // size, part.stop // size))
+            return self.high.rebuilt(quantizer, means)
+        assert means is not None, "one part is kept at least"
+        return quantizer.upsampled(means, self.shape, self.dtype)
 
 
 #: Side of a cell, more than any map has.
@@ -82,7 +59,7 @@ class DivisionFloatCodec(FloatCodec):
     """``division-float``: DIVISION as published. Means of cells of B x B values, and codes of the rest with a range per map.
 
     A map is what (n, c) counts in (N, C, H, W), and a row of features, pooled along that axis alone, in (N, F) and (N, S, F).
-    Cells are B x B where height and width are multiples of B; see :mod:`actcodec.codecs.division.pooling` for other sizes.
+    Cells are B x B where height and width are multiples of B; see :mod:`actcodec.golden.pooling` for other sizes.
 
     Parameters
     ----------
@@ -99,6 +76,8 @@ class DivisionFloatCodec(FloatCodec):
         ``stochastic`` or ``nearest``.
     seed
         Of the random numbers, 0 to 2**32 - 1.
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
     """
 
     bits: int = 2
@@ -107,6 +86,7 @@ class DivisionFloatCodec(FloatCodec):
     parts: str = BOTH
     rounding: str = STOCHASTIC
     seed: int = 0
+    backend: str | Backend = "torch"
 
     name = "division-float"
 
@@ -123,20 +103,13 @@ class DivisionFloatCodec(FloatCodec):
 
     def compress(self, x: Tensor) -> DivisionForm:
         """See :class:`~actcodec.codecs.codec.Codec`. Every call draws other random numbers."""
-        flat, shape = self._checked(x), tuple(x.shape)
-        half, size = HALF_FORMATS[self.half], prod(map_size(shape))
-        low = _Means(shape, self.block, torch.zeros(0, dtype=half, device=x.device))
+        x, shape = self._checked(x), tuple(x.shape)
+        half, means = HALF_FORMATS[self.half], None
         if self.parts != PLAIN:
-            parts = range_pieces(x.numel(), size, x.device)
-            means = [cell_means(flat[part], _cells(shape, self.block, x.device, part)) for part in parts]
-            low = _Means(shape, self.block, torch.cat(means).to(half))
-            self._check_range(x, low.means)
-
-        def rest(part: slice) -> Tensor:
-            values = flat[part].to(torch.float32)
-            # Less the rounded means, which decoding adds.
-            return values if self.parts == PLAIN else values - low.at(part)
-
-        high = None if self.parts == LOW else self._quantised(rest, x, size)
-        kept = low.means[:0] if self.parts == HIGH else low.means
+            pooling = Pooling.of(shape, self.block, x.device)
+            # Rounded, as decoding adds them.
+            means = Means(pooling, self._quantizer.means(x, pooling).to(half))
+            self._check_range(x, means.means)
+        high = None if self.parts == LOW else self._quantised(x, prod(map_size(shape)), means)
+        kept = torch.zeros(0, dtype=half, device=x.device) if means is None or self.parts == HIGH else means.means
         return DivisionForm(shape, x.dtype, self.block, kept, high)

@@ -1,6 +1,8 @@
 """Compiling the kernels: once, and with a clear sentence when it cannot be done."""
 
+import os
 import subprocess
+import sys
 
 import actcodec
 import numpy as np
@@ -86,3 +88,25 @@ def test_packing_on_a_machine_without_bit_extraction(tmp_path, coder, encode):
 def test_unknown_backends_are_named():
     with pytest.raises(UserError, match="'torch', 'native'"):
         actcodec.codec("sfpr", backend="fast")
+
+
+_ANY_MACHINE = """
+import actcodec, torch
+from actcodec.backends.native import build
+build._OPTIONS = tuple(option for option in build._OPTIONS if not option.startswith("-march"))
+names = ("sfpr+zvc", "jpeg-act", "division", "autoquantz", "blpa-float", "blpa-coded", "cusz", "acgc-quantz", "division-float")
+for name in names:
+    for shape in ((2, 3, 9, 17), (4, 8, 16, 16)):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 3
+        golden, native = actcodec.codec(name), actcodec.codec(name, backend="native")
+        expected, found = golden.compress(x), native.compress(x)
+        assert found.nbytes == expected.nbytes, name
+        assert torch.equal(native.decompress(found), golden.decompress(expected)), name
+"""
+
+
+@pytest.mark.campaign
+def test_kernels_of_a_machine_with_no_more_than_it_must_have(tmp_path):
+    """What -march=native chooses here is not what it chooses elsewhere: the same values without it."""
+    environment = {**os.environ, cache.FOLDER_VARIABLE: str(tmp_path)}
+    subprocess.run([sys.executable, "-c", _ANY_MACHINE], env=environment, check=True)

@@ -1,12 +1,12 @@
 """Every codec through backend native: the bytes and the values of the torch version, whatever the tensor."""
 
+from dataclasses import fields, is_dataclass
+
 import actcodec
 import pytest
 import torch
 from actcodec.backends.native.backend import NativeBackend
-from actcodec.codecs import Backend, Compressed, JpegBaseCompressed, TorchBackend
-from actcodec.codecs.actnn.sample_groups import SampleForm
-from actcodec.codecs.actnn.sparse_groups import SparseForm
+from actcodec.codecs import Backend, Compressed, JpegBaseCompressed, TorchBackend, codec_options
 from cdu_spec import UserError
 from example_values import values_of
 from hypothesis import given, settings
@@ -35,9 +35,21 @@ OPTIONS = {
     "bypass": {},
     "division": {"bits": [1, 2, 4, 8], "range": ["channel", "block"], "rounding": ["stochastic", "nearest"], "S": [1.0, 0.5]},
     "actnn": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
-    "blpa": {},
-    "autoquant": {},
-    "autoquantz": {},
+    "blpa": {"bits": [1, 2, 4, 8]},
+    "autoquant": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
+    "autoquantz": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
+    "acgc-quant": {"bits": [1, 3, 8, 9, 16]},
+    "acgc-quantz": {"bits": [1, 3, 8, 9, 16]},
+    "cusz": {"bound": [2.0**-8, 1e-6, 1e-10], "mode": ["rel", "abs"], "dimensions": [None, 0, 1, 2, 3]},
+    "blpa-float": {"bits": [1, 2, 4, 8]},
+    "blpa-coded": {"bits": [1, 3.5, 12]},
+    "actnn-float": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
+    "division-float": {
+        "bits": [1, 2, 4, 8],
+        "block": [1, 3, 8],
+        "parts": ["both", "low", "high", "plain"],
+        "rounding": ["stochastic", "nearest"],
+    },
     "actnn-sample": {
         "bits": [1, 2, 3, 4, 5, 6, 7, 8],
         "group": [1, 7, 64, 256, 1000],
@@ -47,7 +59,11 @@ OPTIONS = {
 }
 KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "jpeg-base", "brc", "division", "actnn", "actnn-sample", "sparse-sample"),
+    *("blpa", "autoquant", "autoquantz", "acgc-quant", "acgc-quantz", "cusz", "blpa-float", "blpa-coded", "division-float"),
+    "actnn-float",
 ]
+#: Codecs whose forms raise for NaN and infinity, whatever an option says.
+STRICT = [name for name in sorted(OPTIONS) if "nonfinite" not in codec_options(name)]
 KINDS = ["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero", "ties"]
 shapes = st.one_of(
     st.lists(st.integers(1, 7), min_size=1, max_size=5).map(tuple),
@@ -70,12 +86,13 @@ def parts(packed):
     """Everything that a compressed tensor consists of, as bytes."""
     if isinstance(packed, (Compressed, JpegBaseCompressed)):
         return [packed.to_bytes()]
-    if isinstance(packed, SparseForm):
-        return [packed.mask.numpy().tobytes(), *(parts(packed.others) if packed.others else [])]
-    assert isinstance(packed, SampleForm)
-    return [
-        part.contiguous().view(torch.uint8).numpy().tobytes() for part in (packed.low, packed.extent, packed.bits, packed.codes)
-    ]
+    if isinstance(packed, torch.Tensor):
+        return [packed.contiguous().view(-1).view(torch.uint8).numpy().tobytes()]
+    if isinstance(packed, tuple):
+        return [part for each in packed for part in parts(each)]
+    if is_dataclass(packed):
+        return [part for field in fields(packed) for part in parts(getattr(packed, field.name))]
+    return []
 
 
 def refusal(codec, x):
@@ -103,7 +120,7 @@ def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
     if not golden.takes(shape):
         return
     before = x.clone()
-    if name in ("actnn-sample", "sparse-sample") and kind == "max":  # beyond bfloat16
+    if kind == "max":  # beyond bfloat16
         said = [refusal(codec, x) for codec in (golden, native)]
         assert said[0] == said[1]
         if said[0]:
@@ -118,7 +135,7 @@ def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
 @given(settings_of(), st.tuples(*[st.integers(1, 3)] * 2, st.integers(8, 12), st.integers(8, 20)), st.data())
 def test_nan_and_infinity(chosen, shape, data):
     name, options = chosen
-    if name in ("bypass", "actnn-sample", "sparse-sample"):
+    if name in STRICT:
         return
     dtype = data.draw(st.sampled_from(FLOATS))
     x = torch.randn(shape).to(dtype)
@@ -194,7 +211,66 @@ def test_residuals_and_maxima(shape, dtype, seed):
         torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["sfpr", "actnn-sample", "division"])
+@settings(max_examples=100)
+@given(
+    st.sampled_from(["acgc-quant", "acgc-quantz", "autoquant", "autoquantz", "cusz", "acgc-sfpr+zvc"]),
+    st.tuples(*[st.integers(1, 4)] * 2, st.integers(1, 20), st.integers(1, 20)),
+    st.sampled_from(FLOATS),
+    st.sampled_from(["normal", "relu", "one channel zero"]),
+    st.floats(1e-4, 10),
+    st.booleans(),
+)
+def test_within_errors(name, shape, dtype, kind, part, by_channel):
+    x = values_of(kind, shape, dtype, 7)
+    error = torch.full((shape[1] if by_channel else 1,), part) * torch.linspace(1, 2, shape[1] if by_channel else 1)
+    golden, native = actcodec.codec(name), actcodec.codec(name, backend="native")
+    expected, found = golden.compress_within(x, error), native.compress_within(x, error)
+    assert parts(found) == parts(expected)
+    assert same_bits(native.decompress(found), golden.decompress(expected))
+
+
+@settings(max_examples=100)
+@given(
+    st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 3000)),
+    st.sampled_from(FLOATS),
+    st.sampled_from([0.0, 1.0, 1e3]),
+    st.integers(0, 999),
+)
+def test_statistics_of_channels(shape, dtype, middle, seed):
+    """Those of the golden model to the last bit, and of the definition within their precision."""
+    x = (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + middle).to(dtype)
+    native, golden = NativeBackend(), TorchBackend()
+    edges = native.channel_edges(x)
+    exact = x.double()
+    assert all(map(torch.equal, edges, golden.channel_edges(x)))
+    assert all(map(torch.equal, edges, (exact.amin((0, 2)), exact.amax((0, 2)))))
+    moments = native.channel_moments(x, *edges)
+    assert all(map(torch.equal, moments, golden.channel_moments(x, *edges)))
+    torch.testing.assert_close(moments[0], exact.mean((0, 2)), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(moments[1], exact.var((0, 2), correction=0), rtol=1e-6, atol=1e-8)
+    steps = torch.rand(shape[1], dtype=torch.float64) + 1e-3
+    errors = native.squared_errors(x, steps)
+    assert torch.equal(errors, golden.squared_errors(x, steps))
+    quotient = exact / steps[:, None]
+    wanted = (quotient - quotient.round()).square().sum((0, 2))
+    assert ((errors * 2.0**-32 - wanted) >= -1e-12).all()
+    assert ((errors * 2.0**-32 - wanted) <= 2.0**-32 * shape[0] * shape[2] + 1e-12).all()
+
+
+def test_integers_of_every_size():
+    """Outliers, values of all widths of codes, and those that fit none, in samples that do not begin at a byte."""
+    x = torch.randn(5, 3, 7, 9) * torch.logspace(-3, 6, 7)[:, None]
+    x[2, 1, 0, 3] = 1e30
+    for options in ({"bound": 1e-2, "mode": "abs", "dimensions": dimensions} for dimensions in (0, 1, 2, 3)):
+        golden, native = (actcodec.codec("cusz", **options, backend=name) for name in ("torch", "native"))
+        expected, found = golden.compress(x), native.compress(x)
+        assert found.places.tolist() == [2 * 189 + 63 + 3]
+        assert all(stream.numel() for stream in (*found.differences.codes, *found.differences.planes))
+        assert parts(found) == parts(expected)
+        assert same_bits(native.decompress(found), golden.decompress(expected))
+
+
+@pytest.mark.parametrize("name", ["sfpr", "actnn-sample", "division", "blpa-float", "cusz", "acgc-quant", "division-float"])
 def test_other_devices_are_refused(name):
     with pytest.raises(UserError, match="backend 'native' computes on the CPU, and a tensor is on meta: use backend 'torch'"):
         actcodec.codec(name, backend="native").compress(torch.empty(1, 1, 8, 8, device="meta"))

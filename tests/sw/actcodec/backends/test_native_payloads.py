@@ -22,6 +22,12 @@ CASES = [
     ("division", {"range": "channel", "bits": 2}),
     ("actnn", {"bits": 8}),
     ("actnn", {"bits": 1}),
+    ("blpa", {}),
+    ("autoquant", {"bits": 2}),
+    ("autoquantz", {"bits": 1}),
+    ("autoquantz", {"bits": 2}),
+    ("autoquantz", {"bits": 4}),
+    ("autoquantz", {"bits": 8}),
 ]
 
 

@@ -6,7 +6,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs.division.division_float import PARTS
-from actcodec.codecs.division.pooling import pooling_cells
+from actcodec.golden.pooling import Pooling
 from actcodec.training import Policy, Rule
 from cdu_spec import UserError
 from cdu_spec.affine import CODE_BITS
@@ -92,7 +92,7 @@ def test_the_papers_ratio_of_a_linear_block(features, block, bits):
 @given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 5, 8, 12, 18, 64]))
 def test_cells_tile_every_map(batch, channels, height, width, block):
     shape = (batch, channels, height, width)
-    cells = pooling_cells(shape, block).view(-1, height, width)
+    cells = Pooling.of(shape, block).cells().view(-1, height, width)
     assert cells.flatten().unique().tolist() == list(range(int(cells.max()) + 1))
     last = -1
     for one in cells:
@@ -114,16 +114,16 @@ def test_cells_tile_every_map(batch, channels, height, width, block):
 @pytest.mark.parametrize("side", [8, 9, 12, 14, 20, 28, 30, 56])
 def test_a_block_of_values_per_cell_on_average(side, block):
     """Over as many maps as an axis has turns, squared."""
-    cells = pooling_cells((block, block, side, side), block)
+    cells = Pooling.of((block, block, side, side), block).cells()
     assert int(cells[-1]) + 1 == max(side, block) ** 2
 
 
 def test_features_are_pooled_along_their_axis_alone():
     """Three samples of 20 features in blocks of 8: 2 cells, then 3, then 2, each of one sample."""
-    cells = pooling_cells((3, 20), 8)
+    cells = Pooling.of((3, 20), 8).cells()
     assert cells.tolist() == [0] * 10 + [1] * 10 + [2] * 7 + [3] * 7 + [4] * 6 + [5] * 10 + [6] * 10
-    assert pooling_cells((3, 20), 32).tolist() == [0] * 20 + [1] * 20 + [2] * 20
-    assert torch.equal(pooling_cells((2, 3, 20), 8)[:60], pooling_cells((3, 20), 8))
+    assert Pooling.of((3, 20), 32).cells().tolist() == [0] * 20 + [1] * 20 + [2] * 20
+    assert torch.equal(Pooling.of((2, 3, 20), 8).cells()[:60], Pooling.of((3, 20), 8).cells())
 
 
 @pytest.mark.parametrize("block", [8, 12, 18])
@@ -136,7 +136,7 @@ def test_features_are_pooled_along_their_axis_alone():
 )
 def test_means_are_those_of_their_cells(shape, block):
     """A tensor that is constant in every cell comes back as its 16-bit means: pooling and upsampling have one grid."""
-    cells = pooling_cells(shape, block)
+    cells = Pooling.of(shape, block).cells()
     x = torch.randn(int(cells[-1]) + 1, generator=torch.Generator().manual_seed(1)).bfloat16().float()[cells].view(shape)
     packed = actcodec.codec("division-float", block=block).compress(x)
     assert torch.equal(packed.means.float()[cells].view(shape), x)

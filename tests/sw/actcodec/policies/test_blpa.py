@@ -343,7 +343,7 @@ def test_what_is_not_finite_is_refused(value):
 
 
 def test_options():
-    assert policy_options("blpa") == ("bits",)
+    assert policy_options("blpa") == ("bits", "backend")
     with (
         pytest.raises(UserError, match="codec 'blpa-float' has no option 'gamma': use bits"),
         actcodec.compress_activations(nn.Module(), "blpa", gamma=1.0),

@@ -1,0 +1,110 @@
+// What is known of the channels of a tensor (outer, channels, inner): extremes, moments, errors of a step. Sums are of integers, so
+// that neither the order nor the number of threads changes them (golden/channel_statistics.py).
+#include <vector>
+
+#include "values.h"
+
+using namespace cdu;
+
+namespace {
+
+// What add(values, count, channel, one) makes of all pieces of each channel, beginning with `none`; joined by join(one, other).
+// `values` are float32.
+template <class One, class T, class Add, class Join>
+std::vector<One> of_channels(const T* x, int64_t outer, int64_t channels, int64_t inner, One none, int threads, Add add, Join join) {
+    std::vector<One> found(channels, none);
+    int64_t across = pieces(inner, PIECE), per_step = std::max<int64_t>(PIECE / (channels * inner), 1);
+    int64_t steps = pieces(outer, per_step) * across;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        std::vector<One> mine(channels, none);
+        std::vector<float> values(std::min(inner, PIECE));
+#pragma omp for schedule(static) nowait
+        for (int64_t step = 0; step < steps; ++step) {
+            int64_t first = step % across * PIECE, count = std::min(inner - first, PIECE);
+            int64_t end = std::min(outer, (step / across + 1) * per_step) * channels;
+            for (int64_t row = step / across * per_step * channels; row < end; ++row) {
+                to_floats(x + row * inner + first, count, values.data());
+                add(values.data(), count, row % channels, mine[row % channels]);
+            }
+        }
+#pragma omp critical
+        for (int64_t channel = 0; channel < channels; ++channel) join(found[channel], mine[channel]);
+    }
+    return found;
+}
+
+struct Edges {
+    float least, greatest;
+};
+
+struct Sums {
+    int64_t values, squares;
+};
+
+}  // namespace
+
+extern "C" {
+
+// Least and greatest value of each channel, float32.
+void channel_edges(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, float* least, float* greatest,
+                   int threads) {
+    auto join = [](Edges& one, const Edges& other) {
+        one = {std::min(one.least, other.least), std::max(one.greatest, other.greatest)};
+    };
+    auto add = [&](const float* values, int64_t count, int64_t, Edges& one) {
+        Floats low = load_some(values, count), high = low;
+        for (int64_t i = 0; i < count; i += LANES) {
+            Floats some = load_some(values + i, count - i);
+            low = cdu::least(low, some), high = cdu::greatest(high, some);
+        }
+        for (int i = 0; i < LANES; ++i) join(one, {low[i], high[i]});
+    };
+    with_format(format, [&]<class T>(T) {
+        Edges none{INFINITY, -INFINITY};
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, none, threads, add, join);
+        for (int64_t channel = 0; channel < channels; ++channel)
+            least[channel] = found[channel].least, greatest[channel] = found[channel].greatest;
+    });
+}
+
+// Sums of the places of values between `least` and the greatest one, in whole parts, and of their squares without the lowest bits.
+void channel_moments(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const double* least,
+                     const double* factor, int dropped, int64_t* values, int64_t* squares, int threads) {
+    auto join = [](Sums& one, const Sums& other) { one.values += other.values, one.squares += other.squares; };
+    auto add = [&](const float* some, int64_t count, int64_t channel, Sums& one) {
+        double low = least[channel], scale = factor[channel];
+        int64_t sum = 0, square = 0, half = int64_t(1) << dropped >> 1;
+        for (int64_t i = 0; i < count; ++i) {
+            int64_t place = int32_t(std::nearbyint((double(some[i]) - low) * scale));
+            sum += place;
+            square += (place * place + half) >> dropped;
+        }
+        join(one, {sum, square});
+    };
+    with_format(format, [&]<class T>(T) {
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, Sums{}, threads, add, join);
+        for (int64_t channel = 0; channel < channels; ++channel)
+            values[channel] = found[channel].values, squares[channel] = found[channel].squares;
+    });
+}
+
+// Sums of the squared distances of values from whole steps, in parts of a squared step, rounded up.
+void squared_errors(const void* x, int format, int64_t outer, int64_t channels, int64_t inner, const double* steps, double parts,
+                    int64_t* squares, int threads) {
+    auto join = [](int64_t& one, int64_t other) { one += other; };
+    auto add = [&](const float* some, int64_t count, int64_t channel, int64_t& one) {
+        double step = steps[channel];
+        int64_t sum = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            double exact = double(some[i]) / step, error = exact - std::nearbyint(exact);
+            sum += int32_t(std::ceil(error * error * parts));
+        }
+        one += sum;
+    };
+    with_format(format, [&]<class T>(T) {
+        auto found = of_channels(static_cast<const T*>(x), outer, channels, inner, int64_t(0), threads, add, join);
+        std::copy(found.begin(), found.end(), squares);
+    });
+}
+}

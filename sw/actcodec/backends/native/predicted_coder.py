@@ -1,0 +1,126 @@
+"""The arithmetic of ``blpa-coded`` and ``cusz`` by compiled kernels, bit for bit that of the torch version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+
+import torch
+from torch import Tensor
+
+from actcodec.backends.job import FORMATS
+from actcodec.backends.native.host import host
+from actcodec.backends.native.kernels import kernels
+from actcodec.backends.native.step_quantizer import ends_of
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder, whole_cells, whole_multiples
+from actcodec.backends.step_quantizer import Line
+from actcodec.golden.integer_coder import BYTE_VALUES, WIDTHS, CodedIntegers, deflated, entropy, inflated
+from actcodec.golden.lorenzo import MAX_DIMENSIONS, cheapest_dimensions
+from actcodec.golden.predicted_integers import sample
+
+#: Bytes of what fits no width.
+_PLANES = 4
+#: Tensors of a lower rank, in which the steps of a row differ or a sample is all there is, are for torch.
+_LEAST_RANK = 3
+
+
+class NativePredictedCoder(PredictedCoder):
+    """See :class:`PredictedCoder`. Streams are deflated by zlib, several at once where there are several threads."""
+
+    def cells(self, x: Tensor, step: Tensor) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        return self._predicted(x, step, None, cells=True) if x.ndim >= _LEAST_RANK else super().cells(host(x), step)
+
+    def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        if x.ndim < _LEAST_RANK:
+            return super().multiples(host(x), step, dimensions)
+        return self._predicted(x, step, dimensions, cells=False)
+
+    def middles(
+        self,
+        predicted: Predicted,
+        step: Tensor,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        *,
+        rectified: bool = False,
+        line: Line | None = None,
+    ) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        y = self._values(predicted, step, shape, dtype, cells=True, rectified=rectified, line=line)
+        return super().middles(predicted, step, shape, dtype, rectified=rectified, line=line) if y is None else y
+
+    def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        y = self._values(predicted, step, shape, dtype, cells=False)
+        return super().products(predicted, step, shape, dtype) if y is None else y
+
+    def _predicted(self, x: Tensor, step: Tensor, dimensions: int | None, *, cells: bool) -> Predicted:
+        x = host(x)
+        if dimensions is None:
+            whole = whole_cells if cells else whole_multiples
+            dimensions = cheapest_dimensions(whole(sample(x), step), _estimated_bits)
+        rule = (step, cells, min(dimensions, x.ndim - 1))
+        job: tuple[Tensor | float, ...] = (x, FORMATS[x.dtype], *_layout(x.shape, step.numel()), *rule)
+        counts = torch.empty(x.shape[0], len(WIDTHS) + 1, dtype=torch.int64)
+        kernels()("predicted_counts", *job, counts)
+        reached = [x.numel(), *counts.sum(0).tolist()]
+        codes = [torch.zeros(_bytes(count, width), dtype=torch.uint8) for count, width in zip(reached, WIDTHS, strict=False)]
+        planes = torch.empty(_PLANES, reached[len(WIDTHS)], dtype=torch.uint8)
+        places = torch.empty(reached[-1], dtype=torch.int64)
+        kernels()("predicted_codes", *job, counts, *codes, planes, places)
+        streams = _at_once(deflated, (*codes, *planes))
+        return Predicted(dimensions, CodedIntegers(tuple(streams[: len(WIDTHS)]), tuple(streams[len(WIDTHS) :])), places)
+
+    def _values(
+        self,
+        predicted: Predicted,
+        step: Tensor,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        *,
+        cells: bool,
+        rectified: bool = False,
+        line: Line | None = None,
+    ) -> Tensor | None:
+        """The values; None where they are for torch."""
+        if len(shape) < _LEAST_RANK:
+            return None
+        coded = predicted.coded
+        streams = _at_once(inflated, map(host, (*coded.codes, *coded.planes)))
+        codes, planes = streams[: len(WIDTHS)], torch.stack(streams[len(WIDTHS) :])
+        y = torch.empty(tuple(shape), dtype=dtype)
+        ends = (rectified, *ends_of(line), torch.finfo(dtype).max)
+        sizes = [stream.numel() for stream in (*codes, planes[0])]
+        rule = (step, cells, min(predicted.dimensions, y.ndim - 1))
+        job = (FORMATS[dtype], *_layout(y.shape, step.numel()), *rule, *ends)
+        return y if kernels()("predicted_values", *codes, planes, *sizes, *job, y) else None
+
+
+def _layout(shape: Sequence[int], steps: int) -> tuple[int, ...]:
+    """Samples; rows of a sample; their width; rows of a plane, planes that predict each other; rows that share a step."""
+    rows = prod(shape[1:-1])
+    depth = shape[-MAX_DIMENSIONS] if len(shape) > MAX_DIMENSIONS else 1
+    return shape[0], rows, shape[-1], shape[-2], depth, rows if steps == 1 else rows // shape[1]
+
+
+def _bytes(count: int, width: int) -> int:
+    return -(-count * width // 8)
+
+
+def _at_once(convert: Callable[[Tensor], Tensor], streams: Iterable[Tensor]) -> list[Tensor]:
+    """What becomes of each stream; zlib lets other threads work meanwhile."""
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return list(map(convert, streams))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(convert, streams))
+
+
+def _estimated_bits(differences: Tensor) -> float:
+    """See :func:`~actcodec.golden.integer_coder.estimated_bits`."""
+    occurs = torch.zeros(len(WIDTHS) + _PLANES, BYTE_VALUES, dtype=torch.int64)
+    kernels()("narrowed_bytes", differences.contiguous(), differences.numel(), occurs)
+    return sum(map(entropy, occurs))

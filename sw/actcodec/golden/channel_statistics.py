@@ -1,0 +1,90 @@
+"""What is known of the channels of a tensor: extremes, mean and variance, and the error of rounding to steps.
+
+Sums are of integers, so that every device, every backend and any number of threads finds the same: places of values between the
+least and the greatest of their channel, and squared errors, both in parts that are far finer than what they are wanted for.
+All functions take float tensors (outer, channels, inner) of finite values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.pieces import piece_values
+
+#: Binary logarithms of the parts of a channel's extent, of those of its square, and of those of a squared step.
+PLACE_BITS, SQUARE_BITS, ERROR_BITS = 30, 32, 32
+#: Low bits of a square that are rounded off, so that 2**31 values have a sum of 64 bits.
+DROPPED_BITS = 2 * PLACE_BITS - SQUARE_BITS
+
+
+def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
+    """Least and greatest value of each channel, float64 (channels,)."""
+    edges = [part.aminmax(dim=2) for part in _parts(channels)]
+    least = torch.stack([edge.min.amin(0) for edge in edges]).amin(0)
+    return least.to(torch.float64), torch.stack([edge.max.amax(0) for edge in edges]).amax(0).to(torch.float64)
+
+
+def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of each channel, float64 (channels,).
+
+    Parameters
+    ----------
+    channels
+        See the module; up to 2**31 values per channel.
+    least, greatest
+        From :func:`channel_edges`.
+    """
+    factor = place_factors(least, greatest)
+    values, squares = (torch.zeros(len(least), dtype=torch.int64, device=channels.device) for _ in range(2))
+    for part in _parts(channels):
+        places = (part.to(torch.float64) - least[:, None]).mul_(factor[:, None]).round_().to(torch.int64)
+        values += places.sum((0, 2))
+        squares += places.mul_(places).add_(1 << DROPPED_BITS >> 1).bitwise_right_shift_(DROPPED_BITS).sum((0, 2))
+    return moments_of(values, squares, channels[:, 0].numel(), least, greatest)
+
+
+def place_factors(least: Tensor, greatest: Tensor) -> Tensor:
+    """What turns the distance from the least value into a place, float64; zero for channels of one value."""
+    extent = greatest - least
+    return torch.where(extent > 0, 2.0**PLACE_BITS / extent, 0.0)
+
+
+def moments_of(values: Tensor, squares: Tensor, count: int, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance from the sums of places and of their squares, int64 (channels,)."""
+    extent = greatest - least
+    place = values.to(torch.float64) / (count * 2.0**PLACE_BITS)
+    spread = (squares.to(torch.float64) / (count * 2.0**SQUARE_BITS) - place.square()).clamp_min(0)
+    return least + extent * place, extent.square() * spread
+
+
+def squared_errors(channels: Tensor, steps: Tensor) -> Tensor:
+    """Sum of the squared distances of a channel's values from whole multiples of its step.
+
+    Parameters
+    ----------
+    channels
+        See the module.
+    steps
+        Positive, float64 (channels,).
+
+    Returns
+    -------
+    int64 (channels,), in units of ``2**-32`` of the squared step, those of each value rounded up.
+    """
+    sums = torch.zeros(len(steps), dtype=torch.int64, device=channels.device)
+    for part in _parts(channels):
+        exact = part.to(torch.float64) / steps[:, None]
+        error = exact.sub_(exact.round())
+        sums += error.square_().mul_(2.0**ERROR_BITS).ceil_().to(torch.int64).sum((0, 2))
+    return sums
+
+
+def _parts(channels: Tensor) -> Iterator[Tensor]:
+    """Some values of all channels, then others."""
+    _, count, inner = channels.shape
+    most = piece_values(channels.numel(), channels.device)
+    for part in torch.split(channels, max(most // (count * inner), 1)):
+        yield from torch.split(part, max(most // (len(part) * count), 1), 2)
