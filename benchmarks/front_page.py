@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from actcodec.policies.recommended import families, has_kernels, measured, recommended
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.recommended import EXPERIMENTAL, families, has_kernels, measured, recommended, status
 from actcodec.study.zoo import FAMILIES
 from cdu_tools.files import write_whole
 from digest import Table, read, tables
@@ -67,7 +68,7 @@ def recommendations() -> str:
 
 
 def choices() -> str:
-    """The same and the densest of those with kernels, with what each kind of network is."""
+    """The same and the densest of those with kernels, with what each kind of network is; which policies are experimental."""
     rows = []
     for family in families():
         cells = []
@@ -75,7 +76,8 @@ def choices() -> str:
             cells += [f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"]
         rows.append((family, FAMILIES[family], *cells))
     header = ("network", "what it has", "densest", "ratio", "cosine", "densest with kernels", "its ratio", "its cosine")
-    return Table(header, tuple(rows)).markdown()
+    experimental = ", ".join(f"`{name}`" for name in POLICY_NAMES if status(name) == EXPERIMENTAL)
+    return f"{Table(header, tuple(rows)).markdown()}\n\nExperimental: {experimental}. All others are stable."
 
 
 def _units(to_docs: str) -> str:

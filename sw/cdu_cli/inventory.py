@@ -124,8 +124,13 @@ def _policies() -> list[Row]:
         from actcodec.policies.recommended import good_for, status
     except ImportError as error:
         return [_absent("actcodec", f"{error}; `pip install torch` adds what policies need")]
-    kinds = {name: list(good_for(name)) for name in POLICY_NAMES}
-    return [_present(name, status=status(name), **({"good_for": its} if its else {})) for name, its in kinds.items()]
+    rows = []
+    for name in POLICY_NAMES:
+        own = list(good_for(name, options=False))
+        others = [family for family in good_for(name) if family not in own]
+        families = {"good_for": own, "good_with_options_for": others}
+        rows.append(_present(name, status=status(name), **{key: its for key, its in families.items() if its}))
+    return rows
 
 
 def _backends() -> list[Row]:

@@ -1,8 +1,8 @@
 """A tensor that a normalisation saves, and codes of so few bits that the gradient through it is noise.
 
 The backward pass of a normalisation takes from the gradient what lies along the normalised values, so that their error goes to
-all layers before. benchmarks/families.py has measured it: 2 bits for what normalisations save, and 8 for all the rest, leave on
-some model of nearly every family less than half of the gradient.
+all layers before. benchmarks/families.py has measured it: with 2 bits for what normalisations save, and 8 for all the rest,
+next to nothing is left of the gradient on models of four of seven families.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ def warning_of(policy: Policy, tensor: SavedTensor, codec: Codec) -> str | None:
     who = type(policy).__name__ if policy.origin is None else f"policy {named(policy.origin)!r}"
     where = f"{tensor.function} of module {tensor.module!r}" if tensor.module else tensor.function
     return (
-        f"{who} keeps {bits:.3g} bits of what {where} normalises, which mostly makes noise of the gradient: give it "
+        f"{who} keeps {bits:.3g} bits of what {where} normalises, which often makes noise of the gradient: give it "
         f"{ENOUGH_BITS} bits or more, or take a recommended policy (docs/user/policies.md, actcodec.check)"
     )

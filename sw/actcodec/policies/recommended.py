@@ -89,9 +89,9 @@ def has_kernels(name: str) -> bool:
     return "backend" in policy_options(name)
 
 
-def good_for(name: str) -> tuple[str, ...]:
-    """The families for which a named policy is good; none for one that is experimental."""
-    its = [one for one in measured() if one.policy.name == ALIKE.get(name, name)]
+def good_for(name: str, options: bool = True) -> tuple[str, ...]:
+    """The families for which a named policy is good, with any of the ``options`` that were measured or with none."""
+    its = [one for one in measured() if one.policy.name == ALIKE.get(name, name) and (options or not one.policy.options)]
     return tuple(family for family in families() if any(one.families[family].good for one in its))
 
 

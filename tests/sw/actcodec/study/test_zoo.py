@@ -5,9 +5,11 @@ import torch
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import ALIKE, families, measured, recommended
+from actcodec.study.check import named_policy
 from actcodec.study.likeness import likeness
 from actcodec.study.zoo import FAMILIES, ZOO
 from actcodec.study.zoo.batches import CLASSES, SHADES, SUBJECTS, VOCABULARY, images, shades, texts
+from actcodec.training.compression import LEAST_BYTES
 from cdu_tools.errors import MissingToolError
 from training_step import compressed_step, plain_step
 
@@ -40,7 +42,7 @@ def assert_as_without(name, specs):
     plain = plain_step(model, loss_of)
     states = dict(plain.model.named_buffers())
     for spec in specs:
-        step = compressed_step(model, loss_of, spec.name, min_bytes=256, **spec.options)
+        step = compressed_step(model, loss_of, named_policy(spec)[1], min_bytes=LEAST_BYTES)
         assert torch.equal(step.loss, plain.loss), spec
         assert all(torch.equal(buffer, states[key]) for key, buffer in step.model.named_buffers()), spec
         assert step.gradients.keys() == plain.gradients.keys()
