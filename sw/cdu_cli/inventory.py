@@ -29,11 +29,12 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, backends, models, tools, cell libraries, FPGAs: what is here and what is missing."""
+    """Show blocks, configurations, codecs, policies, backends, models, tools, libraries, FPGAs: what is here, what is not."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
         "codecs": _codecs(),
+        "policies": _policies(),
         "backends": _backends(),
         "models": _models(),
         "simulators": [_verilator(), _icarus()],
@@ -60,7 +61,7 @@ def _state(row: Row) -> str:
 
 def _words(key: str, value: Any) -> str:
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if key in ("version", "files", "about") else f"{key} {text}"
+    return text if key in ("version", "files", "about", "status") else f"{key} {text}"
 
 
 def _present(name: str, **details: Any) -> Row:
@@ -116,6 +117,22 @@ def _codecs() -> list[Row]:
     return [_present(name) for name in CODEC_NAMES]
 
 
+def _policies() -> list[Row]:
+    """What trains: each with whether it is stable, and the kinds of networks whose gradients it keeps."""
+    try:
+        from actcodec.policies.catalog import POLICY_NAMES
+        from actcodec.policies.recommended import good_for, status
+    except ImportError as error:
+        return [_absent("actcodec", f"{error}; `pip install torch` adds what policies need")]
+    rows = []
+    for name in POLICY_NAMES:
+        own = list(good_for(name, options=False))
+        others = [family for family in good_for(name) if family not in own]
+        families = {"good_for": own, "good_with_options_for": others}
+        rows.append(_present(name, status=status(name), **{key: its for key, its in families.items() if its}))
+    return rows
+
+
 def _backends() -> list[Row]:
     """What computes codecs: the golden model, the kernels, and what packages add."""
     try:
@@ -143,7 +160,7 @@ def _added_backend(name: str) -> Row:
 
 
 def _models() -> list[Row]:
-    names = ("torchvision", "transformers")
+    names = ("torchvision", "timm", "transformers")
     try:
         from actcodec.study.models import library
     except ImportError as error:

@@ -95,6 +95,11 @@ class _SlotCodec(SlotCodec[_Slot, ActnnSampleCodec]):
         super().__init__(slot, codec)
         self._step = step
 
+    @property
+    def bits(self) -> float:
+        """Mean over the samples, as it is meant before they are seen."""
+        return self._step.mean_bits(self.slot)
+
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
         self.slot.values = sample_size(x.shape)
@@ -115,6 +120,10 @@ class _Step(Step[_Slot]):
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: other codecs than the policy's own stay as they are."""
         return _SlotCodec(self.slot(tensor), self._policy.codec, self) if codec is self._policy.codec else codec
+
+    def mean_bits(self, slot: _Slot) -> float:
+        """Mean over a tensor's samples, of which there may be others than it was meant for."""
+        return self._policy.mean_bits if slot.given is None else slot.given[0] / slot.given[1]
 
     def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
         """Bits of a tensor's samples, uint8 (N,)."""

@@ -111,7 +111,8 @@ def compress_activations(
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
-    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
+    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
+    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
 
     Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
     """
