@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from cdu_spec.sfpr import SCALE_UNIT, SFPR_RECIPROCAL_BITS
@@ -140,3 +141,11 @@ class SignedCodec(CopyCodec):
     def set_epoch(self, epoch: int) -> None:
         """See :class:`~actcodec.codecs.codec.Codec`."""
         self.codec.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return self.codec.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        self.codec.load_state_dict(state)

@@ -20,7 +20,7 @@ Parameters, buffers, statistics, integers, boolean masks and tensors of rank 0 a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
@@ -201,6 +201,29 @@ class Policy:
         """Let every codec begin again with the random numbers of a run."""
         for codec in self._codecs.values():
             codec.restart(seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes from one step to the next: random numbers, epoch, and what a policy has learnt.
+
+        Plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` takes what ``torch.save`` wrote. To be asked
+        for between the backward pass of one step and the forward pass of the next one.
+        """
+        return {"codecs": [(codec.name, codec.state_dict()) for codec in self._codecs.values()]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a policy of the same name and options was, with the next step the same to the last bit.
+
+        Tensors may be on another device than they were. UserError for the state of a policy with other codecs.
+        """
+        codecs, mine = state.get("codecs", ()), [codec.name for codec in self._codecs.values()]
+        theirs = [name for name, _ in codecs]
+        if theirs != mine:
+            raise UserError(
+                f"the state is that of a policy with the codecs {', '.join(theirs) or 'none'}, this one has "
+                f"{', '.join(mine) or 'none'}: load it into a policy of the name and the options that it was saved with"
+            )
+        for codec, (_, one) in zip(self._codecs.values(), codecs, strict=True):
+            codec.load_state_dict(one)
 
     def set_samples(self, samples: Tensor | None) -> None:
         """Tell which samples of the data set, integers (N,), the next contexts train with; only policies that adapt care."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator
 from typing import Any
 
@@ -178,6 +178,14 @@ class ActivationCompression(ContextDecorator):
     def disable(self) -> None:
         """Leave again. UserError when it is not enabled on this thread."""
         self.__exit__(None, None, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the policy carries from step to step, for a checkpoint: see :meth:`~actcodec.training.Policy.state_dict`."""
+        return self.policy.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another run was; UserError for the state of another policy."""
+        self.policy.load_state_dict(state)
 
     @property
     def enabled(self) -> bool:

@@ -25,6 +25,7 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.random_bits import stochastically_rounded_
@@ -87,7 +88,7 @@ class FixedPointForm:
 
 
 @dataclass
-class AcgcQuantCodec(ErrorBoundedCodec):
+class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
     """``acgc-quant``: codes of 1 to 16 bits with a step for a channel or a tensor, unbiased (AC-GC, AutoQuant). Any shape.
 
     :meth:`compress_within` has as few bits as the error allows, for each channel (axis 1) where errors are given for channels;
@@ -113,10 +114,6 @@ class AcgcQuantCodec(ErrorBoundedCodec):
         if isinstance(self.bits, bool) or not isinstance(self.bits, int) or not 1 <= self.bits <= MOST_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MOST_BITS}")
         self._seeds = TensorSeeds(self.seed, _SALT)
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

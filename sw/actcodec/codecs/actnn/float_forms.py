@@ -21,8 +21,9 @@ from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
-from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_tight
 from actcodec.golden.random_bits import random_bits
@@ -69,7 +70,7 @@ class FloatForm:
         return _spread(per_range, self.range_values, prod(self.shape))
 
 
-class FloatCodec(Codec):
+class FloatCodec(RandomCodec):
     """What the codecs of floating-point forms have in common; each is a dataclass with these options and its own."""
 
     bits: int
@@ -86,10 +87,6 @@ class FloatCodec(Codec):
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")
         self._seeds = TensorSeeds(self.seed, _SALT)
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""
