@@ -2,6 +2,7 @@
 
 - In which module's ``forward`` a tensor is saved: hooks on modules would change the model, and disturb other threads.
 - Whether it is a checkpoint that saves: its custom function is no torch function.
+- Whether torch.compile compiled what runs: it does so too where the compiler stands aside.
 - Inside which of torch's own functions another one is called: a :class:`~torch.overrides.TorchFunctionMode` sees functions that
   announce themselves, which some of those that are written in Python do for subclasses of Tensor only.
 """
@@ -23,6 +24,8 @@ _TORCH = f"{torch.__name__}."
 _MODULES = nn.modules.__name__
 #: Modules whose functions stand between what saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
+#: What torch.compile puts in the place of a function.
+_COMPILED = ("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__.")
 
 
 def running_modules() -> Iterator[nn.Module]:
@@ -55,6 +58,12 @@ def torch_function(caller: str) -> str | None:
             found = functions.get(frame.f_code, found)
         frame = frame.f_back
     return found
+
+
+def compiled_code_runs() -> bool:
+    """Whether what runs was called as something that ``torch.compile`` compiled."""
+    module, name = _COMPILED
+    return any(frame.f_code.co_qualname.startswith(name) and _module_of(frame) == module for frame in _frames())
 
 
 def _frames() -> Iterator[FrameType]:

@@ -6,9 +6,9 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator
+from functools import partial
 from typing import Any
 
-import torch
 from cdu_spec.bitstream import JPEG_GMC
 from cdu_tools.errors import UserError
 from torch import nn
@@ -17,8 +17,8 @@ from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
-from actcodec.saved.operations import NOT_TRACED, untraced
 from actcodec.saved.statistics import Statistics
+from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
 from actcodec.training.hooks import hooked, in_checkpoint
 from actcodec.training.selection import ModuleSelection
@@ -30,6 +30,7 @@ _DEFEATS_CHECKPOINT = (
 )
 
 
+@untraced
 def compress_activations(
     model: nn.Module,
     codec: str | Policy | Codec = JPEG_GMC,
@@ -120,6 +121,10 @@ def compress_activations(
     return ActivationCompression(model, policy, limits, measure_error=measure_error, strict=nonfinite == RAISE)
 
 
+#: A context that is opened within compiled code ends the compilation of what comes after.
+_in_compiled_code = partial(untraced, calls=False)
+
+
 class ActivationCompression(ContextDecorator):
     """What :func:`compress_activations` returns: a policy for a model, and whether it is at work.
 
@@ -145,15 +150,12 @@ class ActivationCompression(ContextDecorator):
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
+    @_in_compiled_code
     def __enter__(self) -> Statistics:
         """Compress from now on what this thread saves. Returns the account, which grows as tensors are saved."""
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break(msg=NOT_TRACED)
-        if untraced(in_checkpoint)():
+        stop_tracing()
+        if in_checkpoint():
             warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
-        return untraced(self._enter)()
-
-    def _enter(self) -> Statistics:
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
         session = Session(self._model, compression)
         hooks = hooked(session)
@@ -162,11 +164,10 @@ class ActivationCompression(ContextDecorator):
         self.statistics = session.statistics
         return session.statistics
 
+    @_in_compiled_code
     def __exit__(self, *raised: Any) -> None:
         """Save as before the last entry of this thread."""
-        untraced(self._exit)(*raised)
-
-    def _exit(self, *raised: Any) -> None:
+        stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
         self._entered.hooks.pop().__exit__(*raised)
