@@ -2,6 +2,7 @@
 
 - In which module's ``forward`` a tensor is saved: hooks on modules would change the model, and disturb other threads.
 - Whether it is a checkpoint that saves: its custom function is no torch function.
+- Which object calls.
 - Whether torch.compile compiled what runs: it does so too where the compiler stands aside.
 - Inside which of torch's own functions another one is called: a :class:`~torch.overrides.TorchFunctionMode` sees functions that
   announce themselves, which some of those that are written in Python do for subclasses of Tensor only.
@@ -13,12 +14,14 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType, FunctionType
+from typing import TypeVar
 
 import torch
 import torch.utils.checkpoint
 from torch import nn
 from torch.overrides import get_overridable_functions
 
+_Owner = TypeVar("_Owner")
 _TORCH = f"{torch.__name__}."
 #: Their ``forward`` is what a user may write: a composition of functions, each of which counts for itself.
 _MODULES = nn.modules.__name__
@@ -58,6 +61,12 @@ def torch_function(caller: str) -> str | None:
             found = functions.get(frame.f_code, found)
         frame = frame.f_back
     return found
+
+
+def calling(kind: type[_Owner]) -> _Owner | None:
+    """The innermost object of a kind one of whose methods is on the call stack: who calls a callback that is not told."""
+    owners = (frame.f_locals.get("self") for frame in _frames())
+    return next((owner for owner in owners if isinstance(owner, kind)), None)
 
 
 def compiled_code_runs() -> bool:

@@ -1,4 +1,4 @@
-"""Libraries of models, where they are installed: torchvision and transformers."""
+"""Libraries of models, and what trains them, where they are installed: torchvision, transformers, Lightning."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from cdu_tools.errors import MissingToolError
 
 #: Compiled operators for detection without whose names torchvision cannot be imported.
 _OPERATORS = ("nms", "qnms")
+#: Extras of this project that libraries are in.
+_EXTRAS = {"transformers": "models", "lightning": "frameworks", "pytorch_lightning": "frameworks"}
 
 
 def torchvision() -> ModuleType:
@@ -35,13 +37,14 @@ def torchvision() -> ModuleType:
 
 
 def version(name: str) -> str:
-    """Version of torchvision or of transformers, as it would be used: without this module's help.
+    """Version of torchvision, transformers or Lightning, as it would be used: without this module's help.
 
     Raises MissingToolError, with what to do, where it is not installed, or does not import because the torchvision that is
-    installed is of another build than torch; transformers imports it for every model.
+    installed is of another build than torch; the others import it for every model, or for every metric.
     """
     if find_spec(name) is None:
-        add = "`pip install 'cdu[models]'` adds it" if name == "transformers" else "from the package index that torch came from"
+        extra = _EXTRAS.get(name)
+        add = f"`pip install 'cdu[{extra}]'` adds it" if extra else "from the package index that torch came from"
         raise MissingToolError(f"{add} (optional)")
     if find_spec("torchvision") is not None:
         try:
