@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cdu_spec.bitstream import JPEG_GMC
@@ -20,11 +21,15 @@ from actcodec.saved.statistics import Statistics
 if TYPE_CHECKING:
     from lightning.pytorch import Callback, LightningModule, Trainer
 else:
-    # Two packages have Lightning in them; the one that a program has imported is the one whose Trainer it uses.
-    _NAMES = ("lightning", "pytorch_lightning")
-    _PACKAGE = _NAMES[_NAMES[1] in sys.modules and _NAMES[0] not in sys.modules]
-    check_framework(_PACKAGE)
-    Callback = import_module({"lightning": "lightning.pytorch"}.get(_PACKAGE, _PACKAGE)).Callback
+    # Two packages have Lightning in them: the one that the program uses, or else the one that is here.
+    _MODULES = {"lightning": "lightning.pytorch", "pytorch_lightning": "pytorch_lightning"}
+    _NAME, *_ = [
+        *(name for name in _MODULES if name in sys.modules),
+        *(name for name in _MODULES if find_spec(name) is not None),
+        *_MODULES,
+    ]
+    check_framework(_NAME)
+    Callback = import_module(_MODULES[_NAME]).Callback
 
 
 class CompressionCallback(Callback):
@@ -78,6 +83,10 @@ class CompressionCallback(Callback):
         ratio = self._run.ratio()
         if ratio is not None:
             pl_module.log(LOGGED, ratio)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """See Callback: a batch that the module leaves out, and the epoch with it, has no end of its own."""
+        self._run.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """See Callback."""
