@@ -143,7 +143,7 @@ def _added_backend(name: str) -> Row:
 
 
 def _models() -> list[Row]:
-    names = ("torchvision", "transformers")
+    names = ("torchvision", "transformers", "lightning")
     try:
         from actcodec.study.models import library
     except ImportError as error:
