@@ -72,7 +72,7 @@ def test_lightning_trains_as_a_file_says(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text('[compression]\npolicy = "sfpr"\nonly = "layers.3"\n', encoding="utf-8")
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "lightning_digits.py", "--epochs", 1, "--config", mine)
-    assert float(re.search(r"accuracy (\S+)$", said, re.MULTILINE)[1]) > 0.3
+    assert float(re.search(r"accuracy (\S+)$", said, re.MULTILINE)[1]) > 0.2
     codecs = dict(re.findall(r"^(layers\.\d) .* (sfpr|exact|brc) +\d+ +\d+ ", said, re.MULTILINE))
     assert {name for name, codec in codecs.items() if codec == "sfpr"} == {"layers.3"}
 
