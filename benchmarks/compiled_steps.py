@@ -4,8 +4,8 @@
     python benchmarks/compiled_steps.py --backend aot_eager --policies none,sfpr --repeats 40
 
 A ResNet of two stages (width 16) and 32 random images of 3x32x32 on the CPU, one thread: forward, loss and backward. The four
-kinds of steps take turns; measured is processor time, and the median of the repeats counts. ``frames`` are the functions that the
-compiler has compiled at the end: one, for the steps without compression. Prints a markdown table.
+kinds of steps take turns; measured is processor time, and the median of the repeats counts. ``frames`` are the functions that
+the compiler has compiled at the end: one, for the steps without compression. Prints a markdown table.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def check_framework(name: str) -> None:
 
 
 class CompressedRun:
-    """The compression of one model, begun anew for each training.
+    """The compression of one model, begun anew for each training; a policy object that is given goes on.
 
     Parameters
     ----------

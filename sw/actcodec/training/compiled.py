@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from threading import Lock
+from typing import Any
 
 import torch
 
@@ -19,25 +20,27 @@ RUNS_EAGERLY = (
 
 
 class EagerStance:
-    """The stance ``force_eager``, as long as any thread has entered it; for nothing where no compiler is loaded.
+    """The stance ``force_eager``, as long as any thread has entered it; nothing where no compiler is loaded.
 
     Torch has one stance for the process: who comes first sets it, and who leaves last sets back what was there.
     """
 
     def __init__(self) -> None:
         self._lock, self._entered = Lock(), 0
+        self._forced: Any = None  # what torch gives to set it back
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._entered:
-                self._forced = torch.compiler.set_stance("force_eager") if compiler_is_loaded() else None
             self._entered += 1
+            if self._forced is None and compiler_is_loaded():
+                self._forced = torch.compiler.set_stance("force_eager")
 
     def __exit__(self, *raised: object) -> None:
         with self._lock:
             self._entered -= 1
-            if not self._entered and self._forced is not None:
-                self._forced.__exit__(None, None, None)
+            if self._forced is not None and not self._entered:
+                forced, self._forced = self._forced, None
+                forced.__exit__(None, None, None)
 
 
 #: One, as torch has one.

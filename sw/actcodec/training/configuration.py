@@ -30,8 +30,9 @@ from actcodec.training.activation_compression import ActivationCompression, comp
 KEY = "compression"
 _ARGUMENTS = ("only", "exclude", "min_bytes", "checkpoints", "nonfinite", "measure_error")
 _SWITCHES = ("checkpoints", "measure_error")
-_BY_NAME = ("policy", "options", "keep_signs")
-_BY_RULES = ("rules", "default", "keep_signs", "companions")
+_SIGNS = "keep_signs"
+_BY_NAME = ("policy", "options", _SIGNS)
+_BY_RULES = ("rules", "default", _SIGNS, "companions")
 
 
 def from_toml(model: nn.Module, path: str | Path, key: str = KEY) -> ActivationCompression:
@@ -73,5 +74,6 @@ def _named(chosen: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if is_policy_file(name):
         check_keys(chosen, ("policy",), "a policy file, which has its options in it,")
         return {"codec": str(folder / name)}
-    check_keys(options, policy_options(name), f"policy {name!r}")
-    return {"codec": name, **options} | {key: chosen[key] for key in ("keep_signs",) if of_type(chosen, key, bool, False)}
+    check_keys(options, (*policy_options(name), _SIGNS), f"policy {name!r}")
+    of_type(chosen, _SIGNS, bool, False)
+    return {"codec": name, **options} | {key: chosen[key] for key in chosen if key == _SIGNS}

@@ -43,6 +43,7 @@ def rows(model, compression):
             '[compression]\npolicy = "jpeg-act"\noptions = { dqt = "optH", S = 1.0 }\nexclude = ["2"]\nmin_bytes = 4096\n',
             {"codec": "jpeg-act", "dqt": "optH", "S": 1.0, "exclude": ["2"], "min_bytes": 4096},
         ),
+        ('[compression]\npolicy = "actnn-L2"\nkeep_signs = false', {"codec": "actnn-L2", "keep_signs": False}),
         (
             'lr = 1\n[compression]\npolicy = "sfpr"\nkeep_signs = true\nonly = "0"\ncheckpoints = true\nnonfinite = "raise"',
             {"codec": "sfpr", "keep_signs": True, "only": "0", "checkpoints": True, "nonfinite": "raise"},
