@@ -1,6 +1,8 @@
 """torch.compile (S23): compiled functions run as they were written while a context is open, with one warning, and no longer."""
 
 import shutil
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -172,6 +174,21 @@ def test_s23_contexts_of_threads_share_the_stance(dynamo):
     thread.join()
     compiled(torch.ones(2))
     assert ran == [1]
+
+
+def test_s23_a_compiler_that_is_loaded_later():
+    """Within a context that knew of none: the next one, a step later, or within it, knows."""
+    program = (
+        "import torch, sys; from actcodec.training.compiled import EAGER; ran = []\n"
+        "backend = lambda graph, _: lambda *arguments: ran.append(1) or graph(*arguments)\n"
+        "with EAGER:\n"
+        "    before = 'torch._dynamo' in sys.modules\n"
+        "    compiled = torch.compile(lambda x: x + 1, backend=backend)\n"
+        "    with EAGER: compiled(torch.ones(2))\n"
+        "print(before, len(ran)); compiled(torch.ones(2)); print(len(ran))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split() == ["False", "0", "1"], done.stderr
 
 
 def test_s23_fullgraph(dynamo):
