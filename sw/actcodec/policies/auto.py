@@ -151,11 +151,10 @@ class AutoPolicy(Policy):
         return self._step
 
     def _conclude(self) -> None:
-        """Decide by what the last step measured, once."""
-        step, self._step = self._step, None
-        if step is not None and step.measures:
-            step.end()
-            self._decide(step)
+        """Decide by what the last step measured; nothing is left to be decided a second time."""
+        if self._step is not None and self._step.measures:
+            self._step.end()
+            self._decide(self._step)
 
     def state_dict(self) -> dict[str, Any]:
         """See :class:`Policy`; decides first when a step was measured."""

@@ -208,18 +208,20 @@ class Policy:
         Plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` takes what ``torch.save`` wrote. To be asked
         for between the backward pass of one step and the forward pass of the next one.
         """
-        return {"codecs": [(codec.name, codec.state_dict()) for codec in self._codecs.values()]}
+        codecs = [(codec.name, codec.state_dict()) for codec in self._codecs.values()]
+        return {"kind": type(self).__name__, "codecs": codecs}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a policy of the same name and options was, with the next step the same to the last bit.
 
-        Tensors may be on another device than they were. UserError for the state of a policy with other codecs.
+        Tensors may be on another device than they were. UserError for the state of another policy.
         """
-        codecs, mine = state.get("codecs", ()), [codec.name for codec in self._codecs.values()]
-        theirs = [name for name, _ in codecs]
-        if theirs != mine:
+        kind, codecs = state.get("kind", "no policy"), state.get("codecs", ())
+        theirs, mine = [name for name, _ in codecs], [codec.name for codec in self._codecs.values()]
+        my_kind = type(self).__name__
+        if (kind, theirs) != (my_kind, mine):
             raise UserError(
-                f"the state is that of a policy with the codecs {', '.join(theirs) or 'none'}, this one has "
+                f"the state is that of {kind} with the codecs {', '.join(theirs) or 'none'}, this is {my_kind} with "
                 f"{', '.join(mine) or 'none'}: load it into a policy of the name and the options that it was saved with"
             )
         for codec, (_, one) in zip(self._codecs.values(), codecs, strict=True):

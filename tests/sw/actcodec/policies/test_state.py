@@ -135,7 +135,18 @@ def test_saving_changes_nothing():
 
 
 def test_the_state_of_another_policy_is_refused():
-    with pytest.raises(
-        UserError, match=r"codecs brc, sfpr\+zvc, jpeg-act, sfpr, this one has brc, actnn: load it into a policy"
-    ):
+    with pytest.raises(UserError, match=r"with the codecs brc, sfpr\+zvc, jpeg-act, sfpr, this is Policy with brc, actnn: "):
         policy("actnn").load_state_dict(policy("jpeg-act").state_dict())
+    with pytest.raises(UserError, match=r"of Policy with the codecs brc, actnn-sample, this is MixedPrecisionPolicy"):
+        policy("actnn-L3").load_state_dict(policy("actnn-L2").state_dict())
+    with pytest.raises(UserError, match=r"is that of no policy with the codecs none, this is Policy with brc"):
+        policy("actnn").load_state_dict({})
+
+
+def test_a_state_that_is_asked_for_within_a_context_does_no_harm():
+    for name in ("auto", "actnn-L3", "autoquant", "jpeg-gmc"):
+        compression, model, _ = beginning(made(name, {}))
+        with compression:
+            loss = model(torch.randn(4, 3, 16, 16)).sum()
+            compression.state_dict()
+        loss.backward()
