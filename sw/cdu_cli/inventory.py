@@ -160,7 +160,7 @@ def _added_backend(name: str) -> Row:
 
 
 def _models() -> list[Row]:
-    names = ("torchvision", "timm", "transformers")
+    names = ("torchvision", "timm", "transformers", "lightning")
     try:
         from actcodec.study.models import library
     except ImportError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -18,9 +19,9 @@ from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
-from actcodec.saved.operations import NOT_TRACED, untraced
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
+from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
 from actcodec.training.hooks import hooked, in_checkpoint
 from actcodec.training.selection import ModuleSelection
@@ -32,6 +33,7 @@ _DEFEATS_CHECKPOINT = (
 )
 
 
+@untraced
 def compress_activations(
     model: nn.Module,
     codec: str | Policy | Codec = JPEG_GMC,
@@ -129,6 +131,10 @@ def compress_activations(
     )
 
 
+#: A context that is opened within compiled code ends the compilation of what comes after.
+_in_compiled_code = partial(untraced, calls=False)
+
+
 class ActivationCompression(ContextDecorator):
     """What :func:`compress_activations` returns: a policy for a model, and whether it is at work.
 
@@ -163,15 +169,12 @@ class ActivationCompression(ContextDecorator):
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
+    @_in_compiled_code
     def __enter__(self) -> Statistics:
         """Compress from now on what this thread saves. Returns the account, which grows as tensors are saved."""
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break(msg=NOT_TRACED)
-        if untraced(in_checkpoint)():
+        stop_tracing()
+        if in_checkpoint():
             warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
-        return untraced(self._enter)()
-
-    def _enter(self) -> Statistics:
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
         peak = PeakMemory(_device_of(self._model)) if self._measure_peak else None
         session = Session(self._model, compression, peak)
@@ -181,11 +184,10 @@ class ActivationCompression(ContextDecorator):
         self.statistics = session.statistics
         return session.statistics
 
+    @_in_compiled_code
     def __exit__(self, *raised: Any) -> None:
         """Save as before the last entry of this thread."""
-        untraced(self._exit)(*raised)
-
-    def _exit(self, *raised: Any) -> None:
+        stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
         self._entered.hooks.pop().__exit__(*raised)
@@ -197,6 +199,14 @@ class ActivationCompression(ContextDecorator):
     def disable(self) -> None:
         """Leave again. UserError when it is not enabled on this thread."""
         self.__exit__(None, None, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the policy carries from step to step, for a checkpoint: see :meth:`~actcodec.training.Policy.state_dict`."""
+        return self.policy.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another run was; UserError for the state of another policy."""
+        self.policy.load_state_dict(state)
 
     @property
     def enabled(self) -> bool:

@@ -1,4 +1,4 @@
-"""Libraries of models, where they are installed: torchvision, timm and transformers."""
+"""Libraries of models, and what trains them, where they are installed: torchvision, timm, transformers, Lightning."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _ADDING = {
     "torchvision": "take it from the package index that torch came from",
     "timm": "`pip install timm` adds it, once torchvision is here",
     "transformers": "`pip install 'cdu[models]'` adds it",
+    "lightning": "`pip install 'cdu[frameworks]'` adds it",
+    "pytorch_lightning": "`pip install 'cdu[frameworks]'` adds it",
 }
 
 
@@ -59,7 +61,7 @@ def _beside_torchvision(name: str) -> ModuleType:
 
 
 def version(name: str) -> str:
-    """Version of torchvision, timm or transformers, as it would be used: without this module's help.
+    """Version of torchvision, timm, transformers or Lightning, as it would be used: without this module's help.
 
     Raises MissingToolError, with what to do, where it is not installed, or does not import because the torchvision that is
     installed is of another build than torch; the others import it.
