@@ -1,5 +1,6 @@
 """What the conformance rows ask of a codec, found out from the codec itself: a codec is covered by being registered."""
 
+import os
 from collections.abc import Callable
 from functools import cache
 
@@ -11,6 +12,8 @@ from actcodec.policies.policy import signs_only
 from cdu_spec.dqt import divisors
 from cdu_tools.errors import UserError
 
+#: The variable that says what computes codecs; else it is what they choose themselves.
+BACKEND = "CDU_TEST_BACKEND"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: Every number of bits that any codec could have.
 _CONCEIVABLE = range(1, 33)
@@ -39,9 +42,11 @@ def _exists(name: str, bits: int) -> bool:
 
 
 def make(name: str, bits: int | None = None, **options) -> Codec:
-    """A codec of some width."""
+    """A codec of some width, computed by ``$CDU_TEST_BACKEND`` where it is set and the codec has the choice."""
     if bits is not None:
         options |= _width(name, bits)
+    if BACKEND in os.environ and "backend" in codec_options(name):
+        options = {"backend": os.environ[BACKEND], **options}
     return actcodec.codec(name, **options)
 
 
