@@ -25,12 +25,12 @@ from actcodec.backends.triton.affine import (
     store_step,
 )
 from actcodec.backends.triton.constants import BASE_MAX, BASE_MIN, GROUP_VALUES, LANES, SIDE, TILE_BLOCKS
-from actcodec.backends.triton.launch import TILE_VALUES, bits_of, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for
 from actcodec.backends.triton.values import number, product, rounded, saturated
 from actcodec.golden.heads import headed_bytes
 
 _GROUP_BEATS = tl.constexpr(GROUP // geometry.LANES)
-_TILE_GROUPS = TILE_VALUES // GROUP
+_TILE_GROUPS = PROGRAM_VALUES // GROUP
 
 
 @triton.jit

@@ -12,10 +12,10 @@ from torch import Tensor
 from actcodec.backends.job import Job, settings_of
 from actcodec.backends.triton.affine import beats, codes_of, fractions, load_codes, store_codes
 from actcodec.backends.triton.constants import BASE_MAX, BASE_MIN, LANES
-from actcodec.backends.triton.launch import TILE_VALUES, bits_of, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for
 from actcodec.backends.triton.values import number, product, rounded, saturated
 
-_TILE_BEATS = TILE_VALUES // geometry.LANES
+_TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 
 
 @triton.jit(do_not_specialize=["seed"])
@@ -122,10 +122,10 @@ def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
 def encode_signs(x: Tensor) -> Tensor:
     """See :func:`actcodec.golden.brc.encode`."""
     payload = torch.empty(programs_for(x.numel(), geometry.LANES), dtype=torch.uint8, device=x.device)
-    launch(_signs_kernel, programs_for(x.numel(), TILE_VALUES), bits_of(x), payload, x.numel(), tile_beats=_TILE_BEATS)
+    launch(_signs_kernel, programs_for(x.numel(), PROGRAM_VALUES), bits_of(x), payload, x.numel(), tile_beats=_TILE_BEATS)
     return payload
 
 
 def decode_signs(payload: Tensor, y: Tensor) -> None:
     """See :func:`actcodec.golden.brc.decode`; to ``y``."""
-    launch(_from_signs_kernel, programs_for(y.numel(), TILE_VALUES), payload, bits_of(y), y.numel(), tile_beats=_TILE_BEATS)
+    launch(_from_signs_kernel, programs_for(y.numel(), PROGRAM_VALUES), payload, bits_of(y), y.numel(), tile_beats=_TILE_BEATS)

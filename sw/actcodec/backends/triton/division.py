@@ -23,7 +23,7 @@ from actcodec.backends.triton.affine import (
     store_step,
 )
 from actcodec.backends.triton.constants import BASE_MAX, BASE_MIN, BLOCK_VALUES, LANES, MEAN_SHIFT, SIDE
-from actcodec.backends.triton.launch import TILE_BLOCKS, bits_of, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
 from actcodec.backends.triton.values import number, product, rounded, saturated
 from actcodec.golden.heads import headed_bytes
 
@@ -121,7 +121,7 @@ def _form(job: Job) -> dict[str, int]:
     settings = settings_of(job)
     sizes = {"block_bytes": headed_bytes(job.mode, settings), "head": head_bytes(job.mode, settings)}
     quantizer = {"bits": settings.bits, "step_log2": settings.step_log2, "block_range": settings.block_range}
-    return {**sizes, **quantizer, "tile_blocks": TILE_BLOCKS}
+    return {**sizes, **quantizer, "tile_blocks": PROGRAM_BLOCKS}
 
 
 def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
@@ -129,7 +129,7 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8, device=x.device)
     tensors = (bits_of(x), job.scales.to(x.device), payload)
-    programs = programs_for(view.blocks, TILE_BLOCKS)
+    programs = programs_for(view.blocks, PROGRAM_BLOCKS)
     launch(_encode_kernel, programs, *tensors, *_layout(view), settings.seed, stochastic=settings.stochastic, **_form(job))
     return payload
 
@@ -137,4 +137,4 @@ def encode(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 def decode(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
     """The tensor of a payload whose heads are sound (:func:`actcodec.golden.heads.check_heads`), to ``y``."""
     tensors = (payload, job.scales.to(payload.device), bits_of(y))
-    launch(_decode_kernel, programs_for(view.blocks, TILE_BLOCKS), *tensors, *_layout(view), **_form(job))
+    launch(_decode_kernel, programs_for(view.blocks, PROGRAM_BLOCKS), *tensors, *_layout(view), **_form(job))

@@ -38,7 +38,7 @@ from actcodec.backends.triton.constants import (
     VALUE_MAX,
     VALUE_MIN,
 )
-from actcodec.backends.triton.launch import TILE_BLOCKS, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 from actcodec.backends.triton.values import clamped
 from actcodec.golden.gmc import symbols_of, words_of
 
@@ -384,7 +384,7 @@ def encode(q: Tensor) -> Tensor:
     ends = lengths.cumsum(0)
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
     tensors = (q, bodies.view(torch.uint8), lasts, ends, payload)
-    launch(_pack_kernel, programs_for(blocks, TILE_BLOCKS), *tensors, blocks, tile_blocks=TILE_BLOCKS)
+    launch(_pack_kernel, programs_for(blocks, PROGRAM_BLOCKS), *tensors, blocks, tile_blocks=PROGRAM_BLOCKS)
     return payload
 
 

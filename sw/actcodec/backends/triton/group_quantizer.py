@@ -14,10 +14,10 @@ from torch import Tensor
 from actcodec.backends.group_quantizer import GroupQuantizer, greatest_codes, sample_count, sample_size
 from actcodec.backends.triton.affine import beats, load_codes, random_bits, store_codes
 from actcodec.backends.triton.constants import LANES
-from actcodec.backends.triton.launch import TILE_VALUES, bits_of, launch, programs_for, tile_of
+from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.values import number, rounded
 
-_TILE_BEATS = TILE_VALUES // geometry.LANES
+_TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
 #: Places of more values than this do not fit 32 bits, whose divisions are several times as fast.
 _MOST_PLACES = 1 << 31
@@ -136,8 +136,8 @@ def _unpack_kernel(
 
 def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, int], dict[str, object]]:
     """Programs for so many values, and what :func:`_places` takes."""
-    integers = tl.int64 if count + TILE_VALUES > _MOST_PLACES else tl.int32
-    return programs_for(count, TILE_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
+    integers = tl.int64 if count + PROGRAM_VALUES > _MOST_PLACES else tl.int32
+    return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
 
 
 class TritonGroupQuantizer(GroupQuantizer):
@@ -178,13 +178,13 @@ class TritonGroupQuantizer(GroupQuantizer):
     def pack(self, codes: Tensor, bits: int) -> Tensor:
         """See :class:`GroupQuantizer`."""
         packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
-        programs = programs_for(codes.numel(), TILE_VALUES)
+        programs = programs_for(codes.numel(), PROGRAM_VALUES)
         launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
         return packed
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
         """See :class:`GroupQuantizer`."""
         codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
-        programs = programs_for(count, TILE_VALUES)
+        programs = programs_for(count, PROGRAM_VALUES)
         launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)
         return codes

@@ -17,7 +17,7 @@ from torch import Tensor
 from actcodec.backends.job import Job
 from actcodec.backends.transform import integer_basis, needs_64_bits
 from actcodec.backends.triton.constants import COEFFICIENT_MAX, COEFFICIENT_MIN, LANES, SIDE, VALUE_MAX, VALUE_MIN
-from actcodec.backends.triton.launch import TILE_BLOCKS, bits_of, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
 from actcodec.backends.triton.values import clamped, number, product, rounded, saturated
 
 
@@ -122,7 +122,7 @@ def _table(numbers: tuple[int, ...], device: torch.device) -> Tensor:
 
 def _passes(job: Job) -> dict[str, int]:
     first, second = pass_shifts(job.const_bits, job.pass1_bits)
-    return {"first_shift": first, "second_shift": second, "tile_blocks": TILE_BLOCKS}
+    return {"first_shift": first, "second_shift": second, "tile_blocks": PROGRAM_BLOCKS}
 
 
 def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
@@ -133,7 +133,7 @@ def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     tensors = (job.scales.to(x.device), integer_basis(job.const_bits, x.device), _table(job.shifts, x.device), q)
     layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
     half_away = job.rounding is Rounding.HALF_AWAY
-    programs = programs_for(view.blocks, TILE_BLOCKS)
+    programs = programs_for(view.blocks, PROGRAM_BLOCKS)
     launch(_forward_kernel, programs, bits_of(x), *tensors, *layout, half_away=half_away, **_passes(job))
     return q
 
@@ -145,5 +145,5 @@ def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
     tensors = (job.scales.to(device), integer_basis(job.const_bits, device), *(_table(one, device) for one in tables))
     layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
     sums = tl.int64 if needs_64_bits(job.const_bits, job.pass1_bits) else tl.int32
-    programs = programs_for(view.blocks, TILE_BLOCKS)
+    programs = programs_for(view.blocks, PROGRAM_BLOCKS)
     launch(_inverse_kernel, programs, q, *tensors, bits_of(y), *layout, sums=sums, **_passes(job))

@@ -11,15 +11,17 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 from triton.runtime.interpreter import InterpretedFunction
 
-#: Values that a program handles at a time, and blocks of 64 of them.
-TILE_VALUES = 1024
-TILE_BLOCKS = 16
+#: Values that a program handles, and blocks of 64 of them.
+PROGRAM_VALUES = 1024
+PROGRAM_BLOCKS = 16
+#: Products and sums are never fused, as they are two operations in torch.
+OPTIONS = {"enable_fp_fusion": False}
 
 
 def launch(kernel: Any, programs: int, *arguments: Tensor | int, **constants: Any) -> None:
     """Run a kernel over a grid of one axis on the device of its tensors, of which bfloat16 ones come as :func:`bits_of` them.
 
-    Products and sums are never fused, as they are two operations in torch. UserError for tensors that the kernel cannot reach.
+    UserError for tensors that the kernel cannot reach.
     """
     device = next(part.device for part in arguments if isinstance(part, Tensor))
     if device.type != "cuda" and not isinstance(kernel, InterpretedFunction):
@@ -29,7 +31,7 @@ def launch(kernel: Any, programs: int, *arguments: Tensor | int, **constants: An
         )
     if programs:
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-            kernel[(programs,)](*arguments, **constants, enable_fp_fusion=False)
+            kernel[(programs,)](*arguments, **constants, **OPTIONS)
 
 
 def bits_of(x: Tensor) -> Tensor:
@@ -44,5 +46,5 @@ def programs_for(count: int, each: int) -> int:
 
 def tile_of(columns: int, least: int = 1) -> tuple[int, int]:
     """Rows and columns of a tile of a matrix, powers of two; so many columns at least."""
-    width = max(min(triton.next_power_of_2(columns), TILE_VALUES), least)
-    return max(TILE_VALUES // width, 1), width
+    width = max(min(triton.next_power_of_2(columns), PROGRAM_VALUES), least)
+    return max(PROGRAM_VALUES // width, 1), width

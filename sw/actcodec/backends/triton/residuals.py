@@ -10,7 +10,7 @@ from torch import Tensor
 
 from actcodec.backends.triton.constants import BLOCK_VALUES, LANES
 from actcodec.backends.triton.jpeg_act import block_rows
-from actcodec.backends.triton.launch import TILE_BLOCKS, bits_of, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
 from actcodec.backends.triton.values import magnitude_bits, number
 
 
@@ -59,5 +59,13 @@ def residual_maxima(x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
     """See :func:`actcodec.golden.block_statistics.residual_maxima`."""
     largest = torch.zeros(view.channels, dtype=torch.int32, device=x.device)
     layout = (view.rows, view.columns, view.channels, view.channel_rows, view.row_beats)
-    launch(_residuals_kernel, programs_for(view.blocks, TILE_BLOCKS), bits_of(x), k, largest, *layout, tile_blocks=TILE_BLOCKS)
+    launch(
+        _residuals_kernel,
+        programs_for(view.blocks, PROGRAM_BLOCKS),
+        bits_of(x),
+        k,
+        largest,
+        *layout,
+        tile_blocks=PROGRAM_BLOCKS,
+    )
     return largest.view(torch.float32)

@@ -9,7 +9,7 @@ from cdu_spec import bitstream, geometry
 from torch import Tensor
 
 from actcodec.backends.triton.constants import BLOCK_VALUES, LANES, MASK_BYTES
-from actcodec.backends.triton.launch import TILE_BLOCKS, launch, programs_for
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, launch, programs_for
 
 
 @triton.jit
@@ -56,18 +56,18 @@ def _unpack_kernel(
 def encode(q: Tensor) -> Tensor:
     """See :func:`actcodec.golden.zvc.encode`."""
     blocks = q.numel() // geometry.BLOCK_VALUES
-    programs = programs_for(blocks, TILE_BLOCKS)
+    programs = programs_for(blocks, PROGRAM_BLOCKS)
     counts = torch.empty(blocks, dtype=torch.int32, device=q.device)
-    launch(_counts_kernel, programs, q, counts, blocks, tile_blocks=TILE_BLOCKS)
+    launch(_counts_kernel, programs, q, counts, blocks, tile_blocks=PROGRAM_BLOCKS)
     ends = counts.add_(bitstream.MASK_BYTES).cumsum(0)
     payload = torch.empty(int(ends[-1]), dtype=torch.uint8, device=q.device)
-    launch(_pack_kernel, programs, q, ends, payload, blocks, tile_blocks=TILE_BLOCKS)
+    launch(_pack_kernel, programs, q, ends, payload, blocks, tile_blocks=PROGRAM_BLOCKS)
     return payload
 
 
 def decode_at(payload: Tensor, starts: Tensor) -> Tensor:
     """See :func:`actcodec.golden.zvc.decode_at`."""
     q = torch.empty(len(starts), geometry.BLOCK_VALUES, dtype=torch.int8, device=payload.device)
-    programs = programs_for(len(starts), TILE_BLOCKS)
-    launch(_unpack_kernel, programs, payload, starts, q, len(starts), tile_blocks=TILE_BLOCKS)
+    programs = programs_for(len(starts), PROGRAM_BLOCKS)
+    launch(_unpack_kernel, programs, payload, starts, q, len(starts), tile_blocks=PROGRAM_BLOCKS)
     return q
