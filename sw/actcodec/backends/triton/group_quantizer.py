@@ -51,7 +51,7 @@ def _edges_kernel(
 
 
 @triton.jit
-def _places(count: tl.tensor, size: tl.tensor, group: tl.tensor, integers: tl.constexpr, tile_beats: tl.constexpr) -> tl.tensor:
+def _places(size: tl.tensor, group: tl.tensor, integers: tl.constexpr, tile_beats: tl.constexpr) -> tl.tensor:
     """Places of a program's values (n, 8), their samples, and their groups."""
     at = beats(tile_beats).to(integers)[:, None] * LANES + tl.arange(0, LANES)[None, :]
     sample = at // size
@@ -73,7 +73,7 @@ def _codes_kernel(
     integers: tl.constexpr,
     tile_beats: tl.constexpr,
 ) -> None:
-    at, sample, number_of_group = _places(count, size, group, integers, tile_beats)
+    at, sample, number_of_group = _places(size, group, integers, tile_beats)
     x = number(tl.load(x_ptr + at, mask=at < count, other=0))
     low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
     extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
@@ -104,7 +104,7 @@ def _values_kernel(
     integers: tl.constexpr,
     tile_beats: tl.constexpr,
 ) -> None:
-    at, sample, number_of_group = _places(count, size, group, integers, tile_beats)
+    at, sample, number_of_group = _places(size, group, integers, tile_beats)
     codes = tl.load(codes_ptr + at, mask=at < count, other=0).to(tl.float32)
     low = tl.load(low_ptr + number_of_group, mask=at < count, other=0.0)
     extent = tl.load(extent_ptr + number_of_group, mask=at < count, other=1.0)
@@ -135,7 +135,7 @@ def _unpack_kernel(
 
 
 def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, int], dict[str, object]]:
-    """Programs for so many values, and what :func:`_places` takes."""
+    """Programs for so many values, and the size and form of what they compute."""
     integers = tl.int64 if count + PROGRAM_VALUES > _MOST_PLACES else tl.int32
     return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
 
@@ -148,10 +148,9 @@ class TritonGroupQuantizer(GroupQuantizer):
         samples, size = sample_count(x.shape), sample_size(x.shape)
         per_sample = programs_for(size, group)
         least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
-        tile_rows, tile_columns = tile_of(min(group, size))
-        programs = programs_for(samples * per_sample, tile_rows)
+        shape = tile_of(min(group, size))
+        programs = programs_for(samples * per_sample, shape["tile_rows"])
         layout = (samples * per_sample, per_sample, size, group)
-        shape = {"tile_rows": tile_rows, "tile_columns": tile_columns}
         launch(_edges_kernel, programs, bits_of(x.contiguous()), least, greatest, *layout, **shape)
         return least.add_(0.0), greatest.add_(0.0)
 

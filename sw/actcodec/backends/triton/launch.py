@@ -44,7 +44,7 @@ def programs_for(count: int, each: int) -> int:
     return -(-count // each)
 
 
-def tile_of(columns: int, least: int = 1) -> tuple[int, int]:
-    """Rows and columns of a tile of a matrix, powers of two; so many columns at least."""
-    width = max(min(triton.next_power_of_2(columns), PROGRAM_VALUES), least)
-    return max(PROGRAM_VALUES // width, 1), width
+def tile_of(columns: int) -> dict[str, int]:
+    """Size of the tiles that a matrix with so many columns is cut into, powers of two."""
+    width = min(triton.next_power_of_2(columns), PROGRAM_VALUES)
+    return {"tile_rows": PROGRAM_VALUES // width, "tile_columns": width}

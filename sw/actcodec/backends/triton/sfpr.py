@@ -22,11 +22,10 @@ def tile(columns: tl.tensor, tile_rows: tl.constexpr, tile_columns: tl.constexpr
     return row, column
 
 
-def tiled(rows: int, columns: int, least: int = 1) -> tuple[int, dict[str, int]]:
+def tiled(rows: int, columns: int) -> tuple[int, dict[str, int]]:
     """Number of programs of a matrix, and the size of their tiles as :func:`tile` takes it."""
-    tile_rows, tile_columns = tile_of(columns, least)
-    programs = programs_for(rows, tile_rows) * programs_for(columns, tile_columns)
-    return programs, {"tile_rows": tile_rows, "tile_columns": tile_columns}
+    shape = tile_of(columns)
+    return programs_for(rows, shape["tile_rows"]) * programs_for(columns, shape["tile_columns"]), shape
 
 
 @triton.jit

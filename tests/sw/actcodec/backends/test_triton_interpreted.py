@@ -4,6 +4,7 @@ Triton decides once per process whether it interprets, when it is first imported
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,15 @@ from types import SimpleNamespace
 import actcodec
 import pytest
 import torch
+import typer
 from actcodec.backends import auto_backend
 from actcodec.backends import backend as backends
 from actcodec.backends.torch_backend import TorchBackend
 from catalog_facts import BACKEND
+from cdu_cli import inventory
 from cdu_tools.errors import MissingToolError, UserError
 from triton_here import INTERPRET
+from typer.testing import CliRunner
 
 HERE = Path(__file__).parent
 CONFORMANCE = HERE.parent / "codecs" / "test_codecs_conformance.py"
@@ -69,6 +73,19 @@ def test_the_benchmark_says_that_there_is_no_device():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip().endswith("measures a CUDA device, and torch sees none: run it where there is one")
+
+
+def test_list_says_whether_it_is_here(monkeypatch):
+    pytest.importorskip("triton")
+    assert re.search(r"^  triton +[\d.]+, kernels for GPUs", listed(), re.MULTILINE)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    assert "triton  missing: backend 'triton' needs the package triton" in listed()
+
+
+def listed():
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    inventory.register(app)
+    return CliRunner().invoke(app, []).output
 
 
 def test_without_triton_an_error_says_what_to_add(monkeypatch):
