@@ -11,7 +11,7 @@ from pathlib import Path
 
 import actcodec
 import torch
-from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.interpreter import GridExecutor
 from triton.runtime.jit import mangle_type
 
 CODECS = (
@@ -43,16 +43,16 @@ def described(value, annotation):
 
 def main():
     launches = set()
-    run = InterpretedFunction.run
+    run = GridExecutor.__call__
 
-    def recording(self, *arguments, grid, warmup, **others):
+    def recording(self, *arguments, **others):
         values = {**dict(zip(self.arg_names, arguments, strict=False)), **others}
         kinds = inspect.get_annotations(self.fn)
         parameters = {name: described(values[name], kinds[name]) for name in self.arg_names}
         launches.add(json.dumps([self.fn.__module__, self.fn.__name__, parameters]))
-        return run(self, *arguments, grid=grid, warmup=warmup, **others)
+        return run(self, *arguments, **others)
 
-    InterpretedFunction.run = recording
+    GridExecutor.__call__ = recording
     for name, options in CODECS:
         for shape, dtype in TENSORS:
             codec = actcodec.codec(name, backend="triton", **options)

@@ -24,6 +24,8 @@ NATIVE = "native"
 TRITON = "triton"
 #: Name of the backend that takes the fastest of these for each tensor.
 AUTO = "auto"
+#: The oldest Triton that the kernels are tested with; of others, 3.5 does not divide as IEEE 754 says.
+LEAST_TRITON = (3, 9)
 #: Group of the entry points that other packages add backends with.
 BACKEND_GROUP = "actcodec.backends"
 
@@ -77,9 +79,17 @@ class Backend(ABC):
 
 
 def triton_backend() -> Backend:
-    """The kernels for GPUs; MissingToolError without Triton."""
+    """The kernels for GPUs; MissingToolError without Triton, or with one that is too old."""
     if find_spec("triton") is None:
         raise MissingToolError("backend 'triton' needs the package triton: add it with `pip install 'cdu[gpu]'`")
+    import triton
+
+    if tuple(map(int, triton.__version__.split(".")[:2])) < LEAST_TRITON:
+        least = ".".join(map(str, LEAST_TRITON))
+        raise MissingToolError(
+            f"backend 'triton' needs triton {least} or newer, and {triton.__version__} is installed: use backend {TORCH!r}, "
+            "or a newer torch"
+        )
     from actcodec.backends.triton.backend import TritonBackend
 
     return TritonBackend()

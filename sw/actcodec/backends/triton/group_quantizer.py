@@ -37,15 +37,17 @@ def _edges_kernel(
 ) -> None:
     row = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
     within = row % per_sample * group
-    count = tl.where(row < groups, tl.minimum(size - within, group), 0)[:, None]
+    count = tl.where(row < groups, tl.minimum(size - within, group), 0)
     first = (row // per_sample * size + within)[:, None]
     least = tl.full((tile_rows,), float("inf"), tl.float32)
     greatest = tl.full((tile_rows,), float("-inf"), tl.float32)
-    for begin in range(0, tl.max(count), tile_columns):
-        place = begin + tl.arange(0, tile_columns)[None, :]
-        x = number(tl.load(x_ptr + first + place, mask=place < count, other=0))
-        least = tl.minimum(least, tl.min(tl.where(place < count, x, float("inf")), axis=1))
-        greatest = tl.maximum(greatest, tl.max(tl.where(place < count, x, float("-inf")), axis=1))
+    place, most = tl.arange(0, tile_columns).to(tl.int64), tl.max(count, axis=0)
+    while tl.min(place, axis=0) < most:
+        inside = place[None, :] < count[:, None]
+        x = number(tl.load(x_ptr + first + place[None, :], mask=inside, other=0))
+        least = tl.minimum(least, tl.min(tl.where(inside, x, float("inf")), axis=1))
+        greatest = tl.maximum(greatest, tl.max(tl.where(inside, x, float("-inf")), axis=1))
+        place += tile_columns
     tl.store(least_ptr + row, least, mask=row < groups)
     tl.store(greatest_ptr + row, greatest, mask=row < groups)
 

@@ -94,6 +94,13 @@ def test_without_triton_an_error_says_what_to_add(monkeypatch):
         actcodec.codec("sfpr", backend="triton")
 
 
+def test_an_old_triton_is_refused(monkeypatch):
+    triton = pytest.importorskip("triton")
+    monkeypatch.setattr(triton, "__version__", "3.8.1")
+    with pytest.raises(MissingToolError, match=r"needs triton 3\.9 or newer, and 3\.8\.1 is installed: use backend 'torch'"):
+        actcodec.codec("sfpr", backend="triton")
+
+
 def test_auto_takes_it_for_tensors_on_cuda_devices(monkeypatch):
     auto_backend._on_a_gpu.cache_clear()
     pytest.importorskip("triton")
