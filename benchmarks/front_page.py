@@ -1,36 +1,39 @@
-"""Writes the figures of README.md and docs/index.md from what has been measured.
+"""Writes the figures of README.md, docs/index.md and docs/user/policies.md from what has been measured.
 
     python benchmarks/front_page.py
 
-Nothing is measured here: the configurations are those of `cdu list`, ratio and accuracy those of the comparison of methods
-(docs/evidence/results.md), time and memory of a step those of docs/evidence/speed.md.
+Nothing is measured here: the configurations and recommended policies are those of `cdu list`, ratio and accuracy those of the
+comparison of methods (docs/evidence/results.md), time and memory of a step those of docs/evidence/speed.md.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.recommended import EXPERIMENTAL, families, has_kernels, measured, recommended, status
+from actcodec.study.zoo import FAMILIES
 from cdu_tools.files import write_whole
 from digest import Table, read, tables
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
 EVIDENCE = ROOT / "docs" / "evidence"
-#: The pages with figures, and what leads from each to the folder ``docs``.
-PAGES = {ROOT / "README.md": "docs/", ROOT / "docs" / "index.md": ""}
 BEGIN, END = "<!-- figures: python benchmarks/front_page.py -->", "<!-- end of figures -->"
 #: Policies, with the name that each has in the comparison.
 POLICIES = {
     "sfpr": "sfpr",
     "jpeg-act": "jpeg-act optL",
-    "division": "division",
     "actnn-L2": "actnn-L2",
     "blpa-coded": "blpa-coded 4",
 }
 NETWORK = "ResNet on cifar10"
+#: The section of the page of results.
+ANCHOR = "policies-by-family"
 
 
 def configurations(figures: dict[str, Any]) -> str:
@@ -55,35 +58,80 @@ def policies(compared: Table, steps: Table) -> str:
     return Table(("policy", "ratio", "accuracy, points", "step time", "step peak"), tuple(rows)).markdown()
 
 
-def figures(to_docs: str) -> str:
-    """The tables, with links that begin with ``to_docs``."""
-    measured = json.loads(DATA.read_text(encoding="utf-8"))
-    versions = ", ".join(sorted({found["registers"] for found in measured.values()}))
+def recommendations() -> str:
+    """A row for each kind of network: the densest policy whose gradient is good."""
+    rows = []
+    for family in families():
+        one = recommended(family)
+        rows.append((family, f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"))
+    return Table(("network", "policy", "ratio", "cosine"), tuple(rows)).markdown()
+
+
+def choices() -> str:
+    """The same and the densest of those with kernels, with what each kind of network is; which policies are experimental."""
+    rows = []
+    for family in families():
+        cells = []
+        for one in (recommended(family), recommended(family, has_kernels)):
+            cells += [f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"]
+        rows.append((family, FAMILIES[family], *cells))
+    header = ("network", "what it has", "densest", "ratio", "cosine", "densest with kernels", "its ratio", "its cosine")
+    experimental = ", ".join(f"`{name}`" for name in POLICY_NAMES if status(name) == EXPERIMENTAL)
+    return f"{Table(header, tuple(rows)).markdown()}\n\nExperimental: {experimental}. All others are stable."
+
+
+def _units(to_docs: str) -> str:
+    units = json.loads(DATA.read_text(encoding="utf-8"))
+    versions = ", ".join(sorted({found["registers"] for found in units.values()}))
+    note = f"Before layout, 45 nm, register map {versions}: [configurations]({to_docs}evidence/configurations.md)."
+    return f"{configurations(units)}\n\n{note}"
+
+
+def _families(to_docs: str) -> str:
+    models = sum(one.models for one in measured()[0].families.values())
+    note = (
+        f"Lowest cosine of the gradient with the exact one, {models} models: "
+        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). "
+        f"With kernels, stable, experimental: [policies]({to_docs}user/policies.md#which-one)."
+    )
+    return f"{recommendations()}\n\n{note}"
+
+
+def _training(to_docs: str) -> str:
     compared = read((EVIDENCE / "results_comparison_networks.csv").read_text(encoding="utf-8"))
     found, _, _ = tables((EVIDENCE / "speed.md").read_text(encoding="utf-8"))
     steps = next(table for _, table in found if "CPU time" in table.header)
-    evidence = f"{to_docs}evidence/"
-    return "\n\n".join(
-        [
-            configurations(measured),
-            f"Before layout, 45 nm, register map {versions}: [configurations]({evidence}configurations.md).",
-            policies(compared, steps),
-            f"ResNet, CIFAR-10, 3 seeds: [comparison]({evidence}comparison.md). "
-            f"Step, in those without compression: [speed]({evidence}speed.md).",
-        ]
+    note = (
+        f"ResNet, CIFAR-10, 3 seeds: [comparison]({to_docs}evidence/comparison.md). "
+        f"Step, in those without compression: [speed]({to_docs}evidence/speed.md)."
     )
+    return f"{policies(compared, steps)}\n\n{note}"
 
 
-def written(page: str, to_docs: str) -> str:
+#: The pages with figures: what leads from each to the folder ``docs``, and which figures.
+PAGES: dict[Path, tuple[str, tuple[Callable[[str], str], ...]]] = {
+    ROOT / "README.md": ("docs/", (_units, _families)),
+    ROOT / "docs" / "index.md": ("", (_units, _families, _training)),
+    ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(),)),
+}
+
+
+def figures(path: Path) -> str:
+    """The tables of a page."""
+    to_docs, parts = PAGES[path]
+    return "\n\n".join(part(to_docs) for part in parts)
+
+
+def written(path: Path) -> str:
     """A page with the present figures."""
     between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    return between.sub(lambda _: f"{BEGIN}\n\n{figures(to_docs)}\n\n{END}", page)
+    return between.sub(lambda _: f"{BEGIN}\n\n{figures(path)}\n\n{END}", path.read_text(encoding="utf-8"))
 
 
 def main() -> None:
     """See the module's documentation."""
-    for path, to_docs in PAGES.items():
-        write_whole(path, written(path.read_text(encoding="utf-8"), to_docs))
+    for path in PAGES:
+        write_whole(path, written(path))
 
 
 if __name__ == "__main__":

@@ -321,6 +321,23 @@ SECTIONS = (
         summary=first("training"),
     ),
     Section(
+        "families",
+        "Policies by family",
+        "Lowest cosine of the gradient with the exact one over all models of a family, before and after 32 steps of training; "
+        "0.99 or more is good. Ratio: of everything that is kept but weights. Last: 2 bits for what normalisations save or for "
+        "the rest, 8 elsewhere. [policies.md](../user/policies.md#which-one) says what follows.",
+        "python benchmarks/families.py",
+        tables=("summary", "models"),
+        summary=first("summary"),
+    ),
+    Section(
+        "checkpoints",
+        "Checkpoints and compression",
+        "Memory of one step on the CPU; `both` has `checkpoints=True`. Peak: worst moment of the step. Kept: between forward "
+        "and backward.",
+        "python benchmarks/checkpoints.py",
+    ),
+    Section(
         "training",
         "Training on CIFAR-10 images",
         "`$CDU_DATA_DIR` names the folder with the data. The subset carries mild JPEG artefacts: compare the codecs with each "

@@ -14,12 +14,15 @@ forward
 kept
     MiB that are kept for the backward pass of what the statistics count, and of what they do not but for weights.
 
-``without`` is the step without hooks.
+``without`` is the step without hooks, ``floor`` a step that keeps nothing and gets zeros in its place: what no compression
+undercuts. What the last columns add up to is ``floor`` and what is kept; the peak may be less, where it is not at its end that
+most is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
 
 import actcodec
@@ -31,11 +34,11 @@ from actcodec.training import Statistics
 from cdu_tools.report import table_row
 from torch import Tensor, nn
 
-#: The step without hooks.
-WITHOUT = "without"
+#: The step without hooks, and one that keeps nothing.
+WITHOUT, FLOOR = "without", "floor"
 #: Images of a batch.
 NETWORKS = {"resnet18": 64, "vgg11_bn": 32}
-POLICIES = ("none", "brc", "sfpr", "jpeg-act")
+POLICIES = ("none", "brc", "sfpr", "jpeg-act", "jpeg-gmc", "blpa", "blpa-coded", "actnn-L2")
 _CLASSES = 10
 _MIB = 1 << 20
 
@@ -47,13 +50,14 @@ def peaks(network: str, policy: str, batch: int) -> list[str]:
     images, labels = torch.randn(batch, 3, 64, 64), torch.randint(_CLASSES, (batch,))
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     chosen = None
-    if policy != WITHOUT:
+    if policy not in (WITHOUT, FLOOR):
         options: dict[str, Any] = {"backend": "native"} if "backend" in catalog.policy_options(policy) else {}
         chosen = catalog.policy(policy, **options)
 
     def forward() -> tuple[Tensor, Statistics | None]:
         if chosen is None:
-            return nn.functional.cross_entropy(model(images), labels), None
+            with keeping_nothing(model) if policy == FLOOR else nullcontext():
+                return nn.functional.cross_entropy(model(images), labels), None
         with actcodec.compress_activations(model, chosen) as stats:
             loss = nn.functional.cross_entropy(model(images), labels)
         return loss, stats
@@ -72,11 +76,24 @@ def peaks(network: str, policy: str, batch: int) -> list[str]:
     return [network, str(batch), policy, f"{whole.peak / _MIB:.1f}", f"{alone.peak / _MIB:.1f}", kept]
 
 
+def keeping_nothing(model: nn.Module) -> torch.autograd.graph.saved_tensors_hooks:
+    """Hooks that keep weights and buffers, and of other tensors the shape."""
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
+
+    def pack(x: Tensor) -> Tensor | tuple[torch.Size, torch.dtype]:
+        return x if x.untyped_storage().data_ptr() in own else (x.shape, x.dtype)
+
+    def unpack(kept: Tensor | tuple[torch.Size, torch.dtype]) -> Tensor:
+        return kept if isinstance(kept, Tensor) else torch.zeros(kept[0], dtype=kept[1])
+
+    return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
+
+
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", default=",".join(NETWORKS), help="of torchvision, with commas between")
-    parser.add_argument("--policies", default=",".join((WITHOUT, *POLICIES)), help="names with commas between")
+    parser.add_argument("--policies", default=",".join((WITHOUT, FLOOR, *POLICIES)), help="names with commas between")
     parser.add_argument("--batch", type=int, help="64 for resnet18, 32 for others unless given")
     arguments = parser.parse_args()
     print("| network | batch | policy | peak MiB | forward MiB | kept MiB |")

@@ -34,10 +34,10 @@ def test_readme_is_short_and_has_a_picture():
 
 def test_figures_are_those_that_were_measured(writers):
     front_page, configurations = writers
-    for path, to_docs in front_page.PAGES.items():
+    for path in front_page.PAGES:
         page = path.read_text(encoding="utf-8")
-        assert f"{front_page.BEGIN}\n\n{front_page.figures(to_docs)}\n\n{front_page.END}" in page, path
-        assert front_page.written(page, to_docs) == page
+        assert f"{front_page.BEGIN}\n\n{front_page.figures(path)}\n\n{front_page.END}" in page, path
+        assert front_page.written(path) == page
     figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
     assert configurations.page(figures) == configurations.PAGE.read_text(encoding="utf-8")
 

@@ -68,6 +68,7 @@ def names(tmp_path, monkeypatch):
     table.parent.mkdir(parents=True)
     table.write_text(table_text([16] * 64, {}))
     (tmp_path / "mine.toml").write_text('[[rules]]\ncodec = "sfpr"\n', encoding="utf-8")
+    (tmp_path / "train.toml").write_text('[compression]\npolicy = "sfpr"\n', encoding="utf-8")
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
     torch._dynamo.reset()
     labels = torch.tensor([0, 1, 2, 3])

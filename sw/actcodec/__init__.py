@@ -7,7 +7,7 @@
 """
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations
+from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations, from_toml
 
 __all__ = [
     "ActivationCompression",
@@ -20,4 +20,5 @@ __all__ = [
     "compress_activations",
     "decompress",
     "from_bytes",
+    "from_toml",
 ]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,12 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, backends, models, tools, cell libraries, FPGAs: what is here and what is missing."""
+    """Show blocks, configurations, codecs, policies, backends, models, tools, libraries, FPGAs: what is here, what is not."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
         "codecs": _codecs(),
+        "policies": _policies(),
         "backends": _backends(),
         "models": _models(),
         "simulators": [_verilator(), _icarus()],
@@ -60,7 +61,7 @@ def _state(row: Row) -> str:
 
 def _words(key: str, value: Any) -> str:
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if key in ("version", "files", "about") else f"{key} {text}"
+    return text if key in ("version", "files", "about", "status") else f"{key} {text}"
 
 
 def _present(name: str, **details: Any) -> Row:
@@ -116,17 +117,41 @@ def _codecs() -> list[Row]:
     return [_present(name) for name in CODEC_NAMES]
 
 
+def _policies() -> list[Row]:
+    """What trains: each with whether it is stable, and the kinds of networks whose gradients it keeps."""
+    try:
+        from actcodec.policies.catalog import POLICY_NAMES
+        from actcodec.policies.recommended import good_for, status
+    except ImportError as error:
+        return [_absent("actcodec", f"{error}; `pip install torch` adds what policies need")]
+    rows = []
+    for name in POLICY_NAMES:
+        own = list(good_for(name, options=False))
+        others = [family for family in good_for(name) if family not in own]
+        families = {"good_for": own, "good_with_options_for": others}
+        rows.append(_present(name, status=status(name), **{key: its for key, its in families.items() if its}))
+    return rows
+
+
 def _backends() -> list[Row]:
     """What computes codecs: the golden model, the kernels, and what packages add."""
     try:
-        from actcodec.backends.backend import AUTO, BACKEND_GROUP, NATIVE, TORCH
+        from actcodec.backends.backend import AUTO, BACKEND_GROUP, NATIVE, TORCH, TRITON
         from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
+    gpu = _asked(TRITON, _triton)
     added = [_asked(entry.name, partial(_added_backend, entry.name)) for entry in entry_points(group=BACKEND_GROUP)]
-    fastest = _present(AUTO, about=f"{NATIVE} for tensors on the CPU where that is here, {TORCH} for others")
-    return [_present(TORCH, about="the golden model"), native, fastest, *added]
+    fastest = _present(AUTO, about=f"{NATIVE} for tensors on the CPU, {TRITON} on GPUs, where these are here, else {TORCH}")
+    return [_present(TORCH, about="the golden model"), native, gpu, fastest, *added]
+
+
+def _triton() -> Row:
+    from actcodec.backends.backend import TRITON, triton_backend
+
+    triton_backend()
+    return _present(TRITON, version=version(TRITON), about="kernels for GPUs, compiled when first used")
 
 
 def _added_backend(name: str) -> Row:
@@ -143,7 +168,7 @@ def _added_backend(name: str) -> Row:
 
 
 def _models() -> list[Row]:
-    names = ("torchvision", "transformers")
+    names = ("torchvision", "timm", "transformers", "lightning")
     try:
         from actcodec.study.models import library
     except ImportError as error:

@@ -56,8 +56,8 @@ OptionalOutputOption = Annotated[Path | None, _OUTPUT]
 BackendOption = Annotated[
     str,
     typer.Option(
-        help="What computes the codecs: torch (golden model), native (compiled kernels for the CPU, same bytes), rtl (compiled "
-        "RTL), or rtl:CONFIG (paper, a .toml)."
+        help="What computes the codecs: torch (golden model), native (compiled kernels for the CPU, same bytes), triton "
+        "(kernels for GPUs, same bytes), auto (the fastest of these), rtl (compiled RTL), or rtl:CONFIG (paper, a .toml)."
     ),
 ]
 ModelOption = Annotated[str, typer.Option(help="Network: {models}.")]

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,38 @@ def test_a_network_trains_and_says_what_was_kept(tmp_path):
     assert losses[0] == losses[6]  # the first forward pass is the same
     assert float(re.search(r"in 1/(\d+\.\d) of their bytes", said)[1]) > 3
     assert re.search(r"mean loss of the last 1 steps: \d\.\d+ uncompressed, \d\.\d+ with jpeg-act", said)
+
+
+#: Starts an example beside a torchvision that may be of another build than torch, which transformers and Lightning import.
+BESIDE_TORCHVISION = """
+import runpy, sys
+from contextlib import suppress
+from actcodec.study.models import library
+from cdu_tools.errors import MissingToolError
+with suppress(MissingToolError):
+    library.torchvision()
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate: pip install 'cdu[frameworks]'")
+def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
+    said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "transformers_trainer.py", "--steps", 6)
+    first, last, ratio = map(float, re.search(r"^loss (\S+) to (\S+); activations in 1/(\S+) of", said, re.MULTILINE).groups())
+    assert last < first
+    assert ratio > 5
+    assert "weights of the run that was gone on with: the same to the last bit" in said
+
+
+@pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'cdu[frameworks]'")
+def test_lightning_trains_as_a_file_says(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[compression]\npolicy = "sfpr"\nonly = "layers.3"\n', encoding="utf-8")
+    said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "lightning_digits.py", "--epochs", 1, "--config", mine)
+    assert float(re.search(r"accuracy (\S+)$", said, re.MULTILINE)[1]) > 0.2
+    codecs = dict(re.findall(r"^(layers\.\d) .* (sfpr|exact|brc) +\d+ +\d+ ", said, re.MULTILINE))
+    assert {name for name, codec in codecs.items() if codec == "sfpr"} == {"layers.3"}
 
 
 def test_a_system_in_amaranth_compresses_and_decompresses(tmp_path):

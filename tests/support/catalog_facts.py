@@ -1,5 +1,6 @@
 """What the conformance rows ask of a codec, found out from the codec itself: a codec is covered by being registered."""
 
+import os
 from collections.abc import Callable
 from functools import cache
 
@@ -11,7 +12,10 @@ from actcodec.policies.policy import signs_only
 from cdu_spec.dqt import divisors
 from cdu_tools.errors import UserError
 
+#: The variable that says what computes codecs, of which only those with such a choice then count; else it is what they choose.
+BACKEND = "CDU_TEST_BACKEND"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+NAMES = tuple(name for name in CODEC_NAMES if BACKEND not in os.environ or "backend" in codec_options(name))
 #: Every number of bits that any codec could have.
 _CONCEIVABLE = range(1, 33)
 #: Options that choose the number of bits, and how a number of bits is written there.
@@ -39,9 +43,11 @@ def _exists(name: str, bits: int) -> bool:
 
 
 def make(name: str, bits: int | None = None, **options) -> Codec:
-    """A codec of some width."""
+    """A codec of some width, computed by ``$CDU_TEST_BACKEND`` where it is set."""
     if bits is not None:
         options |= _width(name, bits)
+    if BACKEND in os.environ:
+        options = {"backend": os.environ[BACKEND], **options}
     return actcodec.codec(name, **options)
 
 
@@ -58,7 +64,7 @@ def change_width(codec: Codec, bits: int) -> None:
 
 
 #: Every codec with every width.
-VARIANTS = tuple((name, bits) for name in CODEC_NAMES for bits in widths(name))
+VARIANTS = tuple((name, bits) for name in NAMES for bits in widths(name))
 VARIANT_IDS = tuple(name if bits is None else f"{name}-{bits}" for name, bits in VARIANTS)
 
 

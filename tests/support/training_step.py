@@ -25,6 +25,7 @@ class Step:
     """What a step leaves behind."""
 
     model: nn.Module
+    loss: Tensor
     gradients: dict[str, Tensor]
     stats: Statistics | None
 
@@ -54,7 +55,7 @@ def _step(model, loss_of, which, **options):
     loss.backward()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     assert all(gradient.isfinite().all() for gradient in gradients.values())
-    return Step(model, gradients, stats)
+    return Step(model, loss.detach(), gradients, stats)
 
 
 def _structure(model):

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from cdu_spec.bitstream import MatrixView
 from cdu_spec.huffman import HuffmanTables
-from cdu_tools.errors import UserError
+from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
-from actcodec.backends.backend import Backend
+from actcodec.backends.backend import Backend, triton_backend
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job
@@ -37,9 +37,18 @@ def _on_the_cpu() -> Backend:
         return TorchBackend()
 
 
+@functools.cache
+def _on_a_gpu() -> Backend:
+    try:
+        return triton_backend()
+    except MissingToolError:
+        return TorchBackend()
+
+
 def fastest(x: Tensor) -> Backend:
-    """What computes a tensor: ``native`` on the CPU, the golden model elsewhere and where there is no compiler."""
-    return _on_the_cpu() if x.device.type == "cpu" else TorchBackend()
+    """What computes a tensor: ``native`` on the CPU, ``triton`` on CUDA devices, the golden model where these are missing."""
+    kinds = {"cpu": _on_the_cpu, "cuda": _on_a_gpu}
+    return kinds.get(x.device.type, TorchBackend)()
 
 
 class AutoBackend(TorchBackend):

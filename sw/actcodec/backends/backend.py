@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 from cdu_spec.bitstream import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
@@ -23,8 +24,12 @@ from actcodec.golden import block_statistics, channel_statistics, sfpr
 TORCH = "torch"
 #: Name of the compiled kernels as a backend.
 NATIVE = "native"
-#: Name of the backend that takes the fastest of both for each tensor.
+#: Name of the kernels for GPUs as a backend.
+TRITON = "triton"
+#: Name of the backend that takes the fastest of these for each tensor.
 AUTO = "auto"
+#: The oldest Triton that the kernels are tested with; of others, 3.5 does not divide as IEEE 754 says.
+LEAST_TRITON = (3, 9)
 #: Group of the entry points that other packages add backends with.
 BACKEND_GROUP = "actcodec.backends"
 
@@ -102,17 +107,36 @@ class Backend(ABC):
 
     def group_quantizer(self) -> GroupQuantizer:
         """What quantises groups within samples in floating point; UserError for a backend that does not do that."""
-        raise UserError(f"groups within samples are computed by backend {TORCH!r} or {NATIVE!r}, and by no hardware")
+        software = f"{TORCH!r}, {NATIVE!r} or {TRITON!r}"
+        raise UserError(f"groups within samples are computed by backend {software}, and by no hardware")
+
+
+def triton_backend() -> Backend:
+    """The kernels for GPUs; MissingToolError without Triton, or with one that is too old."""
+    if find_spec("triton") is None:
+        raise MissingToolError("backend 'triton' needs the package triton: add it with `pip install 'cdu[gpu]'`")
+    import triton
+
+    if tuple(map(int, triton.__version__.split(".")[:2])) < LEAST_TRITON:
+        least = ".".join(map(str, LEAST_TRITON))
+        raise MissingToolError(
+            f"backend 'triton' needs triton {least} or newer, and {triton.__version__} is installed: use backend {TORCH!r}, "
+            "or a newer torch"
+        )
+    from actcodec.backends.triton.backend import TritonBackend
+
+    return TritonBackend()
 
 
 def backend(which: str | Backend) -> Backend:
     """A backend by name, or the given one.
 
     ``torch`` is the golden model, ``native`` the same bytes from kernels that are compiled when they are first needed
-    (:mod:`actcodec.backends.native`), ``auto`` for each tensor the fastest of both: ``native`` on the CPU, if there is a
-    compiler. Other packages add backends as entry points of the group ``actcodec.backends``: functions that take what follows
-    a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the compiled unit of
-    configuration ``tiny``, ``rtl:paper`` of another one.
+    (:mod:`actcodec.backends.native`), ``triton`` the same bytes from kernels for GPUs (:mod:`actcodec.backends.triton`),
+    ``auto`` for each tensor the fastest of these: ``native`` on the CPU, if there is a compiler, ``triton`` on CUDA devices, if
+    Triton is installed. Other packages add backends as entry points of the group ``actcodec.backends``: functions that take
+    what follows a colon in the name (None without one) and return a :class:`Backend`. ``rtl`` is such a one: the compiled unit
+    of configuration ``tiny``, ``rtl:paper`` of another one.
 
     Raises UserError for an unknown name, MissingToolError when the package or compiler that it needs is not installed.
     """
@@ -126,6 +150,8 @@ def backend(which: str | Backend) -> Backend:
         from actcodec.backends.native.backend import NativeBackend
 
         return NativeBackend()
+    if which == TRITON:
+        return triton_backend()
     if which == AUTO:
         from actcodec.backends.auto_backend import AutoBackend
 
@@ -133,7 +159,7 @@ def backend(which: str | Backend) -> Backend:
     name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
     found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
     if name not in found:
-        names = ", ".join(repr(known) for known in (TORCH, NATIVE, AUTO, *found))
+        names = ", ".join(repr(known) for known in (TORCH, NATIVE, TRITON, AUTO, *found))
         raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
     try:
         make = found[name].load()

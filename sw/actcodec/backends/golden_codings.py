@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from cdu_spec.affine import GROUP_VALUES, AffineSettings
+from cdu_spec.affine import GROUP_VALUES
 from cdu_spec.bitstream import Coder, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES, LANES, VALUE_BITS
 from torch import Tensor
 
-from actcodec.backends.job import Job
+from actcodec.backends.job import Job, settings_of
 from actcodec.golden import actnn, autoquant, blocks, blpa, brc, bypass, division, gmc, jpeg_act, zvc
 from actcodec.golden.block_starts import Chain, mask_chain
 
@@ -67,12 +67,6 @@ def block_chain(job: Job) -> Chain:
     return gmc.CHAIN if job.coder is Coder.GMC else mask_chain(job.settings.bits if job.settings else VALUE_BITS)
 
 
-def _settings(job: Job) -> AffineSettings:
-    if job.settings is None:
-        raise ValueError(f"a job of mode {job.mode.label} needs settings")
-    return job.settings
-
-
 def _bytes(integers: Tensor, piece: Piece, job: Job) -> Tensor:
     return integers.reshape(-1).view(torch.uint8)
 
@@ -102,34 +96,34 @@ def _from_transformed(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -
 
 
 def _blocks(integers: Tensor, piece: Piece, job: Job) -> Tensor:
-    return division.encode(blocks.tiles(integers).reshape(-1, BLOCK_VALUES), _settings(job), piece.first)
+    return division.encode(blocks.tiles(integers).reshape(-1, BLOCK_VALUES), settings_of(job), piece.first)
 
 
 def _from_blocks(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
     view = MatrixView(piece.beats // piece.row_beats, piece.row_beats * LANES, 1, 1, job.mode)
-    return blocks.untiled(division.decode(payload, view.blocks, _settings(job)), view)
+    return blocks.untiled(division.decode(payload, view.blocks, settings_of(job)), view)
 
 
 def _groups(integers: Tensor, piece: Piece, job: Job) -> Tensor:
-    return actnn.encode(integers.reshape(-1, GROUP_VALUES), _settings(job), piece.first)
+    return actnn.encode(integers.reshape(-1, GROUP_VALUES), settings_of(job), piece.first)
 
 
 def _from_groups(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Tensor:
-    groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, _settings(job))
+    groups = actnn.decode(payload, piece.beats * LANES // GROUP_VALUES, settings_of(job))
     return groups.view(-1, piece.row_beats * LANES)
 
 
 def _rows(golden: Any) -> Coding:
     """Beats of codes of one width, by a golden module's own functions."""
     return Coding(
-        lambda integers, piece, job: golden.encode(integers, _settings(job), piece.first),
-        lambda payload, starts, piece, job: golden.decode(payload, piece.beats, _settings(job)),
+        lambda integers, piece, job: golden.encode(integers, settings_of(job), piece.first),
+        lambda payload, starts, piece, job: golden.decode(payload, piece.beats, settings_of(job)),
     )
 
 
 _MASKED_ROWS = Coding(
-    lambda integers, piece, job: autoquant.encode_masked(integers, _settings(job), piece.first),
-    lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, _settings(job)),
+    lambda integers, piece, job: autoquant.encode_masked(integers, settings_of(job), piece.first),
+    lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, settings_of(job)),
 )
 
 DIRECT = {

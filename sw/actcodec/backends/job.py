@@ -51,6 +51,13 @@ class Job:
     point: int = 0  #: reconstruction point in eighths of a step, which means nothing to compression
 
 
+def settings_of(job: Job) -> AffineSettings:
+    """How a job of an affine mode quantises; ValueError for a job that does not say."""
+    if job.settings is None:
+        raise ValueError(f"a job of mode {job.mode.label} needs settings")
+    return job.settings
+
+
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
     """64 shifts ordered [vertical][horizontal frequency] (``cdu_spec.dqt.shifts``) in the order of the payload."""
     return tuple(row_major[index] for index in COEFFICIENT_ORDER)

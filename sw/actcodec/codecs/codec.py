@@ -6,9 +6,10 @@ Decoding needs no codec: a :class:`~actcodec.codecs.compressed.Compressed` has e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from cdu_spec import dqt as tables
@@ -62,6 +63,14 @@ class Codec(ABC):
     def restart(self, seed: int) -> None:
         """Begin again with the random numbers of a run, so that the run can be repeated; only stochastic rounding cares."""
         del seed
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes from one tensor to the next, as plain values: place in the random numbers, epoch of a schedule."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a codec of the same name and options was."""
+        del state
 
 
 @dataclass

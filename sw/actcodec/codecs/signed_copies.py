@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from typing import Any
 
 import torch
 from cdu_spec.sfpr import SCALE_UNIT, SFPR_RECIPROCAL_BITS
@@ -166,3 +167,11 @@ class SignedCodec(CopyCodec):
     def set_epoch(self, epoch: int) -> None:
         """See :class:`~actcodec.codecs.codec.Codec`."""
         self.codec.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return self.codec.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        self.codec.load_state_dict(state)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Mapping
+from typing import Any
 
 from cdu_spec.affine import MAX_SEED
 from cdu_tools.errors import UserError
@@ -31,11 +32,22 @@ class TensorSeeds:
     def restart(self, run: int) -> None:
         """Begin again, with the sequence of a run."""
         self._base = _mix(_mix(_mix(self._seed) + self._salt) + run & MAX_SEED)
-        self._numbers = count()
+        self._run, self._number = run, 0
 
     def next(self) -> int:
         """The seed of the next tensor."""
-        return _mix(self._base + next(self._numbers) * _GOLDEN)
+        seed = _mix(self._base + self._number * _GOLDEN)
+        self._number += 1
+        return seed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Run, and number of the next tensor."""
+        return {"run": self._run, "number": self._number}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a sequence of the same seed and salt was."""
+        self.restart(state["run"])
+        self._number = state["number"]
 
 
 def _mix(value: int) -> int:

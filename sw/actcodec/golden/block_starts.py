@@ -165,7 +165,7 @@ def _walk(lengths: Tensor, entries: Tensor, size: int, chain: Chain) -> tuple[Te
         visited[step] = place
         place = place + flat.index_select(0, place * segments + columns)
     valid = visited < length
-    absolute = visited.add_(columns * length)
+    absolute = visited.add_((columns * length).to(visited.dtype))
     starts = absolute.T[valid.logical_and_(absolute < size).T].to(torch.int64)
     last = int(starts[-1])
     return starts, last + int(lengths[last % length, last // length])

@@ -16,7 +16,7 @@ from actcodec.golden.run_length import ALPHABET, DC_BASE, symbols
 STANDARD_TABLES, OPTIMAL_TABLES = "standard", "optimal"
 HUFFMAN_KINDS = (STANDARD_TABLES, OPTIMAL_TABLES)
 #: Blocks, words and bytes handled at a time.
-_CHUNK = 1 << 9
+_CHUNK = 1 << 8
 _WORD_BITS = 32
 _WORD_BYTES = _WORD_BITS // 8
 

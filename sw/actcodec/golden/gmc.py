@@ -130,8 +130,8 @@ def _class_bits(classes: Tensor) -> Tensor:
     symbols = torch.where(a > 0, a + 1, torch.where(b > 0, gmc.A_ZERO, gmc.A_BOTH_ZERO))
     first = torch.arange(BLOCK_SIDE, device=classes.device) == 0
     context_a, context_b = contexts(before, symbols, first)
-    words_a = _words(gmc.A_CODES, a.device)[:, context_a, symbols]
-    words_b = _words(gmc.B_CODES, b.device)[:, context_b, b] * (symbols != gmc.A_BOTH_ZERO)
+    words_a = words_of(gmc.A_CODES, a.device)[:, context_a, symbols]
+    words_b = words_of(gmc.B_CODES, b.device)[:, context_b, b] * (symbols != gmc.A_BOTH_ZERO)
     return torch.stack((words_a, words_b), 3)
 
 
@@ -152,7 +152,7 @@ def _mask_bits(groups: Tensor, classes: Tensor) -> Tensor:
     """Code words (2, n, 8, 2) of the masks of groups; none for classes without a mask."""
     masks = ((groups != 0) << torch.arange(gmc.GROUP_VALUES, device=groups.device)).sum(3)
     row, coded = (classes.clamp(1, gmc.LAST_MASK_CLASS) - 1), _is_coded(classes)
-    return _words(gmc.MASK_CODES, groups.device)[:, row, masks.clamp(min=1) - 1] * coded
+    return words_of(gmc.MASK_CODES, groups.device)[:, row, masks.clamp(min=1) - 1] * coded
 
 
 def _field_bits(groups: Tensor, classes: Tensor) -> Tensor:
@@ -283,20 +283,20 @@ def _read_fields(bits: _Bits, classes: Tensor, masks: Tensor) -> Tensor:
 
 def _read_word(bits: _Bits, codes: gmc.Codes, rows: Tensor, present: Tensor | bool = True) -> Tensor:
     """Symbols (n,) whose code words come next, each of a row of ``codes``; 0 where none is present."""
-    table = _symbols(codes, rows.device)
+    table = symbols_of(codes, rows.device)
     found = table[:, rows, bits.peek() & table.shape[2] - 1] * torch.as_tensor(present, device=rows.device)
     bits.skip(found[1])
     return found[0]
 
 
 @lru_cache
-def _words(codes: gmc.Codes, device: torch.device) -> Tensor:
+def words_of(codes: gmc.Codes, device: torch.device) -> Tensor:
     """Values and lengths of code words, int64 (2, rows, symbols)."""
     values = [[gmc.number(word) for word in row] for row in codes]
     return torch.tensor([values, [[len(word) for word in row] for row in codes]], device=device)
 
 
 @lru_cache
-def _symbols(codes: gmc.Codes, device: torch.device) -> Tensor:
+def symbols_of(codes: gmc.Codes, device: torch.device) -> Tensor:
     """Symbol and length of the code word that each string of bits begins with, int64 (2, rows, 2**longest)."""
     return torch.tensor([gmc.lookup(row, gmc.longest(codes)) for row in codes], device=device).permute(2, 0, 1).contiguous()

@@ -70,7 +70,7 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
                 f'correct the values or use nonfinite="saturate"'
             )
         largest = torch.where(finite, channels, channels.new_zeros(())).abs().amax((0, 2))
-    return largest.to(torch.float64)
+    return largest.to(torch.float64).abs()  # the maximum of both zeros may be the negative one
 
 
 def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise") -> tuple[Tensor, Tensor]:  # noqa: N803

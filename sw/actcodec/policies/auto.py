@@ -46,6 +46,8 @@ AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", 
 #: What a tensor gets before anything is known of it.
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
+#: Attributes that count steps and bytes of a run.
+_COUNTS = ("_measured_at", "_steps", "_original", "_kept", "_warned")
 #: Ratio, or error, beyond what any codec can do.
 _GREATEST = 1e6
 #: (module, producer, consumer, format): what a rule can tell apart.
@@ -142,13 +144,38 @@ class AutoPolicy(Policy):
 
     def observer(self) -> Step:
         """See :class:`Policy`; decides first when a step was measured."""
-        if self._step is not None and self._step.measures:
-            self._step.end()
-            self._decide(self._step)
+        self._conclude()
         due = self._measured_at is None or self._steps - self._measured_at >= self._interval
         self._step = Step(self._undecided, self._measured_codec if due else self._codec, due)
         self._steps += 1
         return self._step
+
+    def _conclude(self) -> None:
+        """Decide by what the last step measured; nothing is left to be decided a second time."""
+        if self._step is not None and self._step.measures:
+            self._step.end()
+            self._decide(self._step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`Policy`; decides first when a step was measured."""
+        self._conclude()
+        return super().state_dict() | {
+            "measuring": [codec.state_dict() for codec in self._measuring],
+            "items": [(key, item.state_dict()) for key, item in self._items.items()],
+            "factors": list(self._factors.items()),
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Policy`."""
+        super().load_state_dict(state)
+        for codec, one in zip(self._measuring, state["measuring"], strict=True):
+            codec.load_state_dict(one)
+        self._begin()
+        self._items = {key: Item.of_state(one, self._specs) for key, one in state["items"]}
+        self._factors = dict(state["factors"])
+        for name in _COUNTS:
+            setattr(self, name, state["counts"][name])
 
     def context_closed(self, statistics: Statistics) -> None:
         """See :class:`Policy`."""

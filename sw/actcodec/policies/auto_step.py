@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,17 @@ class Item:
             found = CandidateEstimate(spec, nbytes, relative, factor * math.sqrt(of_gradient / squared_gradient))
             self.estimates.append(found if math.isfinite(nbytes) else None)
         self.measured = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """Choice and estimates, as plain values."""
+        numbers = [one and (one.nbytes, one.relative_error, one.gradient_error) for one in self.estimates]
+        return {"chosen": self.chosen, "estimates": numbers}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any], candidates: Sequence[CodecSpec]) -> Item:
+        """An item with the choice and the estimates of another one."""
+        pairs = zip(candidates, state["estimates"], strict=True) if state["estimates"] else ()
+        return cls(state["chosen"], estimates=[numbers and CandidateEstimate(spec, *numbers) for spec, numbers in pairs])
 
 
 class Undecided(Codec):

@@ -51,6 +51,10 @@ class Demand:
         """Whether it can be learnt from: no infinite gradient (loss scaling), and not everything zero."""
         return bool(self.variance.isfinite() & self.weight.isfinite().all() & (self.variance + self.weight.sum() > 0))
 
+    def cpu(self) -> Demand:
+        """The same there."""
+        return Demand(self.variance.cpu(), self.weight.cpu(), self.limit.cpu())
+
 
 def product_demand(
     gradient: Tensor,

@@ -11,7 +11,7 @@ about 8 bits (:meth:`ErrorBoundedCodec.compress`), or less where a bound that is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -49,9 +49,13 @@ class _Reader:
     demands: deque[Demand]
 
     def learn(self, demand: Demand) -> None:
-        """Remember what it asks this time."""
+        """Remember what it asks this time: on the CPU, as what is loaded from a checkpoint is."""
         if demand.finite:
-            self.demands.append(demand)
+            self.demands.append(demand.cpu())
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`~actcodec.policies.recurring.Reader`."""
+        return {"kind": self.kind, "demands": [dict(vars(demand)) for demand in self.demands]}
 
 
 @dataclass
@@ -176,6 +180,10 @@ class ErrorBoundPolicy(RecurringPolicy[_Slot]):
             self._slots.forget(self._step, self.interval)
         self._step += 1
         return _Step(self._slots, self._step, self, learns=learns)
+
+    def _reader(self, state: Mapping[str, Any]) -> _Reader:
+        demands = (Demand(**one).cpu() for one in state["demands"])
+        return _Reader(state["kind"], deque(demands, maxlen=self.window))
 
     @property
     def layers(self) -> list[BoundedLayer]:

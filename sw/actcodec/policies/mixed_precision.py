@@ -13,7 +13,7 @@ gradient is ever seen (a custom function saves the tensor), a tensor spends the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any
@@ -60,6 +60,15 @@ class _Reader:
     history: GradientHistory
     share: float | Tensor = 1.0
 
+    def weight(self, samples: Tensor | None, like: Tensor) -> Tensor:
+        """What the squared error of a value of each sample weighs, float64 (N,), on the device of ``like``, (N,)."""
+        share = self.share.to(like.device) if isinstance(self.share, Tensor) else self.share
+        return share * self.history.of(samples, like.numel()).to(like.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`~actcodec.policies.recurring.Reader`."""
+        return {"kind": self.kind, "share": self.share, "history": self.history.state_dict()}
+
 
 @dataclass
 class _Slot(Slot[_Reader]):
@@ -76,10 +85,8 @@ class _Slot(Slot[_Reader]):
         known = [reader for reader in self.readers if reader.history.known]
         if not known:
             return self.spread
-        count = self.spread.numel()
         # An operation's first gradient may still be to come; then those that are known speak for it.
-        weights = [reader.share * reader.history.of(self.samples, count) for reader in known]
-        return self.spread * torch.stack(weights).sum(0).to(self.spread.device)
+        return self.spread * torch.stack([reader.weight(self.samples, self.spread) for reader in known]).sum(0)
 
     @property
     def kind(self) -> str | None:
@@ -94,6 +101,11 @@ class _SlotCodec(SlotCodec[_Slot, ActnnSampleCodec]):
     def __init__(self, slot: _Slot, codec: ActnnSampleCodec, step: _Step) -> None:
         super().__init__(slot, codec)
         self._step = step
+
+    @property
+    def bits(self) -> float:
+        """Mean over the samples, as it is meant before they are seen."""
+        return self._step.mean_bits(self.slot)
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
@@ -115,6 +127,10 @@ class _Step(Step[_Slot]):
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: other codecs than the policy's own stay as they are."""
         return _SlotCodec(self.slot(tensor), self._policy.codec, self) if codec is self._policy.codec else codec
+
+    def mean_bits(self, slot: _Slot) -> float:
+        """Mean over a tensor's samples, of which there may be others than it was meant for."""
+        return self._policy.mean_bits if slot.given is None else slot.given[0] / slot.given[1]
 
     def bits(self, slot: _Slot, spread: Tensor) -> Tensor:
         """Bits of a tensor's samples, uint8 (N,)."""
@@ -204,6 +220,20 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
             release_fragmented_cache(self._least_used)
         self._step += 1
         return _Step(self._slots, self._step, self, self._samples, self._swap)
+
+    def _reader(self, state: Mapping[str, Any]) -> _Reader:
+        reader = _Reader(state["kind"], GradientHistory(self.average), state["share"])
+        reader.history.load_state_dict(state["history"])
+        return reader
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`Policy`."""
+        return super().state_dict() | {"allocated": self._allocated}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Policy`."""
+        super().load_state_dict(state)
+        self._allocated = state["allocated"]
 
     @property
     def layers(self) -> list[LayerBits]:

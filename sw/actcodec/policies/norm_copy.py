@@ -92,7 +92,8 @@ class Group:
         x = self.copy.rebuilt(Line(self.slope, self.shift))
         if self.own is not None:
             centre = self.shift[self.alone]
-            x[:, self.alone] = self.own.rebuilt(Line(torch.ones_like(centre), centre))
+            own = self.own.rebuilt(Line(torch.ones_like(centre), centre))
+            x[:, self.alone] = own.to(x.dtype)  # less its mean it may have been of another
         return x
 
     def count(self, record: TensorRecord) -> None:

@@ -20,7 +20,7 @@ Parameters, buffers, statistics, integers, boolean masks and tensors of rank 0 a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
@@ -201,6 +201,31 @@ class Policy:
         """Let every codec begin again with the random numbers of a run."""
         for codec in self._codecs.values():
             codec.restart(seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes from one step to the next: random numbers, epoch, and what a policy has learnt.
+
+        Plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` takes what ``torch.save`` wrote. To be asked
+        for between the backward pass of one step and the forward pass of the next one.
+        """
+        codecs = [(codec.name, codec.state_dict()) for codec in self._codecs.values()]
+        return {"kind": type(self).__name__, "codecs": codecs}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a policy of the same name and options was, with the next step the same to the last bit.
+
+        Tensors may be on another device than they were. UserError for the state of another policy.
+        """
+        kind, codecs = state.get("kind", "no policy"), state.get("codecs", ())
+        theirs, mine = [name for name, _ in codecs], [codec.name for codec in self._codecs.values()]
+        my_kind = type(self).__name__
+        if (kind, theirs) != (my_kind, mine):
+            raise UserError(
+                f"the state is that of {kind} with the codecs {', '.join(theirs) or 'none'}, this is {my_kind} with "
+                f"{', '.join(mine) or 'none'}: load it into a policy of the name and the options that it was saved with"
+            )
+        for codec, (_, one) in zip(self._codecs.values(), codecs, strict=True):
+            codec.load_state_dict(one)
 
     def set_samples(self, samples: Tensor | None) -> None:
         """Tell which samples of the data set, integers (N,), the next contexts train with; only policies that adapt care."""

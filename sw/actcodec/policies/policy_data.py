@@ -50,20 +50,20 @@ def is_policy_file(name: str) -> bool:
     return name.endswith(SUFFIXES)
 
 
-def read_data(path: str | Path) -> dict[str, Any]:
-    """The content of a policy file; UserError when it cannot be read or is neither TOML nor JSON."""
+def read_data(path: str | Path, what: str = "policy file") -> dict[str, Any]:
+    """The content of a file; UserError, which calls it ``what``, when it cannot be read or is neither TOML nor JSON."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise UserError(f"policy file {path} ends with neither {' nor '.join(SUFFIXES)}: rename it")
+        raise UserError(f"{what} {path} ends with neither {' nor '.join(SUFFIXES)}: rename it")
     try:
         text = read_text(path)
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
-        raise UserError(f"cannot read policy file {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {what} {path}: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"policy file {path} is not valid {path.suffix[1:].upper()}: {error}") from None
+        raise UserError(f"{what} {path} is not valid {path.suffix[1:].upper()}: {error}") from None
     if not isinstance(content, dict):
-        raise UserError(f"policy file {path} holds no table: write rules, or the name of a policy")
+        raise UserError(f"{what} {path} holds no table: write rules, or the name of a policy")
     return content
 
 
@@ -96,18 +96,18 @@ def policy_data(policy: Policy) -> dict[str, Any]:
 
 def static_policy(data: Mapping[str, Any], codec_factory: CodecFactory | None = None) -> Policy:
     """The policy of a table with rules; UserError for whatever has no meaning in it."""
-    _check_keys(data, ("rules", "default", "keep_signs", "companions"), "a policy")
-    rules = _of_type(data, "rules", list, [])
+    check_keys(data, ("rules", "default", "keep_signs", "companions"), "a policy")
+    rules = of_type(data, "rules", list, [])
     default = data.get("default", EXACT)
-    keep_signs, companions = _of_type(data, "keep_signs", bool, False), _of_type(data, "companions", bool, True)
+    keep_signs, companions = of_type(data, "keep_signs", bool, False), of_type(data, "companions", bool, True)
     made = [_rule(rule) for rule in rules]
     return Policy(made, codec_spec(default), codec_factory, keep_signs=keep_signs, companions=companions)
 
 
 def options_of(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and options of a table that names a ready-made policy."""
-    _check_keys(data, ("policy", "options"), "a policy by name")
-    return _of_type(data, "policy", str, ""), dict(_of_type(data, "options", dict, {}))
+    check_keys(data, ("policy", "options"), "a policy by name")
+    return of_type(data, "policy", str, ""), dict(of_type(data, "options", dict, {}))
 
 
 def codec_spec(data: Any) -> str | CodecSpec:
@@ -118,7 +118,7 @@ def codec_spec(data: Any) -> str | CodecSpec:
         raise UserError(
             f"codec {data!r} is neither a name nor a table: use for instance {{codec = 'jpeg-act', options = {{}}}}"
         )
-    _check_keys(data, ("codec", "options"), "a codec")
+    check_keys(data, ("codec", "options"), "a codec")
     return _spec(data)
 
 
@@ -175,26 +175,26 @@ def _plain(value: Any) -> Any:
 def _rule(data: Any) -> Rule:
     if not isinstance(data, Mapping):
         raise UserError(f"rule {data!r} is no table: use for instance {{codec = 'sfpr', producer = ['conv']}}")
-    _check_keys(data, ("codec", "options", "producer", "consumer", "module", "dtypes", "min_rank"), "a rule")
+    check_keys(data, ("codec", "options", "producer", "consumer", "module", "dtypes", "min_rank"), "a rule")
     codec = _spec(data)
     return Rule(
         EXACT if codec.name == EXACT else codec,
         _words(data, "producer"),
         _words(data, "consumer"),
-        _of_type(data, "module", str, "*"),
+        of_type(data, "module", str, "*"),
         tuple(_dtype(name) for name in _words(data, "dtypes")),
-        _of_type(data, "min_rank", int, 0),
+        of_type(data, "min_rank", int, 0),
     )
 
 
 def _spec(data: Mapping[str, Any]) -> CodecSpec:
     if "codec" not in data:
         raise UserError(f"a table has no codec: give one, {', '.join(codecs.CODEC_NAMES)}, or {EXACT}")
-    return CodecSpec(_of_type(data, "codec", str, ""), dict(_of_type(data, "options", dict, {})))
+    return CodecSpec(of_type(data, "codec", str, ""), dict(of_type(data, "options", dict, {})))
 
 
 def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    words = _of_type(data, key, list, [])
+    words = of_type(data, key, list, [])
     if not all(isinstance(word, str) for word in words):
         raise UserError(f"{key} = {words!r} in a policy is not allowed: use a list of names")
     return tuple(words)
@@ -206,14 +206,16 @@ def _dtype(name: str) -> torch.dtype:
     return _DTYPES[name]
 
 
-def _of_type(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+def of_type(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    """The value of a key; UserError when it is of another type."""
     value = data.get(key, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise UserError(f"{key} = {value!r} in a policy is not allowed: use a {kind.__name__}")
     return value
 
 
-def _check_keys(data: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+def check_keys(data: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+    """UserError for a key that has no meaning in it."""
     for key in data:
         if key not in allowed:
             raise UserError(f"{what} has no {key!r}: use {', '.join(allowed)}")

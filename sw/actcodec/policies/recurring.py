@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,7 +25,16 @@ from actcodec.saved.operations import Operation, tensors_in
 #: Intervals after which a tensor that no longer occurs is forgotten.
 _FORGET_AFTER = 2
 _Key = tuple[object, ...]
-_Reader = TypeVar("_Reader")
+
+
+class Reader(Protocol):
+    """What is known of an operation that reads a tensor."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """That, as plain values and tensors."""
+
+
+_Reader = TypeVar("_Reader", bound=Reader)
 _Slot = TypeVar("_Slot", bound="Slot[Any]")
 _Coder = TypeVar("_Coder", bound=Codec)
 
@@ -38,6 +47,17 @@ class Slot(Generic[_Reader]):
     readers: list[_Reader] = field(default_factory=list)  #: operations that read it, in their order
     step: int = 0  #: the last one that saved it
     values: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is known, as plain values and tensors."""
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        return known | {"tensor": dict(vars(self.tensor)), "readers": [reader.state_dict() for reader in self.readers]}
+
+    def load_state_dict(self, state: Mapping[str, Any], reader_of: Callable[[Mapping[str, Any]], _Reader]) -> None:
+        """Know what a slot knew; ``reader_of`` makes readers of what they said of themselves."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.tensor, self.readers = SavedTensor(**state["tensor"]), [reader_of(one) for one in state["readers"]]
 
 
 class SlotCodec(Codec, Generic[_Slot, _Coder]):
@@ -88,6 +108,18 @@ class Slots(Generic[_Slot]):
         oldest = step - _FORGET_AFTER * interval
         self._known = {key: slot for key, slot in self._known.items() if slot.step > oldest}
 
+    def state_dict(self) -> list[tuple[_Key, dict[str, Any]]]:
+        """Keys and slots, in their order."""
+        return [(key, slot.state_dict()) for key, slot in self._known.items()]
+
+    def load_state_dict(
+        self, state: Sequence[tuple[_Key, Mapping[str, Any]]], reader_of: Callable[[Mapping[str, Any]], Any]
+    ) -> None:
+        """Know what others knew, and nothing else."""
+        self._known = {}
+        for key, one in state:
+            self.get(key, SavedTensor(**one["tensor"])).load_state_dict(one, reader_of)
+
 
 class Step(ABC, Generic[_Slot]):
     """One context (an Observer): numbers the tensors of one step, and the operations that read each of them.
@@ -130,7 +162,7 @@ class Step(ABC, Generic[_Slot]):
         return slot.readers[place]
 
 
-class RecurringPolicy(Policy, Generic[_Slot]):
+class RecurringPolicy(Policy, ABC, Generic[_Slot]):
     """A policy that learns from one step for the next. One object serves one model.
 
     Parameters
@@ -164,6 +196,20 @@ class RecurringPolicy(Policy, Generic[_Slot]):
         """See :class:`Policy`; everything learnt is forgotten."""
         super().restart(seed)
         self._begin()
+
+    @abstractmethod
+    def _reader(self, state: Mapping[str, Any]) -> Any:
+        """A reader that knows what another one knew."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`Policy`."""
+        return super().state_dict() | {"step": self._step, "tensors": self._slots.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Policy`."""
+        super().load_state_dict(state)
+        self._step = state["step"]
+        self._slots.load_state_dict(state["tensors"], self._reader)
 
 
 def differentiable_result(result: Any) -> Tensor | None:

@@ -25,6 +25,9 @@ with D values and O outputs per sample. ``products / O`` is the number of values
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
@@ -105,7 +108,7 @@ class GradientHistory:
         if not bool(norms.to(torch.float32).isfinite().all()):
             return
         mean = norms.mean()
-        self._mean = mean if self._mean is None else torch.lerp(mean, self._mean, self._average)
+        self._mean = mean if self._mean is None else torch.lerp(mean, self._mean.to(mean.device), self._average)
         if samples is None or samples.shape != norms.shape:
             return
         samples = samples.to(norms.device)
@@ -119,9 +122,9 @@ class GradientHistory:
         mean = self._mean.expand(count)
         if samples is None or self._by_sample is None or samples.numel() != count:
             return mean
-        samples = samples.to(mean.device)
-        within = samples < len(self._by_sample)
-        found = self._by_sample[samples.where(within, 0)].to(torch.float64)
+        samples, table = samples.to(mean.device), self._by_sample.to(mean.device)
+        within = samples < len(table)
+        found = table[samples.where(within, 0)].to(torch.float64)
         return torch.where(within & ~found.isnan(), found, mean)
 
     def _table(self, least: int, like: Tensor) -> Tensor:
@@ -132,8 +135,18 @@ class GradientHistory:
             table = torch.full((max(least, 2 * (0 if now is None else len(now))),), torch.nan, device=like.device)
             if now is not None:
                 table[: len(now)] = now
-            self._by_sample = now = table
-        return now
+            now = table
+        self._by_sample = now.to(like.device)
+        return self._by_sample
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is known."""
+        return {"mean": self._mean, "by_sample": None if self._by_sample is None else self._by_sample.clone()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Know that; the tensors may be on another device than the next gradient."""
+        by_sample = state["by_sample"]
+        self._mean, self._by_sample = state["mean"], None if by_sample is None else by_sample.clone()
 
 
 def check_samples(samples: Tensor | None) -> Tensor | None:

@@ -2,6 +2,8 @@
 
 - In which module's ``forward`` a tensor is saved: hooks on modules would change the model, and disturb other threads.
 - Whether it is a checkpoint that saves: its custom function is no torch function.
+- Which object calls.
+- Whether torch.compile compiled what runs: it does so too where the compiler stands aside.
 - Inside which of torch's own functions another one is called: a :class:`~torch.overrides.TorchFunctionMode` sees functions that
   announce themselves, which some of those that are written in Python do for subclasses of Tensor only.
 """
@@ -12,17 +14,21 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType, FunctionType
+from typing import TypeVar
 
 import torch
 import torch.utils.checkpoint
 from torch import nn
 from torch.overrides import get_overridable_functions
 
+_Owner = TypeVar("_Owner")
 _TORCH = f"{torch.__name__}."
 #: Their ``forward`` is what a user may write: a composition of functions, each of which counts for itself.
 _MODULES = nn.modules.__name__
 #: Modules whose functions stand between what saves a tensor and the pack hook.
 _BETWEEN = (__package__, "actcodec.training", torch.autograd.function.__name__, "torch._dynamo")
+#: What torch.compile puts in the place of a function.
+_COMPILED = ("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__.")
 
 
 def running_modules() -> Iterator[nn.Module]:
@@ -55,6 +61,18 @@ def torch_function(caller: str) -> str | None:
             found = functions.get(frame.f_code, found)
         frame = frame.f_back
     return found
+
+
+def calling(kind: type[_Owner]) -> _Owner | None:
+    """The innermost object of a kind one of whose methods is on the call stack: who calls a callback that is not told."""
+    owners = (frame.f_locals.get("self") for frame in _frames())
+    return next((owner for owner in owners if isinstance(owner, kind)), None)
+
+
+def compiled_code_runs() -> bool:
+    """Whether what runs was called as something that ``torch.compile`` compiled."""
+    module, name = _COMPILED
+    return any(frame.f_code.co_qualname.startswith(name) and _module_of(frame) == module for frame in _frames())
 
 
 def _frames() -> Iterator[FrameType]:

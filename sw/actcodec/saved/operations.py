@@ -11,10 +11,9 @@ as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``, a product 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +22,8 @@ from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
 from actcodec.saved.call_stack import torch_function
+from actcodec.saved.untraced import untraced
 
-Run = TypeVar("Run", bound=Callable[..., Any])
 #: Producer of a tensor without history.
 INPUT = "input"
 #: Consumer when no torch function is running (a custom autograd function, a scripted or fused operator).
@@ -61,8 +60,6 @@ _VIEWS = frozenset(
 )
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
-#: What torch.compile says with ``fullgraph=True``.
-NOT_TRACED = "compress_activations sees every operation by itself: use torch.compile without fullgraph=True"
 _WALK_LIMIT = 64
 _PRODUCER_MARK = "actcodec.producer"
 
@@ -192,15 +189,13 @@ class OperationTracker(TorchFunctionMode):
         super().__init__()
         self.current: Operation | None = None
         self._on_result = on_result
-        self._track = untraced(self._tracked)
 
+    @untraced
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run ``func`` and remember it meanwhile."""
-        return self._track(func, args, kwargs or {})
-
-    def _tracked(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        kwargs = kwargs or {}
         function = torch_function(__name__) or str(getattr(func, "__name__", UNKNOWN))
         outer, name = self.current, canonical(function)
         self.current = operation = Operation(name, args, kwargs, function)
@@ -214,16 +209,6 @@ class OperationTracker(TorchFunctionMode):
         if self._on_result is not None:
             self._on_result(operation, result)
         return result
-
-
-def untraced(function: Run) -> Run:
-    """``function``, into which torch.compile does not look: it would compile the codecs with the model, which takes long.
-
-    Where nothing is compiled it is left as it is, because torch's compiler takes seconds to import.
-    """
-    if "torch._dynamo" not in sys.modules:
-        return function
-    return cast(Run, torch.compiler.disable(function, reason=NOT_TRACED))  # type: ignore[no-untyped-call]
 
 
 def is_parameter(x: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from actcodec.saved.forms import BITS
+from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.shape_only import SHAPE
 
 #: Kinds of what autograd saves besides activations; of integers :func:`integers_of` names one kind for each operation.
@@ -49,6 +50,12 @@ class TensorRecord:
     saved_by: tuple[str, ...] = ()  #: operations that saved it
     choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
 
+    @property
+    def bytes_in_float32(self) -> int:
+        """Bytes that the values would take in float32."""
+        itemsize = getattr(torch, self.dtype).itemsize
+        return self.bytes_original // int(itemsize) * torch.float32.itemsize
+
     def add_user(self, operation: str) -> None:
         """One more operation saves it."""
         if operation not in self.saved_by:
@@ -64,9 +71,10 @@ class Statistics:
     weights, is in :attr:`not_counted`.
     """
 
-    def __init__(self, records: Iterable[TensorRecord] = ()) -> None:
+    def __init__(self, records: Iterable[TensorRecord] = (), peak: PeakMemory | None = None) -> None:
         self.records = list(records)
         self._uncounted: dict[str, _Bytes] = {}
+        self._peak = peak
 
     def add_uncounted(self, what: str, original: int, kept: int) -> None:
         """Bytes of a distinct tensor that is no activation, and what is kept of them; negative to take them back."""
@@ -123,6 +131,21 @@ class Statistics:
         return self.bytes_original / kept if kept else 1.0
 
     @property
+    def ratio_of_float32(self) -> float:
+        """As :attr:`ratio`, against the same activations in float32; 1.0 when nothing was saved."""
+        kept = self.bytes_compressed
+        return sum(record.bytes_in_float32 for record in self.records) / kept if kept else 1.0
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The most memory in use since the context was entered, up to now, in bytes above what there was then.
+
+        To be asked after the backward pass. Of the model's CUDA device, or of the process
+        (:class:`~actcodec.saved.peak_memory.PeakMemory`); None unless the context was to measure it (``measure_peak``).
+        """
+        return None if self._peak is None else self._peak.bytes
+
+    @property
     def tensors(self) -> list[dict[str, Any]]:
         """One row per layer in the order of the forward pass; tensors of several steps are summed.
 
@@ -162,6 +185,10 @@ class Statistics:
             lines.append("not counted, in bytes: " + ", ".join(f"{what} {count}" for what, count in self.not_counted.items()))
         if abs(self.ratio_of_everything / self.ratio - 1) > _MUCH:
             lines.append(f"with what is not counted, but for {WEIGHTS}, the ratio is {self.ratio_of_everything:.2f}")
+        if self.ratio_of_float32 != self.ratio:
+            lines.append(f"against float32 the ratio is {self.ratio_of_float32:.2f}")
+        if self.peak_bytes is not None:
+            lines.append(f"peak memory since the context was entered, in bytes: {self.peak_bytes}")
         return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """What policies do to one training step of a user's own: gradient, bytes, peak, time, and which of them to take.
 
 The step is repeated with the same weights, buffers, data and random numbers, without compression and with each policy. How much
-two gradients have in common is their cosine, ``<g, g'> / (||g|| ||g'||)``, of all parameters together and of each layer alone.
+two gradients have in common says :mod:`~actcodec.study.likeness`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from torch import Tensor, nn
 from actcodec.backends.backend import AUTO
 from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import CodecSpec, Policy
+from actcodec.policies.recommended import GOOD, NOISE, named, verdict
 from actcodec.saved.statistics import Statistics, text_table
 from actcodec.study.allocations import allocations
 from actcodec.study.diagnosis import Passes, norm_of
+from actcodec.study.likeness import cosine, likeness
 
-#: A gradient whose cosine with the exact one is at least the first is good, below the second it is noise.
-GOOD, NOISE = 0.99, 0.9
 #: What is tried unless something else is asked for.
 CANDIDATES = (
     CodecSpec("brc"),
     *(CodecSpec(name, {"keep_signs": True}) for name in ("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc")),
-    *(CodecSpec("actnn-L2", {"bits": bits}) for bits in (8, 4, 2)),
-    *map(CodecSpec, ("blpa", "division")),
+    CodecSpec("sfpr", {"keep_signs": True, "S": 1.0}),
+    *(CodecSpec("actnn-L2", {"bits": bits}) for bits in (8, 6, 2)),
+    *(CodecSpec("blpa-coded", {"bits": bits}) for bits in (8, 6)),
+    *map(CodecSpec, ("actnn-L2", "blpa", "blpa-coded", "division")),
 )
-#: Layers whose gradient is a smaller part of the whole one have none but rounding errors, as biases before a normalisation.
-_LEAST_PART = 1e-5
 #: Peaks up to so many times the lowest are as good.
 _NEARLY = 1.02
 _MIB = 1 << 20
@@ -56,7 +56,7 @@ class PolicyCheck:
     @property
     def verdict(self) -> str:
         """``good``, ``risky`` or ``noise``, by the cosine of the whole gradient."""
-        return "good" if self.cosine >= GOOD else "risky" if self.cosine >= NOISE else "noise"
+        return verdict(self.cosine)
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ def check(
     Raises UserError for unknown names and options, and when the step has no gradient that is finite and not zero, or has
     another one when it is repeated.
     """
-    chosen = [_policy(which) for which in policies]
+    chosen = [named_policy(which) for which in policies]
     trial = _Trial(model, step)
     plain = trial.run(None)
     norm = norm_of(plain.gradient)
     if not (math.isfinite(norm) and norm > 0):
         raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
-    again = _cosine(plain.gradient, plain.repeated)
+    again = cosine(plain.gradient, plain.repeated)
     if again < GOOD:
         raise UserError(
             f"the step repeated has a gradient of cosine {again:.3f} with the first one: take the same batch each time, and "
@@ -182,10 +182,8 @@ class _Trial:
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
         self._passes = Passes(model, step)
-        named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-        self._devices = {parameter.device for _, parameter in named if parameter.device.type == "cuda"}
-        #: The module of each parameter.
-        self.layers = [name.rpartition(".")[0] for name, _ in named]
+        self.layers = self._passes.layers
+        self._devices = {parameter.device for parameter in self._passes.parameters if parameter.device.type == "cuda"}
 
     def run(self, chosen: Policy | None) -> _Outcome:
         """A step under the profiler, which also warms up, then one for the clock."""
@@ -212,46 +210,27 @@ class _Trial:
         return sum(torch.cuda.max_memory_allocated(device) for device in self._devices) - before, result
 
 
-def _policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
-    """A new policy, and what to call it."""
+def named_policy(which: str | CodecSpec | Policy) -> tuple[str, Policy]:
+    """A new policy, and what to call it. Its backend is ``auto`` where it has that option and nothing else is said."""
     if isinstance(which, Policy):
         origin = which.origin
-        return (type(which).__name__ if origin is None else _named(origin)), which
+        return (type(which).__name__ if origin is None else named(origin)), which
     spec = CodecSpec(which) if isinstance(which, str) else which
     backend = {"backend": AUTO} if "backend" in policy_options(spec.name) else {}
-    return _named(spec), policy(spec.name, **(backend | spec.options))
-
-
-def _named(spec: CodecSpec) -> str:
-    return " ".join([spec.name, *(f"{name}={value}" for name, value in spec.options.items())])
+    return named(spec), policy(spec.name, **(backend | spec.options))
 
 
 def _compared(name: str, found: _Outcome, plain: _Outcome, layers: Sequence[str]) -> PolicyCheck:
-    norm = norm_of(plain.gradient)
-    cosines = {}
-    for layer in dict.fromkeys(layers):
-        places = [place for place, its in enumerate(layers) if its == layer]
-        exact = [plain.gradient[place] for place in places]
-        if norm_of(exact) > _LEAST_PART * norm:
-            cosines[layer] = _cosine(exact, [found.gradient[place] for place in places])
-    worst = min(cosines, key=lambda layer: cosines[layer], default="")
+    alike = likeness(plain.gradient, found.gradient, layers)
     assert found.statistics is not None, "the step was compressed"
     return PolicyCheck(
         name,
-        _cosine(plain.gradient, found.gradient),
-        norm_of(found.gradient) / norm,
-        worst,
-        cosines.get(worst, 1.0),
+        alike.cosine,
+        alike.norm_ratio,
+        alike.worst_layer,
+        alike.worst_cosine,
         found.statistics.ratio,
         found.statistics.ratio_of_everything,
         found.peak_bytes,
         found.seconds,
     )
-
-
-def _cosine(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
-    """Of two gradients of the same parameters; 0 where one of them is zero or not finite."""
-    pairs = ((one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None)
-    product = sum(float((one.double() * two.double()).sum()) for one, two in pairs)
-    norms = norm_of(exact) * norm_of(other)
-    return product / norms if norms > 0 and math.isfinite(product) and math.isfinite(norms) else 0.0

@@ -13,6 +13,7 @@ with the codec that it had in the end.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 
 from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.saved.statistics import Statistics, TensorRecord, text_table
 from actcodec.study.replay import Recorder, Replay
@@ -186,7 +188,10 @@ class Passes:
 
     def __init__(self, model: nn.Module, step: Callable[[], Tensor]) -> None:
         self._model, self._step = model, step
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self.parameters = list(named.values())
+        #: The module of each parameter.
+        self.layers = [name.rpartition(".")[0] for name in named]
 
     def gradient(self, chosen: Policy | None = None, measure_error: bool = False) -> list[Tensor | None]:
         """Gradients of the parameters, with a policy or without."""
@@ -200,11 +205,15 @@ class Passes:
             if chosen is None:
                 statistics, loss = None, self._step()
             else:
-                with compress_activations(self._model, chosen, measure_error=measure_error) as statistics:
+                with (
+                    warnings.catch_warnings(),
+                    compress_activations(self._model, chosen, measure_error=measure_error) as statistics,
+                ):
+                    warnings.simplefilter("ignore", FewBitsWarning)  # what they do is found out here
                     loss = self._step()
             if loss.numel() != 1 or not loss.requires_grad:
                 raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")
-            return list(torch.autograd.grad(loss.sum(), self._parameters, allow_unused=True)), statistics
+            return list(torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)), statistics
 
 
 @contextmanager

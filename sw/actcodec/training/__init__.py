@@ -31,6 +31,7 @@ from actcodec.study.check import Check, PolicyCheck, check
 from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
+from actcodec.training.configuration import configuration, from_toml
 
 __all__ = [
     "EXACT",
@@ -61,9 +62,11 @@ __all__ = [
     "calibrate",
     "check",
     "compress_activations",
+    "configuration",
     "diagnose",
     "division_float_policy",
     "exact_policy",
+    "from_toml",
     "jpeg_act_policy",
     "jpeg_base_policy",
     "level_policy",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -17,8 +19,9 @@ from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
-from actcodec.saved.operations import NOT_TRACED, untraced
+from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
+from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
 from actcodec.training.hooks import hooked, in_checkpoint
 from actcodec.training.selection import ModuleSelection
@@ -30,11 +33,13 @@ _DEFEATS_CHECKPOINT = (
 )
 
 
+@untraced
 def compress_activations(
     model: nn.Module,
     codec: str | Policy | Codec = JPEG_GMC,
     *,
     measure_error: bool = False,
+    measure_peak: bool = False,
     codec_factory: CodecFactory | None = None,
     nonfinite: str | None = None,
     only: str | Sequence[str] = (),
@@ -87,6 +92,9 @@ def compress_activations(
         object for every activation that fits it.
     measure_error
         Decompress at once and record the relative error of every tensor.
+    measure_peak
+        ``stats.peak_bytes`` says the most memory in use since the context was entered; the count of CUDA's allocator begins
+        anew for it.
     codec_factory
         ``factory(name, **options)`` makes the codecs of a named policy; ``actcodec.codec`` unless given.
     nonfinite
@@ -105,7 +113,8 @@ def compress_activations(
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
-    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory.
+    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
+    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
 
     Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
     """
@@ -117,7 +126,13 @@ def compress_activations(
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")
     limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints)
-    return ActivationCompression(model, policy, limits, measure_error=measure_error, strict=nonfinite == RAISE)
+    return ActivationCompression(
+        model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE
+    )
+
+
+#: A context that is opened within compiled code ends the compilation of what comes after.
+_in_compiled_code = partial(untraced, calls=False)
 
 
 class ActivationCompression(ContextDecorator):
@@ -133,40 +148,46 @@ class ActivationCompression(ContextDecorator):
         What is not compressed, whatever the policy says.
     measure_error, strict
         As for :class:`~actcodec.training.compression.Compression`.
+    measure_peak
+        Whether the statistics know the peak of memory.
     """
 
     def __init__(
-        self, model: nn.Module, policy: Policy, limits: Limits, *, measure_error: bool = False, strict: bool = False
+        self,
+        model: nn.Module,
+        policy: Policy,
+        limits: Limits,
+        *,
+        measure_error: bool = False,
+        measure_peak: bool = False,
+        strict: bool = False,
     ) -> None:
         self.policy = policy
         self._model, self._limits = model, limits
-        self._measure_error, self._strict = measure_error, strict
+        self._measure_error, self._measure_peak, self._strict = measure_error, measure_peak, strict
         self._entered = _Entered()
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
+    @_in_compiled_code
     def __enter__(self) -> Statistics:
         """Compress from now on what this thread saves. Returns the account, which grows as tensors are saved."""
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break(msg=NOT_TRACED)
-        if untraced(in_checkpoint)():
+        stop_tracing()
+        if in_checkpoint():
             warnings.warn(_DEFEATS_CHECKPOINT, stacklevel=2)
-        return untraced(self._enter)()
-
-    def _enter(self) -> Statistics:
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
-        session = Session(self._model, compression)
+        peak = PeakMemory(_device_of(self._model)) if self._measure_peak else None
+        session = Session(self._model, compression, peak)
         hooks = hooked(session)
         hooks.__enter__()
         self._entered.hooks.append(hooks)
         self.statistics = session.statistics
         return session.statistics
 
+    @_in_compiled_code
     def __exit__(self, *raised: Any) -> None:
         """Save as before the last entry of this thread."""
-        untraced(self._exit)(*raised)
-
-    def _exit(self, *raised: Any) -> None:
+        stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
         self._entered.hooks.pop().__exit__(*raised)
@@ -179,6 +200,14 @@ class ActivationCompression(ContextDecorator):
         """Leave again. UserError when it is not enabled on this thread."""
         self.__exit__(None, None, None)
 
+    def state_dict(self) -> dict[str, Any]:
+        """What the policy carries from step to step, for a checkpoint: see :meth:`~actcodec.training.Policy.state_dict`."""
+        return self.policy.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another run was; UserError for the state of another policy."""
+        self.policy.load_state_dict(state)
+
     @property
     def enabled(self) -> bool:
         """Whether this thread is inside."""
@@ -190,3 +219,8 @@ class _Entered(threading.local):
 
     def __init__(self) -> None:
         self.hooks: list[AbstractContextManager[None]] = []
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    """Where the first of a model's tensors is."""
+    return next(chain(model.parameters(), model.buffers(), [torch.empty(0)])).device

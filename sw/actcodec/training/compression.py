@@ -13,6 +13,7 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
+from actcodec.policies.few_bits import FewBitsWarning, warning_of
 from actcodec.policies.policy import EXACT, GroupObserver, Policy, SavedTensor
 from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept
@@ -81,7 +82,7 @@ class Compression:
         self._observer = policy.observer()
         self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self._measure_error, self._strict = measure_error, strict
-        self._warned = False
+        self._warned = self._warned_of_bits = False
         self._choices = 0
 
     @property
@@ -120,6 +121,7 @@ class Compression:
             codec = self._observer.codec_of(tensor, codec)
             if self._groups is not None and operation is not None:
                 codec = self._groups.member_codec(x, tensor, codec, operation)
+        self._warn_of_few_bits(tensor, codec)
         try:
             with naming(tensor.module):
                 return self.kept_as(x, codec.name, Coded(x, codec), choice)
@@ -159,6 +161,13 @@ class Compression:
     def close(self, statistics: Statistics) -> None:
         """Tell the policy what was kept."""
         self._policy.context_closed(statistics)
+
+    def _warn_of_few_bits(self, tensor: SavedTensor, codec: Codec) -> None:
+        """Once, where a policy is known to be noise for what it meets."""
+        said = None if self._warned_of_bits else warning_of(self._policy, tensor, codec)
+        if said is not None:
+            self._warned_of_bits = True
+            warnings.warn(said, FewBitsWarning, stacklevel=2)
 
     def _refused(self, error: UnfitValuesError, module: str) -> None:
         """A codec cannot hold the values of a tensor: warn of the first one, or raise if that is asked for."""

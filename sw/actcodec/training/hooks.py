@@ -14,7 +14,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.saved.forms import Exact
 from actcodec.saved.kept import Saved
-from actcodec.saved.operations import untraced
+from actcodec.saved.untraced import untraced
+from actcodec.training.compiled import EAGER
 from actcodec.training.compression import naming
 from actcodec.training.session import Session
 
@@ -22,7 +23,7 @@ from actcodec.training.session import Session
 @contextmanager
 def hooked(session: Session) -> Iterator[None]:
     """While entered, autograd gives what it saves on this thread to ``session``; the policy is told when it ends in peace."""
-    with session.tracker, saved_tensors_hooks(untraced(partial(_pack, session)), untraced(_unpack)):
+    with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), _unpack):
         yield
     session.close()
 
@@ -33,12 +34,14 @@ def in_checkpoint() -> bool:
     return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
 
 
+@untraced
 def _pack(session: Session, x: Tensor) -> Saved:
     """Pack hook: what the graph holds in place of a tensor that autograd saves."""
     with _PlainTorch():
         return session.pack(x)
 
 
+@untraced
 def _unpack(saved: Saved) -> Tensor:
     """Unpack hook: the tensor for backward; the same values however often it is called."""
     form = saved.form

@@ -10,6 +10,7 @@ Tensors that operations save are sorted in this order; what a step does not sett
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -21,13 +22,14 @@ from actcodec.codecs import Codec
 from actcodec.policies.policy import EXACT, SavedTensor, signs_only
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import Found, Place, TensorCache
-from actcodec.saved.call_stack import checkpoint_saves, running_modules
+from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, running_modules
 from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer
 from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
+from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
 from actcodec.saved.shape_only import SHAPE, ShapeOnly
@@ -44,6 +46,7 @@ from actcodec.saved.statistics import (
     integers_of,
 )
 from actcodec.saved.views import codec_of
+from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
 #: Operations that may draw a float mask for a dropout within them.
@@ -63,15 +66,18 @@ class Session:
         See :func:`~actcodec.training.activation_compression.compress_activations`.
     compression
         The policy at work.
+    peak
+        What the statistics say of peak memory.
     """
 
-    def __init__(self, model: nn.Module, compression: Compression) -> None:
+    def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
         self.tracker = OperationTracker(self._finished if compression.observed else None)
-        self.statistics = Statistics()
+        self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
         self._model = ModelTensors(model)
+        self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
 
     def close(self) -> None:
         """Tell the policy what was kept."""
@@ -80,6 +86,9 @@ class Session:
     def pack(self, x: Tensor) -> Saved:
         """What the graph holds in place of a tensor that the running operation saves."""
         operation = self.tracker.current
+        if self._may_be_compiled and compiled_code_runs():
+            self._may_be_compiled = False
+            warnings.warn(RUNS_EAGERLY, stacklevel=1)
         saved = self._pack(x, operation)
         if operation is not None:
             codec = codec_of(saved.form)

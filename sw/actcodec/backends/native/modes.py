@@ -7,20 +7,18 @@ length that the view allows, and fill the tensor; False for a payload that no en
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 import torch
-from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Coder, MatrixView, Mode
-from cdu_spec.dct import basis, pass_shifts
+from cdu_spec.dct import pass_shifts
 from cdu_spec.geometry import LANES
 from cdu_spec.reconstruction import offsets
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
-from actcodec.backends.job import FORMATS, Job
+from actcodec.backends.job import FORMATS, Job, settings_of
 from actcodec.backends.native.kernels import NOTHING, kernels
-from actcodec.golden.shift_quantizer import COEFFICIENT_MIN
+from actcodec.backends.transform import integer_basis, needs_64_bits
 
 Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
 Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
@@ -57,7 +55,7 @@ def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     scratch = _scratch(view, job.coder)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = torch.tensor(job.shifts, dtype=torch.uint8)
-    transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
+    transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
     half_away = job.rounding is Rounding.HALF_AWAY
     size = kernels()("jpeg_act_encode", x, FORMATS[x.dtype], *layout, *transform, table, half_away, job.coder, scratch)
     return scratch[:size].clone()
@@ -66,9 +64,9 @@ def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     table = torch.tensor(job.shifts, dtype=torch.uint8)
-    transform = (_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
+    transform = (integer_basis(job.const_bits), *pass_shifts(job.const_bits, job.pass1_bits))
     steps = (table, torch.tensor(offsets(job.shifts, job.point), dtype=torch.uint8), job.coder)
-    wide = _needs_64_bits(job.const_bits, job.pass1_bits)
+    wide = needs_64_bits(job.const_bits, job.pass1_bits)
     return bool(kernels()("jpeg_act_decode", payload, payload.numel(), job.dtype, *layout, *transform, *steps, wide, y))
 
 
@@ -86,7 +84,7 @@ def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
 
 
 def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = _settings(job)
+    settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.block_range, settings.stochastic, settings.seed)
@@ -95,14 +93,14 @@ def _encode_division(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = _settings(job)
+    settings = settings_of(job)
     layout = (view.rows, view.columns, view.channel_rows, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.block_range)
     return bool(kernels()("division_decode", payload, job.dtype, *layout, *quantizer, y))
 
 
 def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = _settings(job)
+    settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     quantizer = (settings.bits, settings.stochastic, settings.seed)
     kernels()("actnn_encode", x, FORMATS[x.dtype], x.numel(), float(job.scales[0]), *quantizer, payload)
@@ -110,11 +108,11 @@ def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    return bool(kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), _settings(job).bits, y))
+    return bool(kernels()("actnn_decode", payload, job.dtype, y.numel(), float(job.scales[0]), settings_of(job).bits, y))
 
 
 def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = _settings(job)
+    settings = settings_of(job)
     payload = torch.empty(view.payload_bounds(job.dtype, settings)[0], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
     quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
@@ -123,14 +121,14 @@ def _encode_fixed(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_fixed(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = _settings(job)
+    settings = settings_of(job)
     layout = (view.rows, view.columns, view.row_beats, job.scales, _offsets(job))
     kernels()("fixed_decode", payload, job.dtype, *layout, settings.bits, settings.step_log2, y)
     return True
 
 
 def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
-    settings = _settings(job)
+    settings = settings_of(job)
     scratch = torch.empty(view.payload_bounds(job.dtype, settings)[1], dtype=torch.uint8)
     layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
     quantizer = (settings.bits, settings.step_log2, settings.stochastic, settings.seed)
@@ -139,7 +137,7 @@ def _encode_masked(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_masked(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    settings = _settings(job)
+    settings = settings_of(job)
     layout = (view.rows, view.columns, view.row_beats, view.blocks, job.scales)
     quantizer = (settings.bits, settings.step_log2)
     return bool(kernels()("fixed_masked_decode", payload, payload.numel(), job.dtype, *layout, *quantizer, y))
@@ -178,24 +176,3 @@ DECODERS: Mapping[Mode, Decoder] = {
 def _scratch(view: MatrixView, coder: Coder = Coder.ZVC) -> Tensor:
     """Room for the longest payload that a coder writes."""
     return torch.empty(view.blocks * coder.block_bounds[1], dtype=torch.uint8)
-
-
-def _settings(job: Job) -> AffineSettings:
-    if job.settings is None:
-        raise ValueError(f"a job of mode {job.mode.label} needs settings")
-    return job.settings
-
-
-@lru_cache
-def _basis(const_bits: int) -> Tensor:
-    """The matrix of one forward pass, int32 (8, 8)."""
-    return torch.tensor(basis(const_bits), dtype=torch.int32)
-
-
-@lru_cache
-def _needs_64_bits(const_bits: int, pass1_bits: int) -> bool:
-    """Whether a sum in the inverse transform of arbitrary coefficients may exceed 32 bits."""
-    first, second = pass_shifts(const_bits, pass1_bits)
-    column = max(sum(abs(row[sample]) for row in basis(const_bits)) for sample in range(LANES))
-    between = (column * -COEFFICIENT_MIN >> first) + 1
-    return between * column + (1 << second >> 1) >= 1 << 31

@@ -24,6 +24,7 @@ from actcodec.backends.row_quantizer import RowSteps, by_row, code_ends
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP, ErrorBoundedCodec, checked_error
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 
 #: The paper's greatest width.
@@ -65,7 +66,7 @@ class FixedPointForm:
 
 
 @dataclass
-class AcgcQuantCodec(ErrorBoundedCodec):
+class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
     """``acgc-quant``: codes of 1 to 16 bits with a step for a channel or a tensor, unbiased (AC-GC, AutoQuant). Any shape.
 
     :meth:`compress_within` has as few bits as the error allows, for each channel (axis 1) where errors are given for channels;
@@ -95,10 +96,6 @@ class AcgcQuantCodec(ErrorBoundedCodec):
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MOST_BITS}")
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -21,8 +21,9 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
-from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
@@ -64,7 +65,7 @@ class FloatForm:
         return self.rebuilt(backend_of(backend).range_quantizer())
 
 
-class FloatCodec(Codec):
+class FloatCodec(RandomCodec):
     """What the codecs of floating-point forms have in common; each is a dataclass with these options and its own."""
 
     bits: int
@@ -84,10 +85,6 @@ class FloatCodec(Codec):
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)
         self._quantizer = self._backend.range_quantizer()
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

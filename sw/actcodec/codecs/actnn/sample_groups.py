@@ -26,8 +26,9 @@ from actcodec.backends.group_quantizer import GroupQuantizer, sample_count, samp
 from actcodec.codecs.actnn.allocation import MAX_BITS
 from actcodec.codecs.actnn.float_forms import rounded_to_half
 from actcodec.codecs.affine.affine_codecs import NEAREST, STOCHASTIC
-from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.sfpr import UnfitValuesError
 
@@ -82,7 +83,7 @@ _MOST_VALUES = 1 << 31
 
 
 @dataclass
-class ActnnSampleCodec(Codec):
+class ActnnSampleCodec(RandomCodec):
     """``actnn-sample``: ActNN as published, groups within samples. Any shape; the first axis counts the samples.
 
     Parameters
@@ -127,10 +128,6 @@ class ActnnSampleCodec(Codec):
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)
         self._quantizer = self._backend.group_quantizer()
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

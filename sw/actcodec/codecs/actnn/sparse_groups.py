@@ -19,8 +19,9 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec, SampleForm
 from actcodec.codecs.affine.affine_codecs import STOCHASTIC
-from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.codes import pack_tight, unpack_part
 from actcodec.golden.pieces import pieces
@@ -63,7 +64,7 @@ class SparseForm:
 
 
 @dataclass
-class SparseSampleCodec(Codec):
+class SparseSampleCodec(RandomCodec):
     """``sparse-sample``: one bit for zeros, ActNN's codes for the other values. Any shape.
 
     Parameters
@@ -95,10 +96,6 @@ class SparseSampleCodec(Codec):
             raise UserError(f"bits = {self.bits!r} is not allowed: use one number from 1 to 8")
         self._quantiser = ActnnSampleCodec(self.bits, self.group, self.rounding, self.seed, self.backend)
         self._seeds = TensorSeeds(self.seed, _SALT)
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def compress(self, x: Tensor) -> SparseForm:
         """See :class:`Codec`. Every call draws other random numbers."""

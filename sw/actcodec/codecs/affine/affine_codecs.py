@@ -18,8 +18,9 @@ from actcodec.backends.backend import Backend, backend
 from actcodec.backends.job import compression_job
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.affine.affine_scales import blpa_scales, bound_scales, division_scales, full_scales, signed_scales
-from actcodec.codecs.codec import Codec, check_finite, check_input, check_s
+from actcodec.codecs.codec import check_finite, check_input, check_s
 from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
@@ -40,7 +41,7 @@ class Plan:
     offsets: Tensor
 
 
-class AffineCodec(Codec):
+class AffineCodec(RandomCodec):
     """What the codecs of the affine modes have in common; each is a dataclass with these options and its own."""
 
     bits: int
@@ -62,10 +63,6 @@ class AffineCodec(Codec):
         self._seeds = TensorSeeds(getattr(self, "seed", 0), self.mode)
         self._backend = backend(self.backend)
         check_settings(self.mode, self._settings())
-
-    def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
-        self._seeds.restart(seed)
 
     def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`. Every call draws other random numbers."""

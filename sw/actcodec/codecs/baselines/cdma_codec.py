@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from math import prod
 
 import torch
+from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.codecs.codec import Codec, check_input
 from actcodec.codecs.compressed import Packed
-from actcodec.golden.bits import pack_bits, unpack_bits
+from actcodec.golden.codes import pack_tight, unpack_part
 from actcodec.golden.movement import select, spread
+from actcodec.golden.pieces import pieces
 
 #: Words that share a mask.
 BLOCK_WORDS = 32
@@ -44,7 +46,13 @@ class CdmaForm:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The tensor, to the last bit."""
-        return spread(self.words, unpack_bits(self.masks)[: prod(self.shape)]).view(self.dtype).view(self.shape)
+        rebuilt = self.words.new_empty(prod(self.shape))
+        first = 0
+        for part in pieces(rebuilt.numel(), rebuilt.device):
+            present = unpack_part(self.masks, 1, part).view(torch.bool)
+            words = self.words[first : first + int(present.sum())]
+            rebuilt[part], first = spread(words, present), first + words.numel()
+        return rebuilt.view(self.dtype).view(self.shape)
 
 
 @dataclass
@@ -62,9 +70,10 @@ class CdmaCodec(Codec):
         check_input(x)
         words = x.detach().contiguous().flatten().view(_WORDS[x.element_size()])
         nonzero = words != 0
-        flags = nonzero.new_zeros(-(-words.numel() // BLOCK_WORDS) * BLOCK_WORDS)
-        flags[: words.numel()] = nonzero
-        return CdmaForm(tuple(x.shape), x.dtype, pack_bits(flags), select(words, nonzero))
+        bits = pack_tight(nonzero.view(torch.uint8), 1)
+        masks = bits.new_zeros(-(-words.numel() // BLOCK_WORDS) * (BLOCK_WORDS // LANES))
+        masks[: bits.numel()] = bits
+        return CdmaForm(tuple(x.shape), x.dtype, masks, select(words, nonzero))
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

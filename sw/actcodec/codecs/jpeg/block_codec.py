@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from cdu_spec import dqt as tables
 from cdu_spec.dqt_file import SUFFIX, read_table
@@ -44,6 +45,14 @@ class BlockCodec:
     def set_epoch(self, epoch: int) -> None:
         """Tell a schedule how many epochs are over; other tables do not change."""
         self._epoch = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        return {"epoch": self._epoch}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`~actcodec.codecs.codec.Codec`."""
+        self._epoch = state["epoch"]
 
     @property
     def table(self) -> str | tables.Table:

@@ -1,4 +1,4 @@
-"""Libraries of models, where they are installed: torchvision and transformers."""
+"""Libraries of models, and what trains them, where they are installed: torchvision, timm, transformers, Lightning."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from cdu_tools.errors import MissingToolError
 
 #: Compiled operators for detection without whose names torchvision cannot be imported.
 _OPERATORS = ("nms", "qnms")
+#: What adds each library.
+_ADDING = {
+    "torchvision": "take it from the package index that torch came from",
+    "timm": "`pip install timm` adds it, once torchvision is here",
+    "transformers": "`pip install 'cdu[models]'` adds it",
+    "lightning": "`pip install 'cdu[frameworks]'` adds it",
+    "pytorch_lightning": "`pip install 'cdu[frameworks]'` adds it",
+}
 
 
 def torchvision() -> ModuleType:
@@ -24,7 +32,7 @@ def torchvision() -> ModuleType:
     """
     spec = find_spec("torchvision")
     if spec is None or spec.origin is None:
-        raise MissingToolError("needs torchvision, from the index that torch came from")
+        raise MissingToolError(f"needs torchvision: {_ADDING['torchvision']}")
     for library in Path(spec.origin).parent.glob("_C*.so"):
         with suppress(OSError):
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
@@ -34,15 +42,32 @@ def torchvision() -> ModuleType:
     return import_module("torchvision")
 
 
+def timm() -> ModuleType:
+    """The library, beside :func:`torchvision`, which it imports. MissingToolError where one of them is not installed."""
+    return _beside_torchvision("timm")
+
+
+def transformers() -> ModuleType:
+    """The library, which imports torchvision where that is installed. MissingToolError where it is not installed itself."""
+    return _beside_torchvision("transformers")
+
+
+def _beside_torchvision(name: str) -> ModuleType:
+    if find_spec(name) is None:
+        raise MissingToolError(f"needs {name}: {_ADDING[name]}")
+    if name == "timm" or find_spec("torchvision") is not None:
+        torchvision()
+    return import_module(name)
+
+
 def version(name: str) -> str:
-    """Version of torchvision or of transformers, as it would be used: without this module's help.
+    """Version of torchvision, timm, transformers or Lightning, as it would be used: without this module's help.
 
     Raises MissingToolError, with what to do, where it is not installed, or does not import because the torchvision that is
-    installed is of another build than torch; transformers imports it for every model.
+    installed is of another build than torch; the others import it.
     """
     if find_spec(name) is None:
-        add = "`pip install 'cdu[models]'` adds it" if name == "transformers" else "from the package index that torch came from"
-        raise MissingToolError(f"{add} (optional)")
+        raise MissingToolError(f"{_ADDING[name]} (optional)")
     if find_spec("torchvision") is not None:
         try:
             import_module("torchvision")

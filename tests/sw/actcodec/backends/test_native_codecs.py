@@ -1,62 +1,16 @@
 """Every codec through backend native: the bytes and the values of the torch version, whatever the tensor."""
 
-from dataclasses import fields, is_dataclass
-
 import actcodec
 import pytest
 import torch
 from actcodec.backends.native.backend import NativeBackend
-from actcodec.codecs import Backend, Compressed, JpegBaseCompressed, TorchBackend, codec_options
+from actcodec.codecs import Backend, TorchBackend, codec_options
+from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of, shapes
 from cdu_spec import UserError
 from example_values import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-FLOATS = [torch.float32, torch.bfloat16, torch.float16]
-OPTIONS = {
-    "sfpr": {"scale_bits": [24, 11, 8], "S": [1.0, 1.125, 4.0]},
-    "sfpr+zvc": {"scale_bits": [24, 8]},
-    "jpeg-act": {
-        "dqt": ["optL", "optH", "image80"],
-        "const_bits": [8, 12, 13],
-        "pass1_bits": [0, 2, 4],
-        "rounding": ["half_away", "trunc"],
-        "scale_bits": [24, 11],
-        "rec": [0, 1 / 8, 1 / 2],
-    },
-    "jpeg-gmc": {
-        "dqt": ["optL", "uniform-1", "uniform-16", "uniform-64"],
-        "rec": [0, 1 / 8, 1 / 4, 3 / 8, 1 / 2],
-        "rounding": ["half_away", "trunc"],
-        "scale_bits": [24, 8],
-    },
-    "jpeg-base": {"huffman": ["standard", "optimal"]},
-    "brc": {},
-    "bypass": {},
-    "division": {"bits": [1, 2, 4, 8], "range": ["channel", "block"], "rounding": ["stochastic", "nearest"], "S": [1.0, 0.5]},
-    "actnn": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
-    "blpa": {"bits": [1, 2, 4, 8]},
-    "autoquant": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
-    "autoquantz": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
-    "acgc-quant": {"bits": [1, 3, 8, 9, 16]},
-    "acgc-quantz": {"bits": [1, 3, 8, 9, 16]},
-    "cusz": {"bound": [2.0**-8, 1e-6, 1e-10], "mode": ["rel", "abs"], "dimensions": [None, 0, 1, 2, 3]},
-    "blpa-float": {"bits": [1, 2, 4, 8]},
-    "blpa-coded": {"bits": [1, 3.5, 12]},
-    "actnn-float": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
-    "division-float": {
-        "bits": [1, 2, 4, 8],
-        "block": [1, 3, 8],
-        "parts": ["both", "low", "high", "plain"],
-        "rounding": ["stochastic", "nearest"],
-    },
-    "actnn-sample": {
-        "bits": [1, 2, 3, 4, 5, 6, 7, 8],
-        "group": [1, 7, 64, 256, 1000],
-        "rounding": ["stochastic", "nearest"],
-    },
-    "sparse-sample": {"bits": [1, 3, 8], "group": [7, 256], "rounding": ["stochastic", "nearest"]},
-}
 KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "jpeg-base", "brc", "division", "actnn", "actnn-sample", "sparse-sample"),
     *("blpa", "autoquant", "autoquantz", "acgc-quant", "acgc-quantz", "cusz", "blpa-float", "blpa-coded", "division-float"),
@@ -64,55 +18,11 @@ KERNELS = [
 ]
 #: Codecs whose forms raise for NaN and infinity, whatever an option says.
 STRICT = [name for name in sorted(OPTIONS) if "nonfinite" not in codec_options(name)]
-KINDS = ["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero", "ties"]
-shapes = st.one_of(
-    st.lists(st.integers(1, 7), min_size=1, max_size=5).map(tuple),
-    st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 18), st.integers(1, 70)),
-    st.tuples(st.integers(1, 2), st.integers(1, 4), st.sampled_from([8, 16, 24]), st.sampled_from([7, 8, 16, 32, 264])),
-    st.tuples(st.integers(1, 3000)),
-)
-
-
-@st.composite
-def settings_of(draw):
-    name = draw(st.sampled_from(KERNELS * 3 + sorted(OPTIONS)))
-    options = {option: draw(st.sampled_from(values)) for option, values in OPTIONS[name].items()}
-    if options.get("range") == "block":
-        del options["S"]
-    return name, options
-
-
-def parts(packed):
-    """Everything that a compressed tensor consists of, as bytes."""
-    if isinstance(packed, (Compressed, JpegBaseCompressed)):
-        return [packed.to_bytes()]
-    if isinstance(packed, torch.Tensor):
-        return [packed.contiguous().view(-1).view(torch.uint8).numpy().tobytes()]
-    if isinstance(packed, tuple):
-        return [part for each in packed for part in parts(each)]
-    if is_dataclass(packed):
-        return [part for field in fields(packed) for part in parts(getattr(packed, field.name))]
-    return []
-
-
-def refusal(codec, x):
-    """What a codec says of a tensor that it does not take; empty when it takes it. Draws no random numbers for later."""
-    try:
-        codec.compress(x)
-    except UserError as error:
-        return str(error)
-    codec.restart(0)
-    return ""
-
-
-def same_bits(x, y):
-    return (x.shape, x.dtype) == (y.shape, y.dtype) and torch.equal(
-        x.contiguous().view(torch.uint8), y.contiguous().view(torch.uint8)
-    )
+CHOSEN = settings_of(KERNELS * 3 + sorted(OPTIONS))
 
 
 @settings(max_examples=500)
-@given(settings_of(), shapes, st.sampled_from(FLOATS), st.sampled_from(KINDS), st.integers(0, 2**31))
+@given(CHOSEN, shapes, st.sampled_from(FLOATS), st.sampled_from(KINDS), st.integers(0, 2**31))
 def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
     name, options = chosen
     golden, native = actcodec.codec(name, **options), actcodec.codec(name, backend="native", **options)
@@ -132,7 +42,7 @@ def test_same_bytes_and_same_values(chosen, shape, dtype, kind, seed):
 
 
 @settings(max_examples=100)
-@given(settings_of(), st.tuples(*[st.integers(1, 3)] * 2, st.integers(8, 12), st.integers(8, 20)), st.data())
+@given(CHOSEN, st.tuples(*[st.integers(1, 3)] * 2, st.integers(8, 12), st.integers(8, 20)), st.data())
 def test_nan_and_infinity(chosen, shape, data):
     name, options = chosen
     if name in STRICT:
@@ -280,5 +190,5 @@ def test_hardware_computes_no_groups_of_samples():
     class Other(Backend):
         compress = decompress = None
 
-    with pytest.raises(UserError, match="groups within samples are computed by backend 'torch' or 'native'"):
+    with pytest.raises(UserError, match="groups within samples are computed by backend 'torch', 'native' or 'triton'"):
         actcodec.codec("actnn-sample", backend=Other())

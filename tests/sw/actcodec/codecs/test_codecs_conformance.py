@@ -9,10 +9,10 @@ from dataclasses import fields, is_dataclass
 import actcodec
 import pytest
 import torch
-from actcodec.codecs import CODEC_NAMES
 from actcodec.golden.sfpr import NonFiniteError
 from catalog_facts import (
     FLOATS,
+    NAMES,
     VARIANT_IDS,
     VARIANTS,
     change_width,
@@ -148,7 +148,7 @@ def test_c4_padding_is_in_no_range(name, bits, dtype):
         assert error <= max((3 if transforms_blocks(name) else 1.5) * full, 0.02)
 
 
-@pytest.mark.parametrize("name", CODEC_NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_c5_sizes(name):
     """Vectors of 1 to 300 values and maps of odd sides, widths and formats in turn, group edges in all of them."""
     variants = [(bits, dtype) for bits in widths(name) for dtype in FLOATS]
@@ -192,7 +192,7 @@ def test_c6_not_a_number_and_infinity(name, bits, dtype):
             assert y.abs().max() <= 4  # the others are what they were
 
 
-@pytest.mark.parametrize("name", CODEC_NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_c7_more_than_65535_groups(name):
     """Of 64 values and more: whole maps, blocks, samples. The last ones are as good as the first ones."""
     bits = widths(name)[-1]

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from actcodec.golden.sfpr import NonFiniteError, inverse_sfpr, scales, sfpr
+from actcodec.golden.sfpr import NonFiniteError, channel_maxima, inverse_sfpr, scales, sfpr
 from cdu_spec import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,3 +140,9 @@ def test_every_float32_bit_pattern_class(seed):
         exact = values.astype(np.longdouble) * np.longdouble(k)
         expected = np.clip(np.rint(exact), -128, 127).astype(np.int8)
         assert np.array_equal(sfpr(torch.from_numpy(values), torch.tensor(k)).numpy(), expected)
+
+
+@pytest.mark.parametrize("zeros", [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -0.0)])
+def test_the_largest_magnitude_of_zeros_is_positive_zero(zeros):
+    found = channel_maxima(torch.tensor(zeros).view(1, 1, 2).repeat(4, 3, 4))
+    assert not torch.signbit(found).any()

@@ -1,16 +1,20 @@
-"""S32: memory that lossless forms take while they are packed and unpacked, by the events of torch's allocator.
+"""S32: memory that is taken while tensors are packed and unpacked, by the events of torch's allocator.
 
 The bound is 1.2 times the tensor that is packed; what is kept (packed) or asked for (unpacked) comes on top.
 """
 
+import functools
+
 import actcodec
 import pytest
 import torch
+from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.saved.forms import Bits, Coded
 from actcodec.saved.operations import Operation
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.shape_only import ShapeOnly
 from actcodec.study.allocations import allocations
+from actcodec.training import policy_options
 from torch.nn import functional as F
 
 BOUND = 1.2
@@ -94,6 +98,81 @@ def test_signs(backend, dtype, last, width):
     codec = actcodec.codec("brc", backend=backend)
     codec.compress(x)  # the first call compiles the kernels
     assert torch.equal(assert_small(x, lambda: Coded(x, codec)), (x > 0).to(dtype))
+
+
+#: Coefficients of 16 bits, from which the entropy coder counts before it codes, are as many bytes as a tensor of 16 bits.
+COEFFICIENTS = {"jpeg-base", "acgc-jpeg"}
+BOUND_OF_COEFFICIENTS = 2.0
+
+
+@functools.cache
+def activation(dtype, mib=8):
+    """So many MiB of values, a quarter of them zeros, a quarter near zero."""
+    random = torch.Generator().manual_seed(0)
+    shape = (16, mib * 16 // dtype.itemsize, 64, 64)
+    x = torch.randn(shape, generator=random).relu()
+    x[:, ::2] += 0.1 * torch.randn(x[:, ::2].shape, generator=random)
+    return x.to(dtype)
+
+
+#: What the intermediate results of one piece take, whatever the tensor; those of a transform on matrices in float64.
+PIECE, PIECE_OF_TRANSFORM = 1 << 20, 4 << 20
+HALF = pytest.param(torch.bfloat16, marks=pytest.mark.campaign)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize("name", CODEC_NAMES)
+def test_every_codec(name, backend, dtype):
+    options = codec_options(name)
+    if backend != "torch" and "backend" not in options:
+        pytest.skip("it has one way to compute")
+    codec = actcodec.codec(name, **({"backend": backend} if "backend" in options else {}))
+    x = activation(dtype)
+    Coded(x[:1], codec).tensor()  # the first call compiles the kernels
+    bound = BOUND_OF_COEFFICIENTS if name in COEFFICIENTS and dtype.itemsize == 2 else BOUND
+    packed = allocations(lambda: Coded(x, codec))
+    assert packed.temporary <= bound * x.nbytes + PIECE
+    unpacked = allocations(packed.result.tensor)
+    assert unpacked.temporary <= bound * x.nbytes + PIECE
+    assert unpacked.result.shape == x.shape
+
+
+#: MiB.
+LARGE = 32
+#: What is left when centres are off is another tensor, and has a payload.
+BOUND_OF_CENTRED = 1.35
+
+
+def far_normalisation(dtype):
+    """A batch normalisation whose result has a copy; in some channels it is far from zero, and the input has one of its own."""
+    norm = torch.nn.BatchNorm2d(activation(dtype, LARGE).shape[1]).to(dtype)
+    with torch.no_grad():
+        norm.bias[::16] = 30
+    return norm
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+@pytest.mark.parametrize("policy", ["jpeg-gmc", "blpa", "blpa-coded"])
+@pytest.mark.parametrize("backend", ["torch", "native"])
+def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
+    """Forward: what comes on top of two tensors that are computed, of what is kept, and of the bound. Backward likewise."""
+    if backend != "torch" and "backend" not in policy_options(policy):
+        pytest.skip("it has one way to compute")
+    x = activation(dtype, LARGE).clone().requires_grad_()
+    norm = far_normalisation(dtype)
+    chosen = actcodec.training.policy(policy, **({"backend": backend} if backend != "torch" else {}))
+
+    def forward():
+        with actcodec.compress_activations(norm, chosen):
+            return F.relu(norm(x))
+
+    packed = allocations(forward)
+    bound = BOUND_OF_CENTRED if policy == "jpeg-gmc" else BOUND
+    assert packed.temporary <= (1 + bound) * x.nbytes + PIECE_OF_TRANSFORM  # the normalised one is freed
+    gradient = torch.ones_like(packed.result)
+    unpacked = allocations(lambda: torch.autograd.grad(packed.result, x, gradient))
+    assert unpacked.peak <= (3 + BOUND) * x.nbytes  # of which torch takes three: a normalisation's backward has two of its own
 
 
 def test_shapes_take_nothing():

@@ -1,4 +1,4 @@
-"""What is said about torchvision and transformers: here, missing, or there and not to be imported."""
+"""What is said about torchvision, timm and transformers: here, missing, or there and not to be imported."""
 
 import json
 import os
@@ -50,9 +50,16 @@ def test_the_list_says_what_to_do_with_a_torchvision_of_another_build(beside, tm
 
 
 @pytest.mark.parametrize(
-    ("name", "add"), [("torchvision", "package index that torch came from"), ("transformers", r"pip install 'cdu\[models\]'")]
+    ("name", "add"),
+    [
+        ("torchvision", "package index that torch came from"),
+        ("timm", "pip install timm"),
+        ("transformers", r"pip install 'cdu\[models\]'"),
+    ],
 )
 def test_what_is_missing_is_named_with_what_adds_it(monkeypatch, name, add):
     monkeypatch.setattr(library, "find_spec", lambda _: None)
     with pytest.raises(MissingToolError, match=add):
         library.version(name)
+    with pytest.raises(MissingToolError, match=f"needs {name}: .*{add}"):
+        getattr(library, name)()

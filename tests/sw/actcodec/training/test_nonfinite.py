@@ -9,6 +9,7 @@ import torch
 from actcodec.codecs import CODEC_NAMES
 from actcodec.golden.sfpr import NonFiniteError
 from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.training import diagnose, policy
 from cdu_tools.errors import UserError
 from torch import nn
@@ -45,6 +46,7 @@ def gradients(model, x, codec=None, **options):
     else:
         with warnings.catch_warnings(record=True) as said, actcodec.compress_activations(model, codec, **options) as stats:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", FewBitsWarning)
             loss = model(x).square().mean()
     loss.backward()
     return [p.grad.clone() for p in model.parameters()], [str(one.message) for one in said], stats

@@ -1,4 +1,4 @@
-"""Inside other machinery of torch: autocast, accumulation, checkpoints (S21, S22), compilers (S23), transforms (S25)."""
+"""Inside other machinery of torch: autocast, accumulation, checkpoints (S21, S22), transforms (S25)."""
 
 import warnings
 
@@ -155,55 +155,6 @@ def test_s22_context_inside_a_checkpointed_function_warns(reentrant):
     reference = x.detach().clone().requires_grad_()
     block(reference).square().mean().backward()
     assert (x.grad - reference.grad).norm() < 0.04 * reference.grad.norm()
-
-
-@pytest.fixture
-def fresh_compiler():
-    dynamo = pytest.importorskip("torch._dynamo", reason="needs torch's compiler")
-    dynamo.reset()
-    yield
-    dynamo.reset()
-
-
-@pytest.mark.parametrize("opened", ["outside", "inside"])
-def test_s23_compiled_model_runs(fresh_compiler, opened):
-    """Operation by operation, with the gradients and the bytes of the model as it is."""
-    model = convnet()
-    x = torch.randn(4, 3, 8, 8)
-
-    def step(m):
-        with actcodec.compress_activations(model, "sfpr") as stats:
-            loss = m(x).square().mean()
-        return loss, stats
-
-    def run(function):
-        model.zero_grad()
-        loss, stats = function()
-        loss.backward()
-        return [p.grad.clone() for p in model.parameters()], stats
-
-    want, plain = run(lambda: step(model))
-    if opened == "outside":
-        compiled = torch.compile(model, backend="eager")
-        compiled(x)
-        got, stats = run(lambda: step(compiled))
-    else:
-        got, stats = run(lambda: torch.compile(step, backend="eager")(model))
-    assert stats.tensors == plain.tensors
-    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
-
-
-def test_s23_fullgraph_raises_clearly(fresh_compiler):
-    model = nn.Linear(8, 8)
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
-    x = torch.randn(4, 8)
-    compiled(x)
-    with (
-        actcodec.compress_activations(model, "sfpr"),
-        pytest.raises(Exception, match=r"use torch\.compile without fullgraph=True") as caught,
-    ):
-        compiled(x)
-    assert type(caught.value).__module__.startswith("torch._dynamo")
 
 
 def test_s25_function_transforms_raise_in_torch():

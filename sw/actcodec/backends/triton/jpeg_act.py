@@ -1,0 +1,149 @@
+"""Mode jpeg-act without its coder: SFPR, 8x8 DCT and shift quantiser of blocks in one kernel, and their inverses."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+import triton
+import triton.language as tl
+from cdu_spec.bitstream import MatrixView
+from cdu_spec.dct import pass_shifts
+from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.reconstruction import offsets
+from cdu_spec.rounding import Rounding
+from torch import Tensor
+
+from actcodec.backends.job import Job
+from actcodec.backends.transform import integer_basis, needs_64_bits
+from actcodec.backends.triton.constants import COEFFICIENT_MAX, COEFFICIENT_MIN, LANES, SIDE, VALUE_MAX, VALUE_MIN
+from actcodec.backends.triton.launch import PROGRAM_BLOCKS, bits_of, launch, programs_for
+from actcodec.backends.triton.values import clamped, number, product, rounded, saturated
+
+
+@triton.jit
+def block_rows(block: tl.tensor, per_strip: tl.tensor) -> tl.tensor:
+    """Rows and columns of the matrix that blocks (n,) hold, (n, 8) each."""
+    side = tl.arange(0, SIDE)[None, :]
+    return (block // per_strip)[:, None] * SIDE + side, (block % per_strip)[:, None] * SIDE + side
+
+
+@triton.jit
+def table(table_ptr: tl.tensor, row_step: tl.constexpr, column_step: tl.constexpr) -> tl.tensor:
+    """64 numbers as (8, 8)."""
+    return tl.load(table_ptr + tl.arange(0, SIDE)[:, None] * row_step + tl.arange(0, SIDE)[None, :] * column_step)
+
+
+@triton.jit
+def _shifted(total: tl.tensor, shift: tl.constexpr) -> tl.tensor:
+    """Divided by a power of two, rounded half up."""
+    return (total + (1 << shift >> 1)) >> shift
+
+
+@triton.jit
+def _forward_kernel(
+    x_ptr: tl.tensor,
+    k_ptr: tl.tensor,
+    basis_ptr: tl.tensor,
+    shifts_ptr: tl.tensor,
+    q_ptr: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    channel_rows: tl.tensor,
+    per_strip: tl.tensor,
+    blocks: tl.tensor,
+    first_shift: tl.constexpr,
+    second_shift: tl.constexpr,
+    half_away: tl.constexpr,
+    tile_blocks: tl.constexpr,
+) -> None:
+    block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
+    row, column = block_rows(block, per_strip)
+    at = row[:, :, None] * columns + column[:, None, :]
+    inside = (row < rows)[:, :, None] & (column < columns)[:, None, :]
+    k = tl.load(k_ptr + row // channel_rows, mask=row < rows, other=1.0)[:, :, None]
+    samples = saturated(product(number(tl.load(x_ptr + at, mask=inside, other=0)), k), VALUE_MIN, VALUE_MAX)
+    # Axes: block, row, horizontal frequency; then block, horizontal frequency, vertical frequency.
+    waves = table(basis_ptr, SIDE, 1)
+    between = _shifted(tl.sum(samples[:, :, None, :] * waves[None, None, :, :], axis=3), first_shift)
+    waves = table(basis_ptr, 1, SIDE)
+    coefficients = _shifted(tl.sum(between[:, :, :, None] * waves[None, :, None, :], axis=1), second_shift)
+    shifts = table(shifts_ptr, LANES, 1).to(tl.int32)[None, :, :]
+    sizes = tl.abs(coefficients)
+    if half_away:
+        sizes += (1 << shifts) >> 1
+    sizes = sizes >> shifts
+    q = clamped(tl.where(coefficients < 0, -sizes, sizes), VALUE_MIN, VALUE_MAX).to(tl.int8)
+    place = tl.arange(0, SIDE)[None, :, None] * LANES + tl.arange(0, LANES)[None, None, :]
+    tl.store(q_ptr + block[:, None, None] * (SIDE * LANES) + place, q, mask=(block < blocks)[:, None, None])
+
+
+@triton.jit
+def _inverse_kernel(
+    q_ptr: tl.tensor,
+    r_ptr: tl.tensor,
+    basis_ptr: tl.tensor,
+    shifts_ptr: tl.tensor,
+    added_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    channel_rows: tl.tensor,
+    per_strip: tl.tensor,
+    blocks: tl.tensor,
+    first_shift: tl.constexpr,
+    second_shift: tl.constexpr,
+    sums: tl.constexpr,
+    tile_blocks: tl.constexpr,
+) -> None:
+    block = tl.program_id(0).to(tl.int64) * tile_blocks + tl.arange(0, tile_blocks)
+    place = tl.arange(0, SIDE)[None, :, None] * LANES + tl.arange(0, LANES)[None, None, :]
+    q = tl.load(q_ptr + block[:, None, None] * (SIDE * LANES) + place, mask=(block < blocks)[:, None, None], other=0)
+    q = q.to(tl.int32)
+    added = table(added_ptr, LANES, 1).to(tl.int32)[None, :, :]
+    steps = (q << table(shifts_ptr, LANES, 1).to(tl.int32)[None, :, :]) + tl.where(q > 0, added, tl.where(q < 0, -added, 0))
+    coefficients = clamped(steps, COEFFICIENT_MIN, COEFFICIENT_MAX).to(sums)
+    # Axes: block, horizontal frequency, vertical frequency; then block, horizontal frequency, row; then block, row, column.
+    waves = table(basis_ptr, SIDE, 1).to(sums)
+    between = _shifted(tl.sum(coefficients[:, :, :, None] * waves[None, None, :, :], axis=2), first_shift)
+    samples = _shifted(tl.sum(between[:, :, :, None] * waves[None, :, None, :], axis=1), second_shift)
+    values = clamped(samples, VALUE_MIN, VALUE_MAX).to(tl.float32)
+    row, column = block_rows(block, per_strip)
+    r = tl.load(r_ptr + row // channel_rows, mask=row < rows, other=1.0)[:, :, None]
+    at = row[:, :, None] * columns + column[:, None, :]
+    inside = (row < rows)[:, :, None] & (column < columns)[:, None, :]
+    tl.store(y_ptr + at, rounded(values * r, y_ptr.dtype.element_ty), mask=inside)
+
+
+@lru_cache
+def _table(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.uint8, device=device)
+
+
+def _passes(job: Job) -> dict[str, int]:
+    first, second = pass_shifts(job.const_bits, job.pass1_bits)
+    return {"first_shift": first, "second_shift": second, "tile_blocks": PROGRAM_BLOCKS}
+
+
+def forward(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    """Quantised coefficients of a tensor, int8 (blocks, 64), as :func:`actcodec.golden.jpeg_act.forward` of what SFPR makes."""
+    if job.rounding is None:
+        raise ValueError("a jpeg-act job to compress needs a rounding rule")
+    q = torch.empty(view.blocks, BLOCK_VALUES, dtype=torch.int8, device=x.device)
+    tensors = (job.scales.to(x.device), integer_basis(job.const_bits, x.device), _table(job.shifts, x.device), q)
+    layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
+    half_away = job.rounding is Rounding.HALF_AWAY
+    programs = programs_for(view.blocks, PROGRAM_BLOCKS)
+    launch(_forward_kernel, programs, bits_of(x), *tensors, *layout, half_away=half_away, **_passes(job))
+    return q
+
+
+def inverse(q: Tensor, view: MatrixView, job: Job, y: Tensor) -> None:
+    """The inverse, to ``y``, a tensor of this view."""
+    device = q.device
+    tables = (job.shifts, offsets(job.shifts, job.point))
+    tensors = (job.scales.to(device), integer_basis(job.const_bits, device), *(_table(one, device) for one in tables))
+    layout = (view.rows, view.columns, view.channel_rows, view.row_beats, view.blocks)
+    sums = tl.int64 if needs_64_bits(job.const_bits, job.pass1_bits) else tl.int32
+    programs = programs_for(view.blocks, PROGRAM_BLOCKS)
+    launch(_inverse_kernel, programs, q, *tensors, bits_of(y), *layout, sums=sums, **_passes(job))

@@ -1,0 +1,116 @@
+"""The kernels of each mode: a payload from a tensor and a tensor from a payload, as the golden model has them.
+
+Encoders take a contiguous tensor, its view and its job, and return the payload. Decoders take the payload, of a length that the
+view allows, and fill the tensor; False for a payload that no encoder writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.geometry import BLOCK_VALUES, LANES
+from torch import Tensor
+
+from actcodec.backends.job import Job, settings_of
+from actcodec.backends.triton import actnn, code_rows, division, gmc, jpeg_act, sfpr, zvc
+from actcodec.backends.triton.block_starts import block_starts
+from actcodec.golden.heads import check_heads
+
+Encoder = Callable[[Tensor, MatrixView, Job], Tensor]
+Decoder = Callable[[Tensor, MatrixView, Job, Tensor], bool]
+
+
+def _encode_sfpr(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    width = view.row_beats * LANES
+    q = torch.empty(view.rows * width, dtype=torch.uint8, device=x.device)
+    sfpr.encode(x, view.rows, view.columns, width, job.scales.to(x.device), q.view(torch.int8))
+    return q
+
+
+def _decode_sfpr(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    sfpr.decode(payload.view(torch.int8), view.rows, view.columns, view.row_beats * LANES, job.scales.to(y.device), y)
+    return True
+
+
+def _encode_sfpr_zvc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    q = torch.empty(view.blocks * BLOCK_VALUES, dtype=torch.int8, device=x.device)
+    width = view.row_beats * LANES
+    q[view.rows * width :] = 0
+    sfpr.encode(x, view.rows, view.columns, width, job.scales.to(x.device), q)
+    return zvc.encode(q)
+
+
+def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    starts = block_starts(payload, view.blocks, Coder.ZVC)
+    return starts is not None and _decode_sfpr(zvc.decode_at(payload, starts), view, job, y)
+
+
+def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    q = jpeg_act.forward(x, view, job)
+    return gmc.encode(q) if job.coder is Coder.GMC else zvc.encode(q)
+
+
+def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    starts = block_starts(payload, view.blocks, job.coder)
+    if starts is None:
+        return False
+    q = (gmc if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
+    jpeg_act.inverse(q, view, job, y)
+    return True
+
+
+def _encode_brc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    return code_rows.encode_signs(x)
+
+
+def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    if payload.numel() != -(-view.columns // LANES):
+        return False
+    code_rows.decode_signs(payload, y)
+    return True
+
+
+def _decode_division(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    check_heads(payload, job.mode, settings_of(job))
+    division.decode(payload, view, job, y)
+    return True
+
+
+def _encode_actnn(x: Tensor, view: MatrixView, job: Job) -> Tensor:
+    return actnn.encode(x, job)
+
+
+def _decode_actnn(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    check_heads(payload, job.mode, settings_of(job))
+    actnn.decode(payload, job, y)
+    return True
+
+
+def _decode_code_rows(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
+    code_rows.decode(payload, view, job, y)
+    return True
+
+
+#: Modes that have kernels.
+ENCODERS: Mapping[Mode, Encoder] = {
+    Mode.SFPR: _encode_sfpr,
+    Mode.SFPR_ZVC: _encode_sfpr_zvc,
+    Mode.JPEG_ACT: _encode_jpeg_act,
+    Mode.BRC: _encode_brc,
+    Mode.DIVISION: division.encode,
+    Mode.ACTNN: _encode_actnn,
+    Mode.BLPA: code_rows.encode,
+    Mode.AUTOQUANT: code_rows.encode,
+}
+DECODERS: Mapping[Mode, Decoder] = {
+    Mode.SFPR: _decode_sfpr,
+    Mode.SFPR_ZVC: _decode_sfpr_zvc,
+    Mode.JPEG_ACT: _decode_jpeg_act,
+    Mode.BRC: _decode_brc,
+    Mode.DIVISION: _decode_division,
+    Mode.ACTNN: _decode_actnn,
+    Mode.BLPA: _decode_code_rows,
+    Mode.AUTOQUANT: _decode_code_rows,
+}

@@ -1,0 +1,27 @@
+"""Codecs that draw random numbers: every tensor has a seed of its own, and a run can be repeated or gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from actcodec.codecs.codec import Codec
+from actcodec.codecs.tensor_seeds import TensorSeeds
+
+
+class RandomCodec(Codec):
+    """A codec with the seeds of its tensors."""
+
+    _seeds: TensorSeeds
+
+    def restart(self, seed: int) -> None:
+        """See :class:`Codec`."""
+        self._seeds.restart(seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`Codec`."""
+        return self._seeds.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Codec`."""
+        self._seeds.load_state_dict(state)

@@ -1,0 +1,110 @@
+"""Gradients of foreign models under every policy, early and later in training: what recommendations are made of.
+
+What is recommended by it says :mod:`actcodec.policies.recommended`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+import torch
+from cdu_tools.errors import MissingToolError
+from torch import Tensor, nn
+
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.policy import CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.recommended import ALIKE, OnFamily
+from actcodec.saved.statistics import Statistics
+from actcodec.study.check import CANDIDATES, named_policy
+from actcodec.study.diagnosis import Passes
+from actcodec.study.likeness import Likeness, likeness
+from actcodec.study.zoo import Foreign
+
+#: Steps of training between the first and the second time that policies are tried.
+STEPS = 32
+_LEARNING_RATE = 1e-3
+#: Every policy as it is unless told otherwise, and what :func:`~actcodec.study.check.check` tries.
+POLICIES = (
+    *(CodecSpec(name) for name in POLICY_NAMES if name not in ALIKE),
+    *(spec for spec in CANDIDATES if spec.options),
+)
+#: Bits for what normalisations save and for the rest, by what the policy is called: where few bits do harm.
+BITS = {"bits 2, normalised 8": (8, 2), "bits 8, normalised 2": (2, 8)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy on one model."""
+
+    family: str
+    model: str
+    policy: str  #: with its options
+    first: Likeness  #: of the gradient with random weights
+    later: Likeness  #: and after training
+    ratio: float  #: of activations, after training
+    ratio_of_everything: float
+
+    @property
+    def worse(self) -> Likeness:
+        """The one of both that is farther from the exact gradient."""
+        return min(self.first, self.later, key=lambda one: one.cosine)
+
+
+def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int = STEPS, seed: int = 0) -> Iterator[Row]:
+    """A row for each policy that can be used here, and for :data:`BITS`; weights and random numbers follow from ``seed``.
+
+    The model is trained without compression by AdamW, a batch a step; the gradient is that of one batch, before and after. A
+    policy that adapts itself is one object for both: the second time it does what it has learnt the first time.
+    """
+    torch.manual_seed(seed)
+    model = foreign.build()
+    chosen = dict(_usable(specs)) | {name: _split(*bits) for name, bits in BITS.items()}
+    before = _tried(model, lambda: foreign.loss(model, 0), chosen.values())
+    _train(model, foreign.loss, steps)
+    after = _tried(model, lambda: foreign.loss(model, 0), chosen.values())
+    for name, (first, _), (later, kept) in zip(chosen, before, after, strict=True):
+        yield Row(foreign.family, foreign.name, name, first, later, kept.ratio, kept.ratio_of_everything)
+
+
+def on_family(rows: Sequence[Row]) -> OnFamily:
+    """A policy's rows of one family together."""
+    worst = min(rows, key=lambda row: row.worse.cosine)
+    ratio = geometric_mean(row.ratio_of_everything for row in rows)
+    return OnFamily(ratio, worst.worse.cosine, worst.model, len(rows))
+
+
+def _usable(specs: Sequence[CodecSpec]) -> Iterator[tuple[str, Policy]]:
+    for spec in specs:
+        try:
+            yield named_policy(spec)
+        except MissingToolError:  # no CUDA device
+            continue
+
+
+def _split(normalised: int, others: int) -> Policy:
+    """ActNN's codes with these bits."""
+    consumers: tuple[tuple[int, tuple[str, ...]], ...] = ((normalised, ("norm",)), (others, ()))
+    rules = (Rule(CodecSpec("actnn-sample", {"bits": bits}), consumer=consumer) for bits, consumer in consumers)
+    return Policy((*first_rules({}), *rules), keep_signs=True)
+
+
+def _tried(model: nn.Module, step: Callable[[], Tensor], chosen: Iterable[Policy]) -> list[tuple[Likeness, Statistics]]:
+    passes = Passes(model, step)
+    exact = passes.gradient()
+    found = []
+    for policy in chosen:
+        gradient, statistics = passes.outcome(policy)
+        assert statistics is not None, "the step was compressed"
+        found.append((likeness(exact, gradient, passes.layers), statistics))
+    return found
+
+
+def _train(model: nn.Module, loss: Callable[[nn.Module, int], Tensor], steps: int) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+    for number in range(1, 1 + steps):
+        optimizer.zero_grad()
+        torch.autograd.backward(loss(model, number))
+        optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,9 @@
+"""The zoo: foreign models by family, with random weights, on batches of real images and text, in tenths of a second a step."""
+
+from actcodec.study.zoo import of_timm, of_torch, of_torchvision, of_transformers
+from actcodec.study.zoo.foreign import FAMILIES, Foreign
+
+#: All models, by name.
+ZOO = {model.name: model for library in (of_torchvision, of_timm, of_transformers, of_torch) for model in library.MODELS}
+
+__all__ = ["FAMILIES", "ZOO", "Foreign"]

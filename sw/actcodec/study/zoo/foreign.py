@@ -1,0 +1,46 @@
+"""One model of somebody else's library, and what a training step of it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+#: Kinds of networks for which policies are recommended, and what is typical of each.
+FAMILIES = {
+    "CNN": "convolutions with batch normalisation and ReLU",
+    "MobileNet": "convolutions of single channels with batch normalisation, gates, activations that are no ReLU",
+    "ConvNeXt": "convolutions without batch normalisation, mixtures of tokens",
+    "ViT": "attention over pieces of an image, beside a text too",
+    "GPT/BERT": "attention or a state space over tokens, sounds",
+    "U-Net": "maps at the end as large as the image",
+    "RNN": "recurrent layers",
+}
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A model with random weights, narrow and shallow where its library allows it.
+
+    Parameters
+    ----------
+    name
+        Library and name in it.
+    family
+        Out of :data:`FAMILIES`.
+    build
+        Makes the model, in training mode, by torch's random numbers. MissingToolError where the library is not installed.
+    loss
+        ``loss(model, number)`` of the batch of that number, from 0; a tensor of one value.
+    """
+
+    name: str
+    family: str
+    build: Callable[[], nn.Module]
+    loss: Callable[[nn.Module, int], Tensor]
+
+    @property
+    def library(self) -> str:
+        """The package that has to be installed."""
+        return self.name.partition(".")[0]

@@ -1,0 +1,75 @@
+"""What foreign models are trained for, on batches of :mod:`~actcodec.study.zoo.batches`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from actcodec.study.zoo.batches import images, shades, texts
+
+Loss = Callable[[nn.Module, int], Tensor]
+
+
+def of_images(count: int = 8, side: int = 64) -> Loss:
+    """Which photograph an image is of, and which part of it."""
+
+    def loss(model: nn.Module, number: int) -> Tensor:
+        pictures, classes = images(number, count, side)
+        return functional.cross_entropy(_logits(model(pictures)), classes)
+
+    return loss
+
+
+def of_pixels(count: int = 4, side: int = 64) -> Loss:
+    """How bright each pixel of an image is."""
+
+    def loss(model: nn.Module, number: int) -> Tensor:
+        pictures, _ = images(number, count, side)
+        logits = _logits(model(pictures))
+        return functional.cross_entropy(functional.interpolate(logits, (side, side), mode="bilinear"), shades(pictures))
+
+    return loss
+
+
+def of_next_letters(count: int = 4, length: int = 48) -> Loss:
+    """Which letter comes next, for models whose logits are (count, length, letters)."""
+
+    def loss(model: nn.Module, number: int) -> Tensor:
+        letters, _ = texts(number, count, length + 1)
+        return functional.cross_entropy(_logits(model(letters[:, :-1])).flatten(0, 1), letters[:, 1:].flatten())
+
+    return loss
+
+
+def of_hidden_letters(count: int = 4, length: int = 48) -> Loss:
+    """Which letters were there in place of the spaces between, every seventh."""
+
+    def loss(model: nn.Module, number: int) -> Tensor:
+        letters, _ = texts(number, count, length)
+        seen = letters.clone()
+        seen[:, ::7] = 0
+        return functional.cross_entropy(_logits(model(seen))[:, ::7].flatten(0, 1), letters[:, ::7].flatten())
+
+    return loss
+
+
+def of_subjects(count: int = 8, length: int = 48) -> Loss:
+    """What a piece of text is about."""
+
+    def loss(model: nn.Module, number: int) -> Tensor:
+        letters, subjects = texts(number, count, length)
+        return functional.cross_entropy(_logits(model(letters)), subjects)
+
+    return loss
+
+
+def _logits(output: Any) -> Tensor:
+    """Of what models of several libraries return: a tensor, a dictionary with ``out``, an object with ``logits``."""
+    if isinstance(output, dict) and "out" in output:
+        output = output["out"]
+    found = output if isinstance(output, Tensor) else output.logits
+    assert isinstance(found, Tensor), "models return logits"
+    return found

@@ -1,0 +1,79 @@
+"""What ``compress_activations`` is to do, as one key of a TOML or JSON file that has other things in it too.
+
+::
+
+    [compression]
+    policy = "jpeg-act"               # a name, or a policy file, found from this one; "jpeg-gmc" unless given
+    options = { dqt = "optH" }        # of the policy
+    exclude = ["head"]                # these, and only, min_bytes, checkpoints, nonfinite and measure_error, as arguments
+    min_bytes = 4096
+
+In place of policy and options there may be the rules of a policy (:mod:`actcodec.policies.policy_data`), as
+``[[compression.rules]]``; and a name alone may stand for the table: ``compression = "sfpr"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.bitstream import JPEG_GMC
+from cdu_tools.errors import UserError
+from torch import nn
+
+from actcodec.policies.catalog import policy_options
+from actcodec.policies.policy_data import check_keys, is_policy_file, of_type, read_data, static_policy
+from actcodec.training.activation_compression import ActivationCompression, compress_activations
+
+#: Where it stands in a file.
+KEY = "compression"
+_ARGUMENTS = ("only", "exclude", "min_bytes", "checkpoints", "nonfinite", "measure_error")
+_SWITCHES = ("checkpoints", "measure_error")
+_SIGNS = "keep_signs"
+_BY_NAME = ("policy", "options", _SIGNS)
+_BY_RULES = ("rules", "default", _SIGNS, "companions")
+
+
+def from_toml(model: nn.Module, path: str | Path, key: str = KEY) -> ActivationCompression:
+    """What :func:`compress_activations` returns for the arguments of a file; UserError names the file and what is wrong."""
+    return compress_activations(model, **configuration(path, key))
+
+
+def configuration(path: str | Path, key: str = KEY) -> dict[str, Any]:
+    """The arguments of :func:`compress_activations`, and of the callbacks, in one key of a file; see the module.
+
+    Raises UserError, which names the file, for what has no meaning.
+    """
+    data = read_data(path, "file")
+    if key not in data:
+        raise UserError(f'{path} has no key {key!r}: write [{key}] and below it policy = "{JPEG_GMC}", for instance')
+    try:
+        return _arguments(data[key], Path(path).parent)
+    except UserError as error:
+        raise UserError(f"{key} in {path}: {error}") from None
+
+
+def _arguments(given: Any, folder: Path) -> dict[str, Any]:
+    table = {"policy": given} if isinstance(given, str) else given
+    if not isinstance(table, Mapping):
+        raise UserError(f"{table!r} is neither a table nor the name of a policy")
+    by_rules = "rules" in table and "policy" not in table
+    of_policy = _BY_RULES if by_rules else _BY_NAME
+    check_keys(table, (*of_policy, *_ARGUMENTS), "the table")
+    arguments = {name: table[name] for name in _ARGUMENTS if name in table}
+    for name in _SWITCHES:
+        of_type(table, name, bool, False)
+    chosen = {name: table[name] for name in of_policy if name in table}
+    return arguments | ({"codec": static_policy(chosen)} if by_rules else _named(chosen, folder))
+
+
+def _named(chosen: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A policy by name, with options that it has."""
+    name, options = of_type(chosen, "policy", str, JPEG_GMC), of_type(chosen, "options", dict, {})
+    if is_policy_file(name):
+        check_keys(chosen, ("policy",), "a policy file, which has its options in it,")
+        return {"codec": str(folder / name)}
+    check_keys(options, (*policy_options(name), _SIGNS), f"policy {name!r}")
+    of_type(chosen, _SIGNS, bool, False)
+    return {"codec": name, **options} | {key: chosen[key] for key in chosen if key == _SIGNS}

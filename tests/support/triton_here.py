@@ -1,0 +1,24 @@
+"""Where this process can run Triton's kernels: on a CUDA device, on the CPU by Triton's interpreter, or nowhere."""
+
+import os
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+#: Makes Triton interpret kernels when it is set before Triton is imported, for the whole process.
+INTERPRET = "TRITON_INTERPRET"
+
+
+def _device():
+    if find_spec("triton") is None:
+        return None
+    if os.environ.get(INTERPRET) == "1":
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else None
+
+
+DEVICE = _device()
+#: Examples of a property: kernels on a device take less time than an interpreter.
+MORE = 10 if DEVICE == "cuda" else 1
+needs_kernels = pytest.mark.skipif(DEVICE is None, reason="needs a CUDA device; test_triton_interpreted.py runs it without one")

@@ -1,0 +1,64 @@
+"""Writes what kernels of backend triton are launched with, as JSON, to the file of the first argument.
+
+A list of [module, kernel, {parameter: [type, value]}], where a type is "constexpr" or Triton's name of it. Runs in a process of
+its own with TRITON_INTERPRET=1: the interpreter computes what the kernels need to know of each other.
+"""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import actcodec
+import torch
+from triton.runtime.interpreter import GridExecutor
+from triton.runtime.jit import mangle_type
+
+CODECS = (
+    ("sfpr", {}),
+    ("sfpr+zvc", {}),
+    ("jpeg-act", {}),
+    ("jpeg-act", {"const_bits": 13, "pass1_bits": 4}),
+    ("jpeg-gmc", {}),
+    ("brc", {}),
+    ("division", {"range": "channel"}),
+    ("division", {"range": "block", "rounding": "nearest"}),
+    ("actnn", {}),
+    ("blpa", {}),
+    ("autoquant", {}),
+    ("actnn-sample", {"bits": 3}),
+    ("actnn-sample", {"bits": 2, "rounding": "nearest"}),
+)
+FORMATS = (torch.float32, torch.bfloat16, torch.float16)
+#: The last has extents of 1, which Triton makes constants.
+TENSORS = (*(((2, 3, 9, 17), dtype) for dtype in FORMATS), ((1, 1, 8, 8), torch.float32))
+
+
+def described(value, annotation):
+    """Type and value of an argument, as Triton would see it at a launch."""
+    if annotation == "tl.constexpr" or (isinstance(value, int) and value == 1):
+        return ["constexpr", value if isinstance(value, (int, float)) else value.name]
+    return [mangle_type(value), None]
+
+
+def main():
+    launches = set()
+    run = GridExecutor.__call__
+
+    def recording(self, *arguments, **others):
+        values = {**dict(zip(self.arg_names, arguments, strict=False)), **others}
+        kinds = inspect.get_annotations(self.fn)
+        parameters = {name: described(values[name], kinds[name]) for name in self.arg_names}
+        launches.add(json.dumps([self.fn.__module__, self.fn.__name__, parameters]))
+        return run(self, *arguments, **others)
+
+    GridExecutor.__call__ = recording
+    for name, options in CODECS:
+        for shape, dtype in TENSORS:
+            codec = actcodec.codec(name, backend="triton", **options)
+            codec.decompress(codec.compress(torch.randn(shape).to(dtype)))
+    Path(sys.argv[1]).write_text(json.dumps([json.loads(launch) for launch in sorted(launches)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Every codec through backend triton: the bytes and the values of the torch version on the CPU, whatever the tensor."""
+
+import actcodec
+import pytest
+import torch
+from actcodec.backends.group_quantizer import GroupQuantizer
+from actcodec.codecs import TorchBackend
+from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of
+from cdu_spec import UserError
+from cdu_spec.bitstream import MatrixView, Mode
+from example_values import values_of
+from guarded_tensors import guarded_tensors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from triton_here import DEVICE, MORE, needs_kernels
+
+pytestmark = needs_kernels
+KERNELS = [
+    *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant"),
+    *("actnn-sample", "sparse-sample"),
+]
+#: Tiles of the kernels have 1024 values: some tensors are smaller, some have several and a piece.
+shapes = st.one_of(
+    st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple),
+    st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 12), st.integers(1, 40)),
+    st.tuples(st.integers(1, 2), st.integers(1, 3), st.sampled_from([7, 8, 16]), st.sampled_from([7, 8, 32, 72])),
+    st.tuples(st.integers(1, 2500)),
+)
+
+
+def both(name, options):
+    """The same codec by torch and by the kernels."""
+    return actcodec.codec(name, **options), actcodec.codec(name, backend="triton", **options)
+
+
+def check(golden, kernels, x):
+    """The same form, wherever it stands, and the same values of it on the device and back on the host."""
+    there = x.to(DEVICE)
+    expected = golden.compress(x)
+    with guarded_tensors():
+        found = kernels.compress(there)
+        y = kernels.decompress(found)
+    assert parts(found) == parts(expected)
+    assert y.device.type == DEVICE
+    assert same_bits(y.cpu(), golden.decompress(expected))
+    assert same_bits(there.cpu(), x)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=8 * MORE, deadline=None)
+@given(st.data(), shapes, st.sampled_from(FLOATS), st.sampled_from(KINDS), st.integers(0, 2**31))
+def test_same_bytes_and_same_values(name, data, shape, dtype, kind, seed):
+    _, options = data.draw(settings_of([name]))
+    golden, kernels = both(name, options)
+    x = values_of(kind, shape, dtype, seed)
+    if not golden.takes(shape):
+        return
+    if name in ("actnn-sample", "sparse-sample") and kind == "max":  # beyond bfloat16
+        said = [refusal(golden, x), refusal(kernels, x.to(DEVICE))]
+        assert said[0] == said[1]
+        if said[0]:
+            return
+    check(golden, kernels, x)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (3, 5, 9, 33)])
+def test_every_codec(name, shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).relu()
+    check(*both(name, {}), x)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_compute(name, monkeypatch):
+    """The golden model, which would give the same, is not asked."""
+    kernels = actcodec.codec(name, backend="triton")
+    x = torch.randn(2, 3, 9, 11).to(DEVICE)
+
+    def refused(*arguments):
+        raise AssertionError("the golden model was asked")
+
+    for method in ("channel_maxima", "residual_maxima", "compress_tensor", "decompress_tensor"):
+        monkeypatch.setattr(TorchBackend, method, refused)
+    for method in ("edges", "codes", "values", "pack", "unpack"):
+        monkeypatch.setattr(GroupQuantizer, method, refused)
+    assert kernels.decompress(kernels.compress(x)).shape == x.shape
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_strided_input(name):
+    x = torch.randn(16, 12, 4, 3).permute(3, 2, 1, 0)
+    expected = actcodec.codec(name).compress(x)
+    assert parts(actcodec.codec(name, backend="triton").compress(x.to(DEVICE))) == parts(expected)
+
+
+@settings(max_examples=12 * MORE, deadline=None)
+@given(st.sampled_from([name for name in KERNELS if not name.endswith("-sample")]), st.data())
+def test_nan_and_infinity(name, data):
+    _, options = data.draw(settings_of([name]))
+    x = torch.randn(2, 3, 9, 11).to(data.draw(st.sampled_from(FLOATS)))
+    for place in data.draw(st.lists(st.integers(0, x.numel() - 1), min_size=1, max_size=4)):
+        x.view(-1)[place] = data.draw(st.sampled_from([float("nan"), float("inf"), -float("inf")]))
+    errors = []
+    for codec, at in zip(both(name, options), ("cpu", DEVICE), strict=True):
+        with pytest.raises(UserError, match="NaN or infinite") as error:
+            codec.compress(x.to(at))
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+    check(*both(name, {**options, "nonfinite": "saturate"}), x)
+
+
+def test_bits_of_every_sample():
+    check(*both("actnn-sample", {"bits": torch.tensor([1, 8, 3, 4, 4, 7, 1, 2])}), torch.randn(8, 3, 37))
+
+
+@pytest.mark.parametrize("seed", [0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("name", ["actnn", "actnn-sample"])
+def test_any_seed(name, seed):
+    check(*both(name, {"seed": seed}), torch.randn(2, 3, 37))
+
+
+@settings(max_examples=15 * MORE, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 4)] * 2, st.integers(1, 20), st.integers(7, 20)), st.sampled_from(FLOATS), st.integers(0, 999)
+)
+def test_residuals_and_maxima(shape, dtype, seed):
+    """Maxima against the definition, residuals against the golden model, whose order of additions they must have."""
+    from actcodec.backends.triton.backend import TritonBackend
+
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    view, k = MatrixView.of(shape, Mode.DIVISION), torch.rand(shape[1]) + 0.5
+    there, kernels = x.to(DEVICE), TritonBackend()
+    found = kernels.channel_maxima(there.reshape(shape[0], shape[1], -1))
+    assert torch.equal(found.cpu(), x.double().abs().amax((0, 2, 3)))
+    residuals = kernels.residual_maxima(there, view, k.to(DEVICE))
+    assert torch.equal(residuals.cpu(), TorchBackend().residual_maxima(x, view, k))

@@ -1,0 +1,111 @@
+"""Backend triton without a device: by Triton's interpreter on the CPU, in processes of their own, and refused in this one.
+
+Triton decides once per process whether it interprets, when it is first imported, and other tests import it too.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import actcodec
+import pytest
+import torch
+import typer
+from actcodec.backends import auto_backend
+from actcodec.backends import backend as backends
+from actcodec.backends.torch_backend import TorchBackend
+from catalog_facts import BACKEND
+from cdu_cli import inventory
+from cdu_tools.errors import MissingToolError, UserError
+from triton_here import INTERPRET
+from typer.testing import CliRunner
+
+HERE = Path(__file__).parent
+CONFORMANCE = HERE.parent / "codecs" / "test_codecs_conformance.py"
+CUDA = SimpleNamespace(device=torch.device("cuda"))
+
+
+def interpreted(*arguments, **environment):
+    """What pytest says where Triton interprets; everything passes."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
+    variables = {**os.environ, INTERPRET: "1", **environment}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("file", ["test_triton_codecs.py", "test_triton_payloads.py", "test_triton_training.py"])
+def test_kernels(file):
+    pytest.importorskip("triton")
+    assert "skipped" not in interpreted(HERE / file)
+
+
+@pytest.mark.parametrize("row", ["c6", "c10"])
+def test_conformance(row):
+    pytest.importorskip("triton")
+    interpreted(CONFORMANCE, "-k", row, **{BACKEND: "triton"})
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("row", ["c1", "c2", "c3", "c4", "c9", "c11", "c14"])
+def test_more_conformance(row):
+    """Without C5 and C7, whose hundreds of sizes and thousands of groups the interpreter would take hours for."""
+    pytest.importorskip("triton")
+    interpreted(CONFORMANCE, "-k", f"{row}_", **{BACKEND: "triton"})
+
+
+@pytest.mark.skipif(os.environ.get(INTERPRET) == "1", reason="the interpreter takes tensors on the CPU")
+@pytest.mark.parametrize("name", ["sfpr", "jpeg-gmc", "division", "actnn-sample"])
+def test_tensors_on_the_cpu_are_refused(name):
+    pytest.importorskip("triton")
+    with pytest.raises(
+        UserError, match="'triton' computes on GPUs, and a tensor is on cpu: use backend 'torch', or set TRITON"
+    ):
+        actcodec.codec(name, backend="triton").compress(torch.randn(1, 1, 8, 8))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without CUDA")
+def test_the_benchmark_says_that_there_is_no_device():
+    command = [sys.executable, str(HERE.parents[3] / "benchmarks" / "gpu_speed.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip().endswith("measures a CUDA device, and torch sees none: run it where there is one")
+
+
+def test_list_says_whether_it_is_here(monkeypatch):
+    pytest.importorskip("triton")
+    assert re.search(r"^  triton +[\d.]+, kernels for GPUs", listed(), re.MULTILINE)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    assert "triton  missing: backend 'triton' needs the package triton" in listed()
+
+
+def listed():
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    inventory.register(app)
+    return CliRunner().invoke(app, []).output
+
+
+def test_without_triton_an_error_says_what_to_add(monkeypatch):
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    with pytest.raises(MissingToolError, match=r"needs the package triton: add it with `pip install 'cdu\[gpu\]'`"):
+        actcodec.codec("sfpr", backend="triton")
+
+
+def test_an_old_triton_is_refused(monkeypatch):
+    triton = pytest.importorskip("triton")
+    monkeypatch.setattr(triton, "__version__", "3.8.1")
+    with pytest.raises(MissingToolError, match=r"needs triton 3\.9 or newer, and 3\.8\.1 is installed: use backend 'torch'"):
+        actcodec.codec("sfpr", backend="triton")
+
+
+def test_auto_takes_it_for_tensors_on_cuda_devices(monkeypatch):
+    auto_backend._on_a_gpu.cache_clear()
+    pytest.importorskip("triton")
+    assert type(auto_backend.fastest(CUDA)).__name__ == "TritonBackend"
+    auto_backend._on_a_gpu.cache_clear()
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    assert type(auto_backend.fastest(CUDA)) is TorchBackend
+    auto_backend._on_a_gpu.cache_clear()

@@ -1,0 +1,101 @@
+"""What is recommended follows from what was measured, all of which stands in the table of the evidence."""
+
+import csv
+import re
+from math import prod
+from pathlib import Path
+
+import pytest
+from actcodec.policies import recommended
+from actcodec.policies.catalog import POLICY_NAMES, policy
+from actcodec.policies.policy import CodecSpec
+from actcodec.policies.recommended import ALIKE, GOOD, Measured, OnFamily, good_for, measured, named, status, verdict
+from actcodec.study.families import POLICIES
+from actcodec.study.zoo import FAMILIES, ZOO
+from cdu_cli.main import app
+from typer.testing import CliRunner
+
+EVIDENCE = Path(__file__).parents[4] / "docs" / "evidence"
+TABLE = EVIDENCE / "results_families_models.csv"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return list(csv.DictReader(TABLE.open(encoding="utf-8")))
+
+
+def test_every_policy_was_measured_on_every_model_of_the_zoo(rows):
+    assert {one.text for one in measured()} == {named(spec) for spec in POLICIES}
+    assert {spec.name for spec in POLICIES} | set(ALIKE) == set(POLICY_NAMES)
+    assert {row["model"]: row["family"] for row in rows} == {name: model.family for name, model in ZOO.items()}
+    for one in measured():
+        assert sum(found.models for found in one.families.values()) == len(ZOO), one.text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_are_what_their_rows_say(rows, family):
+    for one in measured():
+        its = [row for row in rows if (row["family"], row["policy"]) == (family, one.text)]
+        cosines = {row["model"]: min(float(row["cosine"]), float(row["later"])) for row in its}
+        found = one.families[family]
+        assert found.cosine == pytest.approx(min(cosines.values()), abs=1e-4)
+        assert cosines[found.hardest] == pytest.approx(found.cosine, abs=1e-4)
+        assert found.ratio == pytest.approx(
+            prod(float(row["of everything"]) for row in its) ** (1 / len(its)), rel=6e-3
+        )  # two decimals
+
+
+def some(name, ratio, cosine, **options):
+    return Measured(CodecSpec(name, options), {"A": OnFamily(ratio, cosine, "model", 1), "B": OnFamily(ratio, 0.5, "model", 1)})
+
+
+def test_the_densest_of_the_good_ones_is_recommended(monkeypatch):
+    rows = (
+        some("sfpr", 4, GOOD),
+        some("sfpr", 5, 1, S=1.0),
+        some("jpeg-act", 6, 0.98),
+        some("jpeg-act", 4, 1, S=1.0),
+        some("blpa", 9, 0.995),
+        some("division", 13, GOOD - 1e-6),
+    )
+    monkeypatch.setattr(recommended, "measured", lambda: rows)
+    assert recommended.recommended("A").text == "blpa"
+    assert recommended.recommended("A", recommended.has_kernels).text == "sfpr S=1.0"
+    assert good_for("sfpr") == good_for("sfpr", options=False) == ("A",)
+    assert (good_for("jpeg-act"), good_for("jpeg-act", options=False)) == (("A",), ())
+    assert (status("sfpr"), status("division"), status("actnn")) == ("stable", "experimental", "experimental")
+
+
+def test_every_family_has_a_policy_that_is_there():
+    for family in FAMILIES:
+        for among in (lambda name: True, recommended.has_kernels):
+            found = recommended.recommended(family, among)
+            assert found.families[family].good
+            policy(found.policy.name, **found.policy.options)
+
+
+@pytest.mark.parametrize("name", ["none", "brc", "cdma", "vdnn", "actnn-L0"])
+def test_lossless_policies_are_stable_and_good_for_all(name):
+    assert status(name) == "stable"
+    assert good_for(name) == tuple(FAMILIES)
+
+
+def test_experimental_policies_are_noise_on_some_model_of_every_family():
+    found = {name for name in POLICY_NAMES if status(name) == "experimental"}
+    assert found >= {"actnn", "actnn-L3", "actnn-L5", "division", "division-channel"}
+    for one in measured():
+        if one.policy.name in found:
+            assert all(verdict(its.cosine) == "noise" for its in one.families.values()), one.text
+
+
+def test_verdicts():
+    assert [verdict(cosine) for cosine in (1.0, 0.99, 0.98, 0.9, 0.89, 0.0)] == ["good"] * 2 + ["risky"] * 2 + ["noise"] * 2
+
+
+def test_the_list_tells_them_apart():
+    text = CliRunner().invoke(app, ["list"]).output
+    part = text[text.index("\npolicies:") : text.index("\nbackends:")]
+    for name in POLICY_NAMES:
+        (line,) = re.findall(rf"^  {re.escape(name)} +(.*)$", part, re.MULTILINE)
+        assert line.startswith(status(name))
+        assert all(family in line for family in good_for(name))
