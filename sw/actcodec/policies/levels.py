@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from cdu_tools.errors import MissingToolError, UserError
 
-from actcodec.codecs.actnn.host_swap import HostSwap
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.offload.host_swap import HostSwap
 from actcodec.policies.mixed_precision import MixedPrecisionPolicy
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, Policy, Rule, exact_policy, first_rules
 

@@ -25,8 +25,9 @@ from torch import Tensor
 from actcodec.backends.group_quantizer import sample_size
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.actnn.allocation import MAX_BITS, equal_allocation, greedy_allocation
-from actcodec.codecs.actnn.host_swap import HostSwap, release_fragmented_cache
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.offload.allocator_cache import release_fragmented_cache
+from actcodec.offload.host_swap import HostSwap
 from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
 from actcodec.policies.recurring import (
     RecurringPolicy,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from actcodec.codecs.actnn.host_swap import HostSwap
 from actcodec.codecs.codec import Codec, check_input
 from actcodec.codecs.compressed import Packed, RawCopy
+from actcodec.offload.host_swap import HostSwap
 
 
 @dataclass

@@ -1,0 +1,76 @@
+"""Copies between a device and pinned host memory, on a stream of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Mark(Protocol):
+    """A point in the order of a stream's work (a CUDA event)."""
+
+    def query(self) -> bool:
+        """Whether everything before it is done."""
+
+
+class CopyStream(Protocol):
+    """What starts copies and goes on."""
+
+    def pinned(self, nbytes: int) -> Tensor:
+        """Host memory that copies can use without waiting, uint8 (nbytes,)."""
+
+    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
+        """Copy parts to the host once the current stream has computed them; the parts may be forgotten at once."""
+
+    def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
+        """New tensors on the device with what stands on the host behind ``after``; to be used after :meth:`wait`."""
+
+    def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
+        """Make the current stream wait for a mark before it uses the parts."""
+
+
+class CudaCopies:
+    """A stream of one CUDA device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def pinned(self, nbytes: int) -> Tensor:
+        """See :class:`CopyStream`."""
+        return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+
+    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
+        """See :class:`CopyStream`."""
+        self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._stream):
+            for part, place in zip(parts, host, strict=True):
+                place.copy_(part, non_blocking=True)
+                # The allocator must not give the memory away before the copy has read it.
+                part.record_stream(self._stream)
+            return self._marked()
+
+    def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
+        """See :class:`CopyStream`."""
+        assert isinstance(after, torch.cuda.Event), "it is one of this class's"
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(after)
+            parts = [part.to(self._device, non_blocking=True) for part in host]
+            return parts, self._marked()
+
+    def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
+        """See :class:`CopyStream`."""
+        assert isinstance(mark, torch.cuda.Event), "it is one of this class's"
+        current = torch.cuda.current_stream(self._device)
+        current.wait_event(mark)
+        for part in parts:
+            # They were allocated on the copies' stream, which must not use them again while they are read on this one.
+            part.record_stream(current)
+
+    def _marked(self) -> torch.cuda.Event:
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record(self._stream)
+        return event
