@@ -14,7 +14,7 @@ from cdu_spec.geometry import BLOCK_VALUES, LANES
 from torch import Tensor
 
 from actcodec.backends.job import Job, settings_of
-from actcodec.backends.triton import actnn, code_rows, division, gmc, jpeg_act, sfpr, zvc
+from actcodec.backends.triton import actnn, code_rows, division, gmc_decoder, gmc_encoder, jpeg_act, sfpr, zvc
 from actcodec.backends.triton.block_starts import block_starts
 from actcodec.golden.heads import check_heads
 
@@ -49,14 +49,14 @@ def _decode_sfpr_zvc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> 
 
 def _encode_jpeg_act(x: Tensor, view: MatrixView, job: Job) -> Tensor:
     q = jpeg_act.forward(x, view, job)
-    return gmc.encode(q) if job.coder is Coder.GMC else zvc.encode(q)
+    return gmc_encoder.encode(q) if job.coder is Coder.GMC else zvc.encode(q)
 
 
 def _decode_jpeg_act(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
     starts = block_starts(payload, view.blocks, job.coder)
     if starts is None:
         return False
-    q = (gmc if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
+    q = (gmc_decoder if job.coder is Coder.GMC else zvc).decode_at(payload, starts)
     jpeg_act.inverse(q, view, job, y)
     return True
 
@@ -66,8 +66,6 @@ def _encode_brc(x: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 
 def _decode_brc(payload: Tensor, view: MatrixView, job: Job, y: Tensor) -> bool:
-    if payload.numel() != -(-view.columns // LANES):
-        return False
     code_rows.decode_signs(payload, y)
     return True
 
