@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.codecs.compressed import Packed
 from actcodec.offload.copies import CopyStream, CudaCopies, Mark
 from actcodec.offload.pinned_pool import PinnedPool
 
@@ -30,8 +29,18 @@ AHEAD = 2
 _ALIGNMENT = 64
 
 
-class Movable(Packed, Protocol):
-    """A form, a dataclass whose tensors are fields of its own."""
+class Movable(Protocol):
+    """What a codec returns, a dataclass whose tensors are fields of its own."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept."""
+
+    def to_bytes(self) -> bytes:
+        """The serialised stream."""
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 #: Kinds of networks for which policies are recommended, and what is typical of each.
 FAMILIES = {
     "CNN": "convolutions with batch normalisation and ReLU",
-    "MobileNet": "convolutions of single channels with batch normalisation, gates, activations that are no ReLU",
+    "MobileNet": "convolutions of single channels, gates, activations that are no ReLU",
     "ConvNeXt": "convolutions without batch normalisation, mixtures of tokens",
     "ViT": "attention over pieces of an image, beside a text too",
     "GPT/BERT": "attention or a state space over tokens, sounds",

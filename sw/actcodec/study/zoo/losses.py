@@ -45,7 +45,7 @@ def of_next_letters(count: int = 4, length: int = 48) -> Loss:
 
 
 def of_hidden_letters(count: int = 4, length: int = 48) -> Loss:
-    """Which letters were there in place of the spaces between, every seventh."""
+    """Every seventh letter, in whose place the model sees number 0."""
 
     def loss(model: nn.Module, number: int) -> Tensor:
         letters, _ = texts(number, count, length)

@@ -14,7 +14,16 @@ from actcodec.study.zoo.foreign import Foreign
 from actcodec.study.zoo.losses import Loss, of_hidden_letters, of_images, of_next_letters, of_pixels, of_subjects
 
 _SIDE = 64
-#: Names that several configurations have in common.
+#: What several configurations have in common.
+_GPT2: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "n_embd": 64,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 64,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 _LLAMA: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -49,7 +58,7 @@ def _model(name: str, kind: str, loss: Loss, family: str = "GPT/BERT", **options
 
 
 def _of_sounds(count: int = 4) -> Loss:
-    """A text from the brightness of an image, which has the form of a spectrogram: what matters is the model's way of work."""
+    """A text from the brightness of an image, which stands for a spectrogram: it is the model's operations that matter here."""
 
     def loss(model: nn.Module, number: int) -> Tensor:
         spectrograms = images(number, count, _SIDE)[0].mean(1)
@@ -72,7 +81,7 @@ def _of_pairs(count: int = 4, length: int = 32) -> Loss:
 
 
 def _of_contrasts(count: int = 8, length: int = 24) -> Loss:
-    """Which text goes with which image; that they do is agreed on here alone."""
+    """Which text goes with which image: that of the same place in the batch."""
 
     def loss(model: nn.Module, number: int) -> Tensor:
         letters, _ = texts(number, count, length)
@@ -85,31 +94,8 @@ def _of_contrasts(count: int = 8, length: int = 24) -> Loss:
 _IMAGE: dict[str, Any] = {"image_size": _SIDE, "patch_size": 8, "num_channels": 3, "hidden_size": 64, "intermediate_size": 128}
 
 MODELS = (
-    _model(
-        "gpt2",
-        "GPT2LMHeadModel",
-        of_next_letters(),
-        vocab_size=VOCABULARY,
-        n_embd=64,
-        n_layer=2,
-        n_head=4,
-        n_positions=64,
-        bos_token_id=0,
-        eos_token_id=0,
-    ),
-    _model(
-        "gpt2_eager",
-        "GPT2LMHeadModel",
-        of_next_letters(),
-        vocab_size=VOCABULARY,
-        n_embd=64,
-        n_layer=2,
-        n_head=4,
-        n_positions=64,
-        bos_token_id=0,
-        eos_token_id=0,
-        attn_implementation="eager",
-    ),
+    _model("gpt2", "GPT2LMHeadModel", of_next_letters(), **_GPT2),
+    _model("gpt2_eager", "GPT2LMHeadModel", of_next_letters(), attn_implementation="eager", **_GPT2),
     _model("gpt_neox", "GPTNeoXForCausalLM", of_next_letters(), **_BERT),
     _model(
         "opt",

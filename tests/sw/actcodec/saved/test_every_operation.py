@@ -15,20 +15,23 @@ from torch.nn import functional as F
 
 PAGE = (Path(__file__).parents[4] / "docs" / "methods" / "saved_tensors.md").read_text()
 #: Policies, options, and the largest relative error of an operation's gradient; None for few bits, where it may be any.
-#: Scales that saturate, and transforms of values that are no pictures, may leave as little as no gradient would be: 1.
+#: Scales that saturate, and transforms of values that are no pictures, may leave as little as no gradient would be: about 1.
 POLICIES = {
     "sfpr": ({"S": 1.0}, 0.05),
     "actnn": ({"bits": 8}, 0.05),
     "autoquant": ({}, 0.05),
+    "autoquantz": ({}, 0.05),
     "autocusz": ({}, 0.05),
     "autojpegz": ({}, 1.0),
     "sfpr+zvc": ({}, 1.0),
     "jpeg-act": ({}, 1.0),
+    "jpeg-gmc": ({}, 1.1),
     "jpeg-base": ({}, 1.0),
     "actnn-L2": ({}, None),
     "actnn-L3": ({}, None),
     "gist": ({}, None),
     "division": ({}, None),
+    "division-channel": ({}, None),
     "division-float": ({}, None),
     "blpa": ({}, None),
     "blpa-coded": ({}, None),
