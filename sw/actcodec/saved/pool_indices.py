@@ -3,6 +3,8 @@
 For every output of a max pool autograd keeps the index of the input value that won, in 64 bits. It lies in the output's window,
 which is known; its position there takes ``ceil(log2(positions))`` bits: 2 for a window of 2x2, 4 for 3x3. Padding never wins.
 Indices come back exactly. The windows of a fractional max pool are drawn at random: its windows here are the whole input.
+
+Where a backend has loaded the native kernels, they compute positions of up to 8 bits on the CPU; the bytes are the same.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from actcodec.backends.native.kernels import loaded
+from actcodec.backends.native.pool_windows import MOST_BITS, WindowAxis, indices_of, packed_positions
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.saved.layout import Layout, parts
 from actcodec.saved.operations import Operation
@@ -52,6 +56,10 @@ class WindowPositions:
         self._axes = tuple(axes)
         flat = self._layout.in_memory_order(indices)
         self._count = flat.numel()
+        if self._has_kernels(flat):
+            packed = packed_positions(flat.contiguous(), self._window_axes, self._bits)
+            self._packed, self._is_exact = flat.new_empty(0) if packed is None else packed, packed is not None
+            return
         self._packed = torch.empty(wide_bytes(self._count, self._bits), dtype=torch.uint8, device=flat.device)
         stray = torch.zeros((), dtype=torch.bool, device=flat.device)
         for part in parts(self._count):
@@ -90,10 +98,23 @@ class WindowPositions:
 
     def tensor(self) -> Tensor:
         """The indices."""
+        if self._has_kernels(self._packed):
+            return self._layout.from_memory_order(indices_of(self._packed, self._window_axes, self._bits, self._count))
         flat = torch.empty(self._count, dtype=torch.int64, device=self._packed.device)
         for part in parts(self._count):
             flat[part] = self._indices(take_wide(self._packed, self._bits, self._count, part, self._dtype), part)
         return self._layout.from_memory_order(flat)
+
+    def _has_kernels(self, x: Tensor) -> bool:
+        return x.device.type == "cpu" and self._bits <= MOST_BITS and loaded()
+
+    @property
+    def _window_axes(self) -> list[WindowAxis]:
+        size, steps = self._layout.distinct_size, self._layout.strides_in_memory
+        return [
+            WindowAxis(axis.extent, axis.positions, axis.dilation, axis.starts[: size[-place]], steps[-place])
+            for place, axis in enumerate(reversed(self._axes), 1)
+        ]
 
     def _positions(self, indices: Tensor, part: slice, stray: Tensor) -> Tensor:
         """Of a part of the indices; ``stray`` becomes true when one of them does not lie in its window."""

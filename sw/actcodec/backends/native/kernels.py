@@ -80,6 +80,8 @@ _SIGNATURES = {
     "group_values": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _FLOAT, _POINTER), None),
     "codes_pack": ((_POINTER, _LONG, _INT, _POINTER), None),
     "codes_unpack": ((_POINTER, _LONG, _INT, _POINTER), None),
+    "window_positions": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), _BOOL),
+    "window_indices": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), None),
     "symbol_counts": ((_POINTER, _LONG, _POINTER), _BOOL),
     "entropy_encode": ((_POINTER, _LONG, _POINTER, _POINTER, _POINTER), _LONG),
     "entropy_decode": ((_POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER), _BOOL),
@@ -108,3 +110,8 @@ class Kernels:
 def kernels() -> Kernels:
     """The kernels, loaded once per process."""
     return Kernels()
+
+
+def loaded() -> bool:
+    """Whether this process has them already: whoever was not asked for a backend uses them then, and compiles nothing."""
+    return kernels.cache_info().currsize > 0

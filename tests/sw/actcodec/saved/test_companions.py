@@ -8,6 +8,7 @@ from math import ceil, log2, prod
 import actcodec
 import pytest
 import torch
+from actcodec.saved import pool_indices
 from actcodec.saved.operations import Operation
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.shape_only import SHAPE
@@ -23,6 +24,14 @@ COMPANIONS = actcodec.training.Policy(())
 MAX_POOLS = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 ADAPTIVE_MAX_POOLS = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+@pytest.fixture(scope="module", autouse=True, params=["torch", "kernels"])
+def _computed_by(request):
+    """Every test by torch and by the kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool_indices, "loaded", lambda: request.param == "kernels")
+        yield
 
 
 @st.composite
@@ -187,6 +196,23 @@ def assert_unchanged_with_nan(x):
     assert want[0].isnan().any()
     assert torch.equal(want[1], got[1])
     return got[2]
+
+
+@settings(max_examples=100, deadline=None)
+@given(max_pools(), st.booleans())
+def test_kernels_make_the_same_bytes(pool, last):
+    shape, arguments = pool
+    rank = len(arguments["kernel_size"])
+    x = values_of(shape, "ties", 0, last and len(shape) == rank + 2)
+    y, indices = getattr(F, f"max_pool{rank}d")(x, **arguments, return_indices=True)
+    assume(every_window_sees_the_input(shape, y.shape, arguments))
+    forms = []
+    for kernels in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pool_indices, "loaded", lambda kernels=kernels: kernels)
+            forms.append(WindowPositions.of(indices, Operation("pool", (x,), arguments, f"max_pool{rank}d")))
+            assert torch.equal(forms[-1].tensor(), indices)
+    assert torch.equal(forms[0]._packed, forms[1]._packed)
 
 
 def test_indices_that_are_not_of_the_windows_are_left_alone():
