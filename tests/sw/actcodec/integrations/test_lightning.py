@@ -15,7 +15,8 @@ from torch.nn import functional as F
 BATCHES, EPOCHS, BREAK = 3, 2, 4
 STEPS = BATCHES * EPOCHS
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore:.*LeafSpec.*")
+#: Lightning's own classes of warnings, which a process of pytest-xdist could not import, and what torch says of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore:You defined a", "ignore:.*LeafSpec.*")
 
 
 @pytest.fixture(scope="module")
