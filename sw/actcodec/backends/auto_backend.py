@@ -20,6 +20,7 @@ from actcodec.backends.job import Job
 from actcodec.backends.predicted_coder import Predicted, PredictedCoder
 from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.backends.row_quantizer import RowQuantizer, RowSteps
+from actcodec.backends.sign_arithmetic import SignArithmetic, Signs
 from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.golden.pooling import Means, Pooling
@@ -102,6 +103,10 @@ class AutoBackend(TorchBackend):
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoRangeQuantizer()
 
+    def sign_arithmetic(self) -> SignArithmetic:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoSignArithmetic(self)
+
     def group_quantizer(self) -> GroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoGroupQuantizer()
@@ -129,6 +134,18 @@ class AutoStepQuantizer(StepQuantizer):
     def values(self, packed: Tensor, *grid: Any, **ends: Any) -> Tensor:
         """See :class:`StepQuantizer`."""
         return fastest(packed).step_quantizer().values(packed, *grid, **ends)
+
+
+class AutoSignArithmetic(SignArithmetic):
+    """See :class:`SignArithmetic`."""
+
+    def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
+        """See :class:`SignArithmetic`."""
+        return fastest(decoded).sign_arithmetic().signs(decoded, unit, original)
+
+    def finish(self, decoded: Tensor, *given: Any, **ends: Any) -> None:
+        """See :class:`SignArithmetic`."""
+        fastest(decoded).sign_arithmetic().finish(decoded, *given, **ends)
 
 
 class AutoPredictedCoder(PredictedCoder):

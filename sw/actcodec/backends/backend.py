@@ -17,6 +17,7 @@ from actcodec.backends.job import Job, beats_in, tensor_from_beats
 from actcodec.backends.predicted_coder import PredictedCoder
 from actcodec.backends.range_quantizer import RangeQuantizer
 from actcodec.backends.row_quantizer import RowQuantizer
+from actcodec.backends.sign_arithmetic import SignArithmetic
 from actcodec.backends.step_quantizer import StepQuantizer
 from actcodec.golden import block_statistics, channel_statistics, sfpr
 
@@ -104,6 +105,10 @@ class Backend(ABC):
     def range_quantizer(self) -> RangeQuantizer:
         """What computes DIVISION's and ActNN's forms in floating point; as above."""
         return RangeQuantizer()
+
+    def sign_arithmetic(self) -> SignArithmetic:
+        """What computes exact signs beside reconstructions; as above, but for their bits, which are jobs of mode brc."""
+        return SignArithmetic(self)
 
     def group_quantizer(self) -> GroupQuantizer:
         """What quantises groups within samples in floating point; UserError for a backend that does not do that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -18,9 +18,8 @@ from actcodec.codecs.centring import CentredForm, compress_centred, decompress_c
 from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.copies import WIDEST, Copy, CopyCodec
-from actcodec.codecs.sign_corrections import LEAST_STEPS, MOST_STEPS, corrections, wrong_signs
-from actcodec.golden.formats import as_dtype
-from actcodec.golden.shapes import Box, boxes, channels_shape, per_channel
+from actcodec.codecs.sign_corrections import corrections, signs_of
+from actcodec.golden.shapes import channels_shape, per_channel
 
 #: A channel's input does not follow by a result of which rounding, in its dtype, may be more than this part.
 _ROUNDING = 2.0**-4
@@ -65,29 +64,20 @@ class SignedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """See :class:`~actcodec.codecs.copies.Copy`."""
         if self.corrections is None:
-            steps = self._decoded()
-            for box in self._boxes():
-                part = steps[box]
-                part.copy_(self._steps(part.to(torch.float32), box))
-            self.corrections = corrections(steps, x.detach().contiguous(), self._backend)
+            decoded = self._decoded()
+            original = x.detach().contiguous().view(decoded.shape)
+            self.corrections = corrections(decoded, self._units(decoded), original, self._backend)
 
     def rebuilt(self, line: Line) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
         return self._rebuilt(line)
 
     def _rebuilt(self, line: Line | None) -> Tensor:
-        limit, wrong = 0, None
-        if self.corrections is not None:
-            limit, wrong = wrong_signs(self.corrections, prod(self.shape), self._backend)
-            wrong = wrong.view(channels_shape(self.shape))
-        rebuilt = self._decoded()
-        for box in self._boxes():
-            values = rebuilt[box].to(torch.float32, copy=True)
-            if wrong is not None:
-                positive = (self._steps(values, box) > limit) != wrong[box]
-                values = self._signed(values, positive, box)
-            rebuilt[box] = as_dtype(values if line is None else line(values, box), self.dtype)
-        return rebuilt.view(self.shape)
+        signs = None if self.corrections is None else signs_of(self.corrections, prod(self.shape), self._backend)
+        decoded = self._decoded()
+        if signs is not None or line is not None:
+            self._backend.sign_arithmetic().finish(decoded, self._units(decoded), signs, line, rectified=self._rectified)
+        return decoded.view(self.shape)
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend."""
@@ -97,22 +87,9 @@ class SignedCopy:
         """The stream's values and the centres, a new tensor (N, channels, n) of the dtype of the original."""
         return decompress_centred(self.form, self._codec).view(channels_shape(self.shape))
 
-    def _boxes(self) -> Iterator[Box]:
-        return boxes(self.shape, self.unit.device)
-
-    def _signed(self, values: Tensor, positive: Tensor, box: Box) -> Tensor:
-        """Values of a box, those positive of which the original's are."""
-        details = torch.finfo(self.dtype)
-        least = self._unit_of(box).clamp_min(details.smallest_normal * details.eps)
-        others = torch.zeros_like(values) if self._rectified else values.clamp_max(0)
-        return torch.where(positive, torch.maximum(values, least), others)
-
-    def _steps(self, values: Tensor, box: Box) -> Tensor:
-        """The values of a box in steps of SFPR, as :func:`corrections` takes them, a new tensor."""
-        return (values / self._unit_of(box)).round_().clamp_(LEAST_STEPS, MOST_STEPS)
-
-    def _unit_of(self, box: Box) -> Tensor:
-        return self.unit if self.unit.numel() == 1 else self.unit[box[1], None]
+    def _units(self, decoded: Tensor) -> Tensor:
+        """A step for each channel."""
+        return self.unit.expand(decoded.shape[1])
 
 
 class SignedCodec(CopyCodec):

@@ -17,6 +17,7 @@ from actcodec.backends.native.modes import DECODERS, ENCODERS
 from actcodec.backends.native.predicted_coder import NativePredictedCoder
 from actcodec.backends.native.range_quantizer import NativeRangeQuantizer
 from actcodec.backends.native.row_quantizer import NativeRowQuantizer
+from actcodec.backends.native.sign_arithmetic import NativeSignArithmetic
 from actcodec.backends.native.step_quantizer import NativeStepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, moments_of, place_factors
@@ -92,6 +93,10 @@ class NativeBackend(TorchBackend):
     def range_quantizer(self) -> NativeRangeQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return NativeRangeQuantizer()
+
+    def sign_arithmetic(self) -> NativeSignArithmetic:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeSignArithmetic(self)
 
     def group_quantizer(self) -> NativeGroupQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""

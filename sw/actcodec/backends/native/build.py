@@ -12,14 +12,16 @@ from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
 
+from actcodec.backends import sign_arithmetic
 from actcodec.golden import lorenzo, run_length, shift_quantizer
 from actcodec.golden.integer_coder import WIDTHS
 
 _SOURCES = (
     *("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "fixed_steps.cpp", "sample_groups.cpp", "huffman.cpp", "channels.cpp"),
     *("step_copies.cpp", "predicted_steps.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
+    "signs.cpp",
 )
-_HEADERS = ("values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h")
+_HEADERS = ("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h")
 _LIBRARY = "kernels.so"
 _GMC_NUMBERS = (
     *("GROUP_VALUES", "RAW_CLASS", "LAST_MASK_CLASS", "LAST_CLASS_CONTEXT", "A_BOTH_ZERO", "A_ZERO", "A_FIRST", "A_AFTER_ZERO"),
@@ -45,6 +47,7 @@ def constants() -> str:
         for module, names in (
             (geometry, ("LANES", "BLOCK_SIDE", "BLOCK_VALUES", "TILE_BLOCKS")),
             (sfpr, ("VALUE_MIN", "VALUE_MAX")),
+            (sign_arithmetic, ("LEAST_STEPS", "MOST_STEPS")),
             (shift_quantizer, ("COEFFICIENT_MIN", "COEFFICIENT_MAX")),
             (huffman, ("MAX_CODE_BITS",)),
             (jpeg, ("DC_MIN", "DC_MAX", "AC_LIMIT", "EOB", "ZRL", "ZRL_RUN", "MARKER")),

@@ -80,6 +80,12 @@ _SIGNATURES = {
     "group_values": ((_POINTER, _INT, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _FLOAT, _POINTER), None),
     "codes_pack": ((_POINTER, _LONG, _INT, _POINTER), None),
     "codes_unpack": ((_POINTER, _LONG, _INT, _POINTER), None),
+    "sign_counts": ((*_CHANNELS, _POINTER, _POINTER, _POINTER), None),
+    "sign_differences": ((*_CHANNELS, _POINTER, _POINTER, _INT, _POINTER), None),
+    "signed_values": (
+        (*_CHANNELS, _POINTER, _INT, _POINTER, _BOOL, _FLOAT, _POINTER, _POINTER, _FLOAT),
+        None,
+    ),
     "window_positions": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), _BOOL),
     "window_indices": ((_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER), None),
     "symbol_counts": ((_POINTER, _LONG, _POINTER), _BOOL),

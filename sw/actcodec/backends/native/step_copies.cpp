@@ -1,28 +1,9 @@
 // Codec blpa-float: codes of the steps of a channel, packed, and back. Every operation is that of backends/step_quantizer.py, in
 // float32 and in the same order, so that the results are the same to the last bit.
 #include "affine.h"
+#include "channel_rows.h"
 
 using namespace cdu;
-
-namespace {
-
-constexpr int64_t PIECE_VALUES = 1 << 12;  // a multiple of LANES
-
-// (outer, channels, inner) values in order.
-struct Channels {
-    int64_t channels, inner;
-
-    // body(first value, count, channel) for the parts of rows from value `begin` to before `end`.
-    template <class Body> void parts(int64_t begin, int64_t end, Body body) const {
-        for (int64_t row = begin / inner; begin < end; ++row) {
-            int64_t next = std::min(end, (row + 1) * inner);
-            body(begin, next - begin, row % channels);
-            begin = next;
-        }
-    }
-};
-
-}  // namespace
 
 extern "C" {
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import torch
 from actcodec.backends.backend import backend
+from actcodec.backends.step_quantizer import Line
 from actcodec.codecs import compressed
-from actcodec.codecs.sign_corrections import LEAST_STEPS, MOST_STEPS, corrections, wrong_signs
+from actcodec.codecs.sign_corrections import corrections, signs_of
 from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import NonFiniteError
 from cdu_spec.bitstream import BitstreamError
@@ -84,7 +85,9 @@ def test_signs_are_exact_whatever_the_values(x, codec, which):
     assert torch.equal(got > 0, x > 0)
     if not bool((x < 0).any()):
         assert torch.equal(got != 0, x != 0)
-    assert torch.equal(copy.rebuilt(lambda values, box: values * 2) > 0, x > 0)
+    channels = x.shape[1] if x.ndim > 1 else 1
+    doubled = Line(torch.full((channels,), 2.0), torch.zeros(channels))
+    assert torch.equal(copy.rebuilt(doubled) > 0, x > 0)
 
 
 @given(st.integers(1, 300), st.integers(0, 2**32), st.floats(0, 1), st.sampled_from(("torch", "native")))
@@ -92,22 +95,54 @@ def test_signs_are_exact_whatever_the_values(x, codec, which):
 def test_corrections_of_any_signs(count, seed, density, which):
     """Also of signs that have nothing to do with the values; and the bytes of both backends are the same."""
     random = torch.Generator().manual_seed(seed)
-    steps = torch.randint(LEAST_STEPS, MOST_STEPS + 1, (count,), generator=random).float()
-    positive = torch.rand(count, generator=random) < density
-    stream = corrections(steps.clone(), positive.float(), backend(which))
-    assert stream.to_bytes() == corrections(steps.clone(), positive.float(), backend("torch")).to_bytes()
-    limit, wrong = wrong_signs(compressed.from_bytes(stream.to_bytes()), count, backend(which))
-    assert torch.equal((steps > limit) != wrong, positive)
+    decoded = torch.randint(-200, 200, (1, 1, count), generator=random).float()
+    original = torch.where(torch.rand(decoded.shape, generator=random) < density, 1.0, -1.0)
+    unit = torch.ones(1)
+    stream = corrections(decoded.clone(), unit, original, backend(which))
+    assert stream.to_bytes() == corrections(decoded.clone(), unit, original, backend("torch")).to_bytes()
+    signs = signs_of(compressed.from_bytes(stream.to_bytes()), count, backend(which))
+    backend(which).sign_arithmetic().finish(decoded, unit, signs, None, rectified=False)
+    assert torch.equal(decoded > 0, original > 0)
     blocks = -(-(1 + -(-count // 8)) // 64)
     assert stream.header.payload_bytes <= 8 * blocks + 1 + -(-count // 8)
 
 
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(1, 300)),
+    st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+    st.integers(0, 2**32),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_kernels_give_the_same_signs_and_values(shape, dtype, seed, rectified, with_line):
+    random = torch.Generator().manual_seed(seed)
+    unit = torch.exp(4 * torch.randn(shape[1], generator=random))
+    steps = torch.randint(-140, 140, shape, generator=random) * (torch.rand(shape, generator=random) < 0.7)
+    decoded = (steps * unit[:, None]).to(dtype)
+    original = (decoded.float() + 0.4 * unit[:, None] * torch.randn(shape, generator=random)).to(dtype)
+    line = Line(torch.randn(shape[1], generator=random), torch.randn(shape[1], generator=random)) if with_line else None
+    found, values = [], []
+    for which in ("torch", "native"):
+        arithmetic = backend(which).sign_arithmetic()
+        signs = arithmetic.signs(decoded.clone(), unit, original)
+        found.append((signs.limit, signs.wrong.tolist()))
+        for known in (signs, None):
+            values.append(decoded.clone())
+            arithmetic.finish(values[-1], unit, known, line, rectified=rectified)
+    assert found[0] == found[1]
+    for one, other in ((values[0], values[2]), (values[1], values[3])):
+        assert torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+    if line is None:
+        assert torch.equal(values[0] > 0, original > 0)
+
+
 def test_the_limit_is_the_one_with_the_fewest_corrections():
     random = torch.Generator().manual_seed(0)
-    steps = torch.randint(-128, 200, (4000,), generator=random).clamp_(LEAST_STEPS, MOST_STEPS).float()
-    positive = steps + 20 * torch.randn(4000, generator=random) > 9
+    steps = torch.randint(-128, 200, (1, 1, 4000), generator=random).float()
+    positive = steps + 20 * torch.randn(steps.shape, generator=random) > 9
     errors = [int(((steps > limit) != positive).sum()) for limit in range(128)]
-    stream = corrections(steps, positive.float(), backend("torch"))
+    stream = corrections(steps, torch.ones(1), positive.float(), backend("torch"))
     _, numbers = decode(stream.to_bytes())
     assert int(numbers[0]) == errors.index(min(errors)) > 0
     assert np.unpackbits(numbers[1:].astype(np.int8).view(np.uint8)).sum() == min(errors)
@@ -172,4 +207,4 @@ def test_what_is_refused():
     with pytest.raises(UserError, match="no single stream"):
         copy.to_bytes()
     with pytest.raises(BitstreamError, match="does not correct 100 signs"):
-        wrong_signs(copy.corrections, 100, backend("torch"))
+        signs_of(copy.corrections, 100, backend("torch"))

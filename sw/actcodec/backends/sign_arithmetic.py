@@ -1,0 +1,113 @@
+"""The arithmetic of exact signs beside a reconstruction, by torch (:mod:`actcodec.codecs.sign_corrections`).
+
+This is the specification of every other way to compute it: float32 operations one by one, in the order in which they stand
+here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.sfpr import VALUE_MAX
+from torch import Tensor
+
+from actcodec.backends.job import FORMATS, compression_job, decompression_job
+from actcodec.backends.step_quantizer import Line
+from actcodec.golden.formats import as_dtype
+from actcodec.golden.pieces import pieces
+from actcodec.golden.shapes import Box, boxes
+
+if TYPE_CHECKING:
+    from actcodec.backends.backend import Backend
+
+#: Steps that are told apart: -1 stands for itself and all below, the most for all above.
+LEAST_STEPS, MOST_STEPS = -1, VALUE_MAX + 1
+_PLACES = MOST_STEPS - LEAST_STEPS + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """What tells the signs of a tensor once a reconstruction is there."""
+
+    limit: int  #: a value counts as positive where the reconstruction has more steps than so many, 0 to 127
+    wrong: Tensor  #: uint8 (ceil(values / 8),): where that is wrong, value i at bit ``i % 8`` of byte ``i // 8``
+
+
+class SignArithmetic:
+    """Reconstructions are (N, channels, n), contiguous, of a dtype that a unit gets; ``unit``, a step, is float32 (channels,).
+
+    Parameters
+    ----------
+    backend
+        Packs bits, as mode brc.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
+        """With the fewest wrong; ``original`` is of shape and dtype of ``decoded``, contiguous. Zero counts as not positive.
+
+        ``decoded`` may be overwritten.
+        """
+        for box in _boxes(decoded):
+            decoded[box] = _steps(decoded[box].to(torch.float32), unit, box)
+        steps, exact = decoded.view(-1), original.view(-1)
+        limit = best_limit(_counts(steps, exact))
+        for part in pieces(steps.numel(), steps.device):
+            steps[part] = (steps[part] > limit) != (exact[part] > 0)
+        view = MatrixView.of(steps.shape, Mode.BRC)
+        job = compression_job(view, FORMATS[steps.dtype], torch.zeros(0))
+        return Signs(limit, self._backend.compress_tensor(steps, view, job))
+
+    def finish(self, decoded: Tensor, unit: Tensor, signs: Signs | None, line: Line | None, *, rectified: bool) -> None:
+        """Give a reconstruction these signs, and make of the values what a line makes; in place.
+
+        What is not positive is at most zero, and zero where it is ``rectified``; beyond the dtype: its extremes.
+        """
+        wrong = None if signs is None else self._unpacked(signs.wrong, decoded).view(decoded.shape)
+        details = torch.finfo(decoded.dtype)
+        for box in _boxes(decoded):
+            values = decoded[box].to(torch.float32, copy=True)
+            if signs is not None and wrong is not None:
+                positive = (_steps(values, unit, box) > signs.limit) != wrong[box]
+                least = unit[box[1], None].clamp_min(details.smallest_normal * details.eps)
+                others = torch.zeros_like(values) if rectified else values.clamp_max(0)
+                values = torch.where(positive, torch.maximum(values, least), others)
+            decoded[box] = as_dtype(values if line is None else line(values, box), decoded.dtype)
+
+    def _unpacked(self, bits: Tensor, decoded: Tensor) -> Tensor:
+        """Boolean (values,)."""
+        header = Header(Mode.BRC, FORMATS[decoded.dtype], (decoded.numel(),), bits.numel())
+        job = decompression_job(header, (), torch.zeros(0, device=bits.device))
+        return self._backend.decompress_tensor(bits, header.view, job, header.shape).to(torch.bool)
+
+
+def best_limit(counts: Tensor) -> int:
+    """The limit with the fewest errors; ``counts``, int64 (2, n), says how often steps from the least to the most occur.
+
+    First with values that are not positive, then with positive ones.
+    """
+    # What is above the last limit is positive whichever it is.
+    others, positives = counts.cumsum(1)[:, 1:-1]
+    return int((positives - others).argmin())
+
+
+def _counts(steps: Tensor, original: Tensor) -> Tensor:
+    counts = torch.zeros(2 * _PLACES, dtype=torch.int64, device=steps.device)
+    for part in pieces(steps.numel(), steps.device):
+        places = (steps[part] - LEAST_STEPS).to(torch.int16).add_(original[part] > 0, alpha=_PLACES)
+        counts += torch.bincount(places, minlength=2 * _PLACES)
+    return counts.view(2, _PLACES)
+
+
+def _steps(values: Tensor, unit: Tensor, box: Box) -> Tensor:
+    """The float32 values of a box in steps, a new tensor."""
+    return (values / unit[box[1], None]).round_().clamp_(LEAST_STEPS, MOST_STEPS)
+
+
+def _boxes(decoded: Tensor) -> list[Box]:
+    return list(boxes(tuple(decoded.shape), decoded.device))
