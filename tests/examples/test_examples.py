@@ -70,11 +70,11 @@ def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
 @pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'cdu[frameworks]'")
 def test_lightning_trains_as_a_file_says(tmp_path):
     mine = tmp_path / "mine.toml"
-    mine.write_text('[compression]\npolicy = "sfpr"\nonly = "layers.3"\n', encoding="utf-8")
+    mine.write_text('[compression]\npolicy = "sfpr"\nonly = "layers.4"\n', encoding="utf-8")
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "lightning_digits.py", "--epochs", 1, "--config", mine)
     assert float(re.search(r"accuracy (\S+)$", said, re.MULTILINE)[1]) > 0.2
     codecs = dict(re.findall(r"^(layers\.\d) .* (sfpr|exact|brc) +\d+ +\d+ ", said, re.MULTILINE))
-    assert {name for name, codec in codecs.items() if codec == "sfpr"} == {"layers.3"}
+    assert {name for name, codec in codecs.items() if codec == "sfpr"} == {"layers.4"}
 
 
 def test_a_system_in_amaranth_compresses_and_decompresses(tmp_path):
