@@ -14,7 +14,7 @@ def division_float_policy(codec_factory: CodecFactory | None = None, **options: 
     ReLU keeps its signs beside the values that the next layer saves, as the paper counts them: with 2 bits a small positive
     value is often decoded as zero or below, where no gradient would pass.
 
-    Options as for codec ``division-float``: bits, block, half, parts (the ablations), rounding, seed.
+    Options as for codec ``division-float``: bits, block, half, parts (the ablations), rounding, seed, backend.
     """
     allowed = codecs.codec_options("actnn-float")
     others = {name: value for name, value in options.items() if name in allowed}

@@ -51,7 +51,7 @@ def test_which_tensor_gets_what(tensor, want):
 
 
 def test_options_are_those_of_the_codec():
-    assert policy_options("division-float") == ("bits", "block", "half", "parts", "rounding", "seed")
+    assert policy_options("division-float") == ("bits", "block", "half", "parts", "rounding", "seed", "backend")
     with pytest.raises(UserError, match="codec 'division-float' has no option 'S'"):
         policy("division-float", S=2.0)
 

@@ -55,11 +55,11 @@ def test_the_densest_of_the_good_ones_is_recommended(monkeypatch):
         some("sfpr", 5, 1, S=1.0),
         some("jpeg-act", 6, 0.98),
         some("jpeg-act", 4, 1, S=1.0),
-        some("blpa", 9, 0.995),
+        some("gist", 9, 0.995),
         some("division", 13, GOOD - 1e-6),
     )
     monkeypatch.setattr(recommended, "measured", lambda: rows)
-    assert recommended.recommended("A").text == "blpa"
+    assert recommended.recommended("A").text == "gist"
     assert recommended.recommended("A", recommended.has_kernels).text == "sfpr S=1.0"
     assert good_for("sfpr") == good_for("sfpr", options=False) == ("A",)
     assert (good_for("jpeg-act"), good_for("jpeg-act", options=False)) == (("A",), ())
