@@ -153,8 +153,15 @@ def far_normalisation(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, HALF])
-@pytest.mark.parametrize("policy", ["jpeg-gmc", "blpa", "blpa-coded"])
-@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize(
+    ("policy", "backend"),
+    [
+        # The profiler keeps every operation on every piece: gigabytes.
+        pytest.param("jpeg-gmc", "torch", marks=pytest.mark.campaign),
+        ("jpeg-gmc", "native"),
+        *((policy, backend) for policy in ("blpa", "blpa-coded") for backend in ("torch", "native")),
+    ],
+)
 def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
     """Forward: what comes on top of two tensors that are computed, of what is kept, and of the bound. Backward likewise."""
     if backend != "torch" and "backend" not in policy_options(policy):
