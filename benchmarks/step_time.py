@@ -19,6 +19,7 @@ import argparse
 import os
 import statistics
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -44,6 +45,7 @@ from torch.utils.checkpoint import checkpoint
 _PAGE = Path(__file__).parents[1] / "docs/evidence/speed.md"
 _ROWS = _PAGE.with_name("speed_steps.csv")
 _MARKS = Marks("step-time")
+_PAGE_COLUMNS = 128
 #: The step without hooks, which all others are compared with; and what else saves memory.
 PLAIN, CHECKPOINTS, ON_CPU, BF16 = "no hooks", "checkpoint per block", "save_on_cpu", "bf16 storage"
 OTHERS = (CHECKPOINTS, ON_CPU, BF16)
@@ -200,7 +202,8 @@ def summary(rows: list[Measured]) -> str:
     wanted = f"{_WANTED} times the plain step ({', '.join(f'`{name}` {most}' for name, most in _WANTED_OF.items())})"
     if not beyond:
         return f"All policies stay within {wanted}."
-    return f"Beyond {wanted} in at least one column: {', '.join(f'`{name}`' for name in beyond)}."
+    text = f"Beyond {wanted} in at least one column: {', '.join(f'`{name}`' for name in beyond)}."
+    return textwrap.fill(text, _PAGE_COLUMNS, break_on_hyphens=False)
 
 
 def main() -> None:

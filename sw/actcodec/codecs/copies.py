@@ -41,8 +41,8 @@ class Copy(Protocol):
     def keep_signs(self, x: Tensor) -> None:
         """From now on positive values are positive in the copy, and no others; x has the signs of the original."""
 
-    def rebuilt(self, line: Line) -> Tensor:
-        """What ``line`` makes of the values a', in shape and dtype of the original; beyond the dtype: its extremes."""
+    def rebuilt(self, line: Line | None = None) -> Tensor:
+        """The values a', or what ``line`` makes of them, in shape and dtype of the original; beyond the dtype: its extremes."""
 
     def to_bytes(self) -> bytes:
         """Raises UserError: a floating-point form is not a stream."""

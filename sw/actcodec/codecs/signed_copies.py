@@ -68,11 +68,8 @@ class SignedCopy:
             original = x.detach().contiguous().view(decoded.shape)
             self.corrections = corrections(decoded, self._units(decoded), original, self._backend)
 
-    def rebuilt(self, line: Line) -> Tensor:
+    def rebuilt(self, line: Line | None = None) -> Tensor:
         """See :class:`~actcodec.codecs.copies.Copy`."""
-        return self._rebuilt(line)
-
-    def _rebuilt(self, line: Line | None) -> Tensor:
         signs = None if self.corrections is None else signs_of(self.corrections, prod(self.shape), self._backend)
         decoded = self._decoded()
         if signs is not None or line is not None:
@@ -81,7 +78,7 @@ class SignedCopy:
 
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend."""
-        return self._rebuilt(None)
+        return self.rebuilt()
 
     def _decoded(self) -> Tensor:
         """The stream's values and the centres, a new tensor (N, channels, n) of the dtype of the original."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from actcodec.golden.checks import require
 from actcodec.golden.codes import pack_tight, unpack_part
-from actcodec.golden.movement import select, spread
+from actcodec.golden.movement import select, spread, tensor_of
 
 #: Bits of the codes, one width after another.
 WIDTHS = (2, 4, 8)
@@ -178,7 +178,7 @@ def deflated(codes: Tensor) -> Tensor:
     strategies = _STRATEGIES if _run_bytes(codes) * _FEW_RUNS > codes.numel() else _STRATEGIES[:1]
     packers = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, strategy) for strategy in strategies]
     stream = min((packer.compress(raw) + packer.flush() for packer in packers), key=len)
-    return torch.frombuffer(bytearray(stream), dtype=torch.uint8).to(codes.device)
+    return tensor_of(stream, codes.device)
 
 
 def _run_bytes(codes: Tensor) -> int:
@@ -191,5 +191,4 @@ def inflated(stream: Tensor) -> Tensor:
     """The inverse of :func:`deflated`."""
     if not stream.numel():
         return stream
-    codes = zlib.decompress(stream.cpu().numpy().tobytes(), _RAW)
-    return torch.frombuffer(bytearray(codes), dtype=torch.uint8).to(stream.device)
+    return tensor_of(zlib.decompress(stream.cpu().numpy().tobytes(), _RAW), stream.device)

@@ -1,4 +1,7 @@
-"""Moving bytes: the operations whose torch loops are slow on a CPU, where numpy's are used on the same memory instead."""
+"""Moving bytes: the operations whose torch loops are slow on a CPU, where numpy's are used on the same memory instead.
+
+What comes out is in memory of torch's allocator, so that whoever measures that sees it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from torch import Tensor
 def select(values: Tensor, present: Tensor) -> Tensor:
     """``values[present]``, one axis. Both contiguous, of one shape; ``present`` is bool."""
     if values.device.type == "cpu":
-        return torch.from_numpy(np.compress(present.view(-1).numpy(), values.view(-1).numpy()))
+        chosen = torch.empty(int(present.count_nonzero()), dtype=values.dtype)
+        np.compress(present.view(-1).numpy(), values.view(-1).numpy(), out=chosen.numpy())
+        return chosen
     return values[present]
 
 
@@ -30,3 +35,10 @@ def copy_permuted(target: Tensor, source: Tensor) -> None:
         np.copyto(target.numpy(), source.numpy())
     else:
         target.copy_(source)
+
+
+def tensor_of(content: bytes, device: torch.device) -> Tensor:
+    """Bytes as uint8 (n,)."""
+    found = torch.empty(len(content), dtype=torch.uint8)
+    found.numpy()[:] = np.frombuffer(content, dtype=np.uint8)
+    return found.to(device)

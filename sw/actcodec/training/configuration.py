@@ -5,7 +5,7 @@
     [compression]
     policy = "jpeg-act"               # a name, or a policy file, found from this one; "jpeg-gmc" unless given
     options = { dqt = "optH" }        # of the policy
-    exclude = ["head"]                # these, and only, min_bytes, checkpoints, nonfinite and measure_error, as arguments
+    exclude = ["head"]                # as arguments are only, min_bytes, nonfinite, checkpoints, measure_error, measure_peak
     min_bytes = 4096
 
 In place of policy and options there may be the rules of a policy (:mod:`actcodec.policies.policy_data`), as
@@ -28,8 +28,8 @@ from actcodec.training.activation_compression import ActivationCompression, comp
 
 #: Where it stands in a file.
 KEY = "compression"
-_ARGUMENTS = ("only", "exclude", "min_bytes", "checkpoints", "nonfinite", "measure_error")
-_SWITCHES = ("checkpoints", "measure_error")
+_SWITCHES = ("checkpoints", "measure_error", "measure_peak")
+_ARGUMENTS = ("only", "exclude", "min_bytes", "nonfinite", *_SWITCHES)
 _SIGNS = "keep_signs"
 _BY_NAME = ("policy", "options", _SIGNS)
 _BY_RULES = ("rules", "default", _SIGNS, "companions")

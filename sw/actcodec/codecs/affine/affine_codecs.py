@@ -24,7 +24,6 @@ from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import check_nonfinite_policy, check_scale_bits, reciprocals, rounded_scales
-from actcodec.golden.shapes import channel_boxes
 
 #: Names of the rounding rules.
 STOCHASTIC, NEAREST = "stochastic", "nearest"
@@ -269,8 +268,9 @@ class BlpaCodec(AffineCodec):
 
     def _plan(self, x: Tensor, view: MatrixView, largest: Tensor) -> Plan:
         settings = self._settings()
-        deviation, mean = _deviations_and_means(by_channel(x, view))
-        gamma = _per_channel("gamma", self.gamma, deviation)
+        channels = by_channel(x, view)
+        mean, variance = self._backend.channel_moments(channels, *self._backend.channel_edges(channels))
+        gamma = _per_channel("gamma", self.gamma, variance.sqrt())
         beta = _per_channel("beta", self.beta, mean)
         k, offsets = blpa_scales(gamma, beta, settings, self.scale_bits)
         return Plan(k, settings, offsets)
@@ -365,13 +365,3 @@ def _per_channel(name: str, given: Tensor | float | None, default: Tensor) -> Te
     if numbers.numel() not in (1, default.numel()):
         raise UserError(f"{name} has {numbers.numel()} numbers: use one, or one for each of {default.numel()} channels")
     return numbers.expand(default.shape)
-
-
-def _deviations_and_means(channels: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each channel of finite floats (outer, channels, inner), float64 (channels,)."""
-    found = []
-    for box in channel_boxes(tuple(channels.shape), channels.device):
-        values = channels[box].to(torch.float64).transpose(0, 1).flatten(1)
-        found.append((values.std(1, correction=0), values.mean(1)))
-    deviations, means = zip(*found, strict=True)
-    return torch.cat(deviations), torch.cat(means)

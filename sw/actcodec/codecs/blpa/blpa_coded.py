@@ -55,15 +55,12 @@ class CodedCopy:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def rebuilt(self, line: Line) -> Tensor:
-        """See :class:`~actcodec.codecs.copies.Copy`."""
-        return self._rebuilt(line)
-
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
-        return self._rebuilt(None)
+        return self.rebuilt()
 
-    def _rebuilt(self, line: Line | None) -> Tensor:
+    def rebuilt(self, line: Line | None = None) -> Tensor:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
         predicted = Predicted(self.dimensions, self.coded, self.step.new_zeros(0, dtype=torch.int64))
         return self.coder.middles(predicted, self.step, self.shape, self.dtype, rectified=self.rectified, line=line)
 

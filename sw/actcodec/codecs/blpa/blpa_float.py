@@ -102,15 +102,12 @@ class BlpaForm:
     def keep_signs(self, x: Tensor) -> None:
         """Nothing: no step goes across zero."""
 
-    def rebuilt(self, line: Line) -> Tensor:
-        """See :class:`~actcodec.codecs.copies.Copy`."""
-        return self._rebuilt(line)
-
     def decompress(self, backend: str | Backend = "torch") -> Tensor:
         """The values a' in shape and dtype of the original, by the codec's own backend; beyond the dtype: its extremes."""
-        return self._rebuilt(None)
+        return self.rebuilt()
 
-    def _rebuilt(self, line: Line | None) -> Tensor:
+    def rebuilt(self, line: Line | None = None) -> Tensor:
+        """See :class:`~actcodec.codecs.copies.Copy`."""
         grid, rectified = self.grid, self.rectified
         return self.quantizer.values(
             self.packed, grid.step, grid.first, grid.bits, self.shape, self.dtype, rectified=rectified, line=line

@@ -48,6 +48,10 @@ def rows(model, compression):
             'lr = 1\n[compression]\npolicy = "sfpr"\nkeep_signs = true\nonly = "0"\ncheckpoints = true\nnonfinite = "raise"',
             {"codec": "sfpr", "keep_signs": True, "only": "0", "checkpoints": True, "nonfinite": "raise"},
         ),
+        (
+            "[compression]\nmeasure_peak = true\nmeasure_error = true",
+            {"codec": "jpeg-gmc", "measure_peak": True, "measure_error": True},
+        ),
     ],
 )
 def test_a_file_stands_for_arguments(file, model, text, arguments):
