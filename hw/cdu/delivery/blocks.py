@@ -41,7 +41,7 @@ from cdu.values.value_back import ValueBack
 from cdu.values.value_front import ValueFront
 
 
-def _only(config: CduConfig, mode: Mode) -> CduConfig:
+def only(config: CduConfig, mode: Mode) -> CduConfig:
     """The configuration with a single mode, which is not jpeg-act: no coder is chosen."""
     return config.override(modes=(mode.label,), coders=(Coder.ZVC.label,))
 
@@ -88,10 +88,10 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "two_way_dct": TwoWayDct,
     "shift_quantizer": ShiftQuantizer,
     "inverse_shift_quantizer": InverseShiftQuantizer,
-    "zvc_encoder": lambda config: BlockEncoder(_only(config, Mode.SFPR_ZVC)),
-    "zvc_decoder": lambda config: BlockDecoder(_only(config, Mode.SFPR_ZVC)),
-    "brc_encoder": lambda config: BlockEncoder(_only(config, Mode.BRC)),
-    "brc_decoder": lambda config: BlockDecoder(_only(config, Mode.BRC)),
+    "zvc_encoder": lambda config: BlockEncoder(only(config, Mode.SFPR_ZVC)),
+    "zvc_decoder": lambda config: BlockDecoder(only(config, Mode.SFPR_ZVC)),
+    "brc_encoder": lambda config: BlockEncoder(only(config, Mode.BRC)),
+    "brc_decoder": lambda config: BlockDecoder(only(config, Mode.BRC)),
     "affine_encoder": lambda config: BlockEncoder(affine(config)),
     "affine_decoder": lambda config: BlockDecoder(affine(config)),
     "gmc_encoder": lambda config: GmcEncoder(with_gmc(config)),

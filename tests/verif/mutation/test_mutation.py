@@ -8,6 +8,8 @@ import pytest
 from cdu.delivery import generator
 from cdu_cli.main import app
 from cdu_spec.config import CONFIGS
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.properties import block_device
 from cdu_verif.mutation import campaign, mutants
 from cdu_verif.mutation.mutants import Mutant
 from tools_here import needs_provers
@@ -45,13 +47,15 @@ def test_the_first_content_of_a_memory_is_no_place_for_a_fault(tmp_path):
     mutants.selectable(chosen, generated.manifest["ports"], generated.top, tmp_path)
 
 
+@needs_provers
 def test_what_changes_nothing_is_equivalent(netlist):
     """A mutation of no effect is shown to be none; an inverted output of a register is not."""
     folder, chosen = netlist
+    device = block_device("shift_quantizer", TINY)
     harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
-    assert not mutants.equivalent(harmful, "cdu_shift_quantizer", folder)
+    assert not mutants.equivalent(harmful, device, "", folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
-    assert mutants.equivalent(harmless, "cdu_shift_quantizer", folder)
+    assert mutants.equivalent(harmless, device, "", folder)
 
 
 @needs_provers
@@ -59,31 +63,55 @@ def test_proofs_find_faults(netlist):
     """A proof about the block has a counterexample to an inverted bit, and none to a mutation of no effect."""
     folder, chosen = netlist
     harmful = next(mutant for mutant in chosen if mutant.mode == "inv")
-    assert campaign.refuted_proof(harmful, "shift_quantizer", TINY, "cdu_shift_quantizer", folder)
+    assert campaign.refuted_proof(harmful, "shift_quantizer", TINY, folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
-    assert not campaign.refuted_proof(harmless, "shift_quantizer", TINY, "cdu_shift_quantizer", folder)
+    assert not campaign.refuted_proof(harmless, "shift_quantizer", TINY, folder)
 
 
-#: A word of which only the first bit leads on, and a memory.
-DEAD_BITS = """\
-module top(input clk, input [3:0] i, input [3:0] mask, input place, output o);
-  reg [1:0] kept [1:0];
-  wire [3:0] part = i & mask;
-  always @(posedge clk) kept[place] <= {part[0], kept[place][1]};
-  assign o = kept[place][0];
+#: A memory, and a counter with dead bits behind it that never gets as far as its last number.
+DEVICE = """\
+module top(input clk, input rst, input i__payload, input i__valid, output reg o__valid, output o__payload);
+  reg kept [1:0];
+  reg [1:0] place = 0;
+  wire wraps = place > 1;
+  always @(posedge clk) begin
+    if (i__valid) kept[place[0]] <= i__payload[0];
+    place <= rst | wraps ? 0 : place + 1;
+    o__valid <= !rst;
+  end
+  assign o__payload = kept[0] | (place == 3);
 endmodule
 """
 
 
-def test_bits_that_lead_nowhere_and_memories_are_judged(tmp_path):
-    """A fault in a bit that nothing looks at is none, though a wire has it; one in the bit that is used is a fault."""
-    (tmp_path / "top.v").write_text(DEAD_BITS)
+def _port(name, width, direction, stream=None):
+    role = {"stream": {"name": name[0], "role": name[3:], "direction": direction}} if stream else {}
+    return {"name": name, "width": width, "direction": direction, **role}
+
+
+@needs_provers
+def test_judged_is_what_can_be_seen(tmp_path):
+    """A fault in a bit that leads nowhere, in a state that is not reached, or in what no promised input shows, is none; one in
+    a clock is one.
+    """
+    (tmp_path / "top.v").write_text(DEVICE)
     netlists = tmp_path / "netlists"
     netlists.mkdir()
-    chosen = mutants.choose(tmp_path / "top.v", "top", netlists, 100, seed=1)
-    inverted = {mutant.place[-2]: mutant for mutant in chosen if "$and" in mutant.place and " Y" in mutant.place}
-    assert mutants.equivalent(inverted["3"], "top", netlists)
-    assert not mutants.equivalent(inverted["0"], "top", netlists)
+    ports = [_port("clk", 1, "input"), _port("rst", 1, "input"), _port("i__payload", 1, "input", "i")]
+    ports += [_port("i__valid", 1, "input", "i"), _port("o__valid", 1, "output", "o"), _port("o__payload", 1, "output", "o")]
+    device = Device("top", DEVICE, tuple(ports))
+    chosen = mutants.choose(tmp_path / "top.v", "top", netlists, 2000, seed=1)
+
+    def fault(cell, port, mode):
+        return next(one for one in chosen if cell in one.place and one.place.endswith(f" {port}") and one.mode == mode)
+
+    assert mutants.equivalent(fault("$add", "Y[29]", "inv"), device, "", netlists)
+    assert mutants.equivalent(fault("$eq", "Y[0]", "const0"), device, "", netlists)
+    assert not mutants.equivalent(fault("$eq", "Y[0]", "const1"), device, "", netlists)
+    written = fault("memwr", "DATA[0]", "inv")
+    assert not mutants.equivalent(written, device, "", netlists)
+    assert mutants.equivalent(written, device, "  always @* assume (!i__valid);", netlists)
+    assert not mutants.equivalent(fault("$procdff", "CLK[0]", "const0"), device, "", netlists)
 
 
 def test_benches_find_faults(tmp_path):

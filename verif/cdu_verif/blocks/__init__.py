@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec.config import CduConfig
 
+from cdu_verif.formal.device import Device
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import StreamFacts
 
@@ -29,6 +30,10 @@ def _none(config: CduConfig) -> list[Property]:
 
 def _no_bins(config: CduConfig) -> dict[str, list[str]]:
     return {}
+
+
+def _no_promise(device: Device, config: CduConfig) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,9 @@ class Record:
         What the proofs of the stream rules have to know; None of what has no streams of its own.
     properties
         What is proven of it besides.
+    promised
+        What it is promised of its inputs beyond the stream rules, as assumptions in Verilog: a mutant that only other inputs
+        tell from the design is none.
     """
 
     cases: Callable[[], Cases] | None = None
@@ -59,6 +67,7 @@ class Record:
     bins: Callable[[CduConfig], dict[str, list[str]]] = _no_bins
     streams: StreamFacts | None = field(default_factory=StreamFacts)
     properties: Callable[[CduConfig], list[Property]] = _none
+    promised: Callable[[Device, CduConfig], str] = _no_promise
 
     @property
     def modules(self) -> list[str]:

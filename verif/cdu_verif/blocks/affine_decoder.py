@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdu.delivery.blocks import affine
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY, SLICES
+from cdu_verif.formal import promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import something_moves
 
@@ -30,4 +32,5 @@ RECORD = Record(
     quick=[EVERY, {"cdus": 4, **EVERY}],
     full=SLICES,
     properties=_properties,
+    promised=promises.slices(affine),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdu.delivery.blocks import affine
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY
+from cdu_verif.formal import promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import something_moves
 
@@ -29,4 +31,5 @@ RECORD = Record(
     cases=_cases,
     quick=[EVERY],
     properties=_properties,
+    promised=promises.rows(affine),
 )

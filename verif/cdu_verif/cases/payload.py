@@ -67,10 +67,13 @@ class _Coder(Cases):
         """Directed blocks; every mask population; blocks of every number of rows; every byte."""
         if self.mode is Mode.BRC:
             rows = integers(rng, 0, 1, 256, LANES)
-            counts = (*range(1, 18), 31, 32, 33, 256)
-            cases = [self.case(ports, f"{count}_rows", job(rows[:count], self.mode)) for count in counts]
+            cases = [
+                self.case(ports, f"{count}_rows", job(rows[:count], self.mode)) for count in (*range(1, 18), 31, 32, 33, 256)
+            ]
             every = torch.arange(256)[:, None] >> torch.arange(8) & 1
-            single = [block for count in range(1, 9) for block in job(rows[:count], self.mode, count % 2)]
+            # Many short ones: what goes with a block has one cycle to change in.
+            counts = (*range(1, BLOCK_SIDE + 1), *rng.choices(range(1, 4), k=60))
+            single = [block for count in counts for block in job(rows[:count], self.mode, rng.randint(0, 1))]
             return [
                 *cases,
                 self.case(ports, "every_byte", job(every, self.mode)),

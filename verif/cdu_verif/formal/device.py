@@ -113,6 +113,10 @@ class Device:
         """First bit of a field of a port. Raises KeyError when there is none."""
         return self._place(port, path)[0]
 
+    def width(self, port: str, *path: str) -> int:
+        """Bits of a field of a port. Raises KeyError when there is none."""
+        return self._place(port, path)[1]
+
     def _place(self, port: str, path: tuple[str, ...]) -> tuple[int, int]:
         """First bit and width of a field."""
         fields = next(entry["fields"] for entry in self.ports if entry["name"] == port)

@@ -16,6 +16,7 @@ from cdu_tools.parallel import processes
 from cdu_verif.blocks import record
 from cdu_verif.formal import catalog, solver
 from cdu_verif.formal.proof import prove
+from cdu_verif.formal.properties import block_device
 from cdu_verif.formal.solver import COVER, Sby
 from cdu_verif.mutation import mutants
 from cdu_verif.mutation.mutants import Mutant
@@ -58,9 +59,9 @@ def score(
 ) -> Score:
     """Put ``count`` faults into a block's Verilog, one at a time, and run the block's benches of the level ``quick``.
 
-    All mutants are in one build; the first test that fails ends the run of a mutant. Those that all tests pass are held against
-    the design with Yosys, and those that differ are given to the block's proofs, where the solvers are installed: the first one
-    that is refuted finds them. Raises UserError when a test fails without any fault.
+    All mutants are in one build; the first test that fails ends the run of a mutant. Where the solvers are installed, those
+    that all tests pass are held against the design, under what the block is promised of its inputs, and those that differ are
+    given to the block's proofs: the first one that is refuted finds them. Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     generated = generator.generate(config, block)
@@ -77,7 +78,7 @@ def score(
     found: list[Fate] = []
     with processes(len(os.sched_getaffinity(0))) as pool:
         failures = pool.map(run, [mutant.number for mutant in chosen])
-        judge = partial(_fate, block=block, config=config, top=generated.top, folder=netlists)
+        judge = partial(_fate, block=block, config=config, folder=netlists)
         for fate in pool.map(judge, chosen, failures):
             found.append(fate)
             if notify:
@@ -96,19 +97,21 @@ def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Pa
     return next((test.name for test in tests if test.status == results.FAILED), "")
 
 
-def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, top: str, folder: Path) -> Fate:
+def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, folder: Path) -> Fate:
     if failing:
         return Fate(mutant, KILLED, failing)
-    if mutants.equivalent(mutant, top, folder):
+    if not solver.installed():
+        return Fate(mutant, SURVIVED)
+    device = block_device(block, config)
+    if mutants.equivalent(mutant, device, record(block).promised(device, config), folder):
         return Fate(mutant, EQUIVALENT)
-    refuted = refuted_proof(mutant, block, config, top, folder)
+    refuted = refuted_proof(mutant, block, config, folder)
     return Fate(mutant, KILLED, f"proof {refuted}") if refuted else Fate(mutant, SURVIVED)
 
 
-def refuted_proof(mutant: Mutant, block: str, config: CduConfig, top: str, folder: Path) -> str:
+def refuted_proof(mutant: Mutant, block: str, config: CduConfig, folder: Path) -> str:
     """The first of the proofs about the block itself to which a mutant is a counterexample; empty when there is none."""
-    if not solver.installed():
-        return ""
+    top = block_device(block, config).name
     for what in catalog.properties(config, [block]):
         if not isinstance(what.method, Sby) or what.method.kind is COVER or what.device().name != top:
             continue

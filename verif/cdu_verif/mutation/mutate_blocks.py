@@ -70,8 +70,9 @@ def _report(settings: MutationSettings, scores: Sequence[Score], command: str) -
         "Mutants",
         [
             "A mutant is the delivered Verilog with one bit of one cell constant or inverted, always or when another bit is"
-            " high (`mutate` of Yosys). It is killed when a test of the block's benches fails, equivalent when Yosys shows"
-            " that it changes nothing, and else killed when one of the block's proofs has a counterexample.",
+            " high (`mutate` of Yosys). It is killed when a test of the block's benches fails. It is equivalent when PDR proves"
+            " that from reset on no input tells it from the design that keeps the rules of streams and what the block is"
+            " promised (`promised` of its record). Else it is killed when one of the block's proofs has a counterexample.",
             f"**{killed} of {real} mutants killed.**",
             summary(scores),
             "## Survivors" if survivors else "",

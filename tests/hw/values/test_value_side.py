@@ -1,0 +1,13 @@
+"""Both ends of the value side: random jobs in Amaranth's simulator."""
+
+import pytest
+from cdu_spec.config import CONFIGS, CduConfig
+from cdu_verif.benches.in_amaranth import assert_passes
+
+EVERY = {"modes": CONFIGS["universal"].modes}
+
+
+@pytest.mark.parametrize("options", [{}, {**EVERY, "value_format": "bf16"}])
+@pytest.mark.parametrize("block", ["value_front", "value_back"])
+def test_cases(block, options):
+    assert_passes(block, CduConfig(**options), steady=False)

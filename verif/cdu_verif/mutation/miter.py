@@ -1,0 +1,96 @@
+"""The design and a mutant side by side: whether inputs that keep what is promised of them ever tell one from the other."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cdu_tools import yosys
+
+from cdu_verif.formal import binding, solver
+from cdu_verif.formal.device import HARNESS, Device, Stream
+from cdu_verif.formal.stream_rules import checkers
+
+GOLD, GATE = "gold", "gate"
+_FILE = "miter.aig"
+#: Seconds for the search; a mutant of which nothing is known by then stays one.
+_PATIENCE = 300
+#: Yosys commands from a module with assertions to a file that ABC reads. Registers begin with 0 where nothing says otherwise.
+_TO_AIGER = (
+    f"hierarchy -top {HARNESS}",
+    "proc -norom",
+    f"prep -flatten -top {HARNESS}",
+    *("memory_map", "opt -fast", "async2sync", "chformal -cover -remove"),
+    *("setundef -undriven -anyseq", "setundef -init -zero"),
+    *("techmap", "simplemap", "opt -fast", "dffunmap", "aigmap", "opt_clean"),
+    f"write_aiger -I -B -zinit -no-startoffset {_FILE}",
+)
+#: Registers that are always equal become one, and then property-directed reachability. The last one is for what has none left.
+_SEARCH = f"read_aiger {_FILE}; fold; strash; scorr; dc2; scorr; orpos; pdr -T {_PATIENCE}; iprove"
+_PROVEN = ("Property proved", "UNSATISFIABLE")
+
+
+def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str], folder: Path) -> bool:
+    """Whether it is proven that in no state that a reset leads to the one gives what the other does not.
+
+    Their inputs are the same and keep the stream rules; payloads are compared where they are valid.
+
+    Parameters
+    ----------
+    device
+        Whose ports both have.
+    promised
+        Assumptions about the inputs beyond the stream rules, in Verilog.
+    gold, gate
+        Yosys commands that read each of them, as a flat top.
+    folder
+        Where the files of these commands lie.
+    """
+    (folder / "harness.sv").write_text(_harness(device, promised), encoding="utf-8")
+    modules = [source.name for source in binding.sources()]
+    for source in binding.sources():
+        (folder / source.name).write_text(source.read_text("utf-8"), encoding="utf-8")
+    script = [
+        *(*gold, f"rename -top {GOLD}", f"design -stash {GOLD}"),
+        *(*gate, f"rename -top {GATE}", f"design -stash {GATE}"),
+        f"read_verilog -formal -sv -defer {' '.join(modules)}",
+        "read_verilog -formal -sv harness.sv",
+        *(f"design -copy-from {name} -as {name} {name}" for name in (GOLD, GATE)),
+        *_TO_AIGER,
+    ]
+    yosys.run("\n".join(script), folder)
+    done = subprocess.run(
+        [solver.find_programs()["abc"], "-c", _SEARCH], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return any(word in done.stdout for word in _PROVEN)
+
+
+def _harness(device: Device, promised: str) -> str:
+    """The module with both, whose outputs have the names of their ports with ``gate_`` in front for the mutant's."""
+    sends = [port for port in device.ports if port["direction"] == "output" and port["width"]]
+    takes = [port for port in device.ports if port["direction"] == "input" and port["width"] and port["name"] != "clk"]
+    lines = [
+        f"module {HARNESS} (",
+        ",\n".join(["  input clk", *(f"  input [{port['width'] - 1}:0] {port['name']}" for port in takes)]),
+        ");",
+        "  reg started = 0;",
+        "  always @(posedge clk) started <= 1;",
+        "  always @* if (!started) assume (rst);",
+        *(f"  wire [{port['width'] - 1}:0] {port['name']}, {GATE}_{port['name']};" for port in sends),
+    ]
+    for name, prefix in ((GOLD, ""), (GATE, f"{GATE}_")):
+        inputs = ", ".join(f".{port['name']}({port['name']})" for port in takes)
+        outputs = ", ".join(f".{port['name']}({prefix}{port['name']})" for port in sends)
+        lines.append(f"  {name} {name} (.clk(clk), {inputs}, {outputs});")
+    lines += [checkers(device, assert_outputs=False), promised]
+    lines += [_equality(port["name"], device.streams) for port in sends]
+    return "\n".join([*lines, "endmodule", ""])
+
+
+def _equality(port: str, streams: Sequence[Stream]) -> str:
+    """The assertion that an output is the same; a payload, where it is valid."""
+    valid = [stream.signal("valid") for stream in streams if port in re.findall(r"\w+", stream.signals.get("payload", ""))]
+    looked_at = " & ".join(["started", *valid])
+    return f"  always @* if ({looked_at}) assert ({port} == {GATE}_{port});"
