@@ -70,7 +70,7 @@ def nangate45():
 @pytest.fixture(scope="session")
 def block():
     """A small block of the unit, generated."""
-    return generator.generate(CduConfig(), "inverse_shift_quantizer")
+    return generator.kept(CduConfig(), "inverse_shift_quantizer")
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def unit(nangate45, tmp_path_factory):
         build = yosys.engine("pyosys")
     except MissingToolError:
         build = yosys.engine()
-    made = generator.generate(CduConfig(modes=("sfpr",), value_format="fp16"), "value_back")
+    made = generator.kept(CduConfig(modes=("sfpr",), value_format="fp16"), "value_back")
     folder = tmp_path_factory.mktemp("rows")
     cost = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, folder, ["area"], by_row=True)["area"]
     flat = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, recipes=["area"])["area"]

@@ -46,7 +46,7 @@ def _library(name):
 @pytest.fixture(scope="module")
 def netlist(nangate45):
     """A block with a queue, a store of two buffers and nets of many ends."""
-    made = generator.generate(CduConfig(), "zvc_decoder")
+    made = generator.kept(CduConfig(), "zvc_decoder")
     design, _ = kept_netlist(made.verilog, made.top, nangate45, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
     return Netlist.of(design, made.top)
 

@@ -30,7 +30,7 @@ def outcome(folder, block, kind, simulator, change):
         library = pdk.find("nangate45").read()
     except MissingToolError as error:
         pytest.skip(str(error))
-    made = generator.generate(config, block)
+    made = generator.kept(config, block)
     design, _ = kept_netlist(made.verilog, made.top, library, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
     gates = MappedModule.of(design, made.top)
     netlist = gates.verilog() + cell_models(library, gates.kinds)

@@ -21,7 +21,7 @@ TINY = CONFIGS["tiny"]
 @pytest.fixture
 def netlist(tmp_path):
     """The folder with the flat netlist of the shift quantiser, and its mutants."""
-    generated = generator.generate(TINY, "shift_quantizer")
+    generated = generator.kept(TINY, "shift_quantizer")
     generated.write(tmp_path)
     chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.top, tmp_path, 6, seed=1)
     return tmp_path, chosen
@@ -38,7 +38,7 @@ def test_mutants_are_spread_and_follow_the_seed(netlist, tmp_path):
 
 
 def test_the_first_content_of_a_memory_is_no_place_for_a_fault(tmp_path):
-    generated = generator.generate(TINY, "alignment_buffer")
+    generated = generator.kept(TINY, "alignment_buffer")
     generated.write(tmp_path)
     chosen = mutants.choose(tmp_path / "alignment_buffer.v", generated.top, tmp_path, 40, seed=1)
     assert "$meminit" in (tmp_path / "mutants.txt").read_text()

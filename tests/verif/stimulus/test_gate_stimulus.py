@@ -37,7 +37,7 @@ def library():
 
 
 def _stimulus(top, name, recordings):
-    ports = {port["name"]: port for port in generator.generate(CONFIG, top).manifest["ports"]}
+    ports = {port["name"]: port for port in generator.kept(CONFIG, top).manifest["ports"]}
     items = recorded_jobs.exchanges(recordings, name, CONFIG)
     return gate_stimulus.gate_stimulus(top, CONFIG, ports, items)
 
@@ -63,7 +63,7 @@ def test_normal_values_have_the_same_shapes(recorded):
 
 def test_a_netlist_gives_the_golden_words(recorded, library, tmp_path, monkeypatch):
     monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path))
-    made = generator.generate(CONFIG, "inverse_shift_quantizer")
+    made = generator.kept(CONFIG, "inverse_shift_quantizer")
     stimulus = _stimulus(made.name, "jpeg-act", recorded[Mode.JPEG_ACT][:2])
     meter = GateMeter(made.verilog, made.top, library, 1.5, "balanced", yosys.engine())
     given = stimulus.inputs, stimulus.expected, stimulus.settings, stimulus.values
@@ -105,7 +105,7 @@ def test_what_leaves_gmcs_encoder_is_the_codecs_payload(recorded):
     """Its slices, as many bytes of each as it counts, are the golden payload; the decoder is told the reconstruction point."""
     (one,) = recorded[Mode.JPEG_ACT][:1]
     packed = codec("jpeg-gmc", scale_bits=CONFIG.scale_bits).compress(one.values)
-    (port,) = (p for p in generator.generate(CONFIG, "gmc_encoder").manifest["ports"] if p["name"] == "o__payload")
+    (port,) = (p for p in generator.kept(CONFIG, "gmc_encoder").manifest["ports"] if p["name"] == "o__payload")
     data, count = (next(field for field in port["fields"] if field["name"] == name) for name in ("data", "count"))
     found = b""
     for word in _stimulus("gmc_encoder", "jpeg-gmc", [one]).expected["o"]:
@@ -119,7 +119,7 @@ def test_the_coder_and_the_point_stand_in_the_job(recorded):
     jobs = {}
     for name in ("jpeg-act", "jpeg-gmc"):
         (word,) = _stimulus("decompressor", name, recorded[Mode.JPEG_ACT][:1]).inputs["job"]
-        (port,) = (p for p in generator.generate(CONFIG, "decompressor").manifest["ports"] if p["name"] == "job__payload")
+        (port,) = (p for p in generator.kept(CONFIG, "decompressor").manifest["ports"] if p["name"] == "job__payload")
         (field,) = (one for one in port["fields"] if one["name"] == "quantizer")
         jobs[name] = word >> field["offset"] & (1 << field["width"]) - 1
     # Coder.GMC = 1 in the lowest bit, and 3/8 of a step above it.

@@ -64,7 +64,7 @@ def score(
     given to the block's proofs: the first one that is refuted finds them. Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    generated = generator.generate(config, block)
+    generated = generator.kept(config, block)
     paths = {path.suffix: path.resolve() for path in generated.write(folder)}
     netlists = folder / "netlists"
     netlists.mkdir(exist_ok=True)

@@ -47,7 +47,7 @@ def write(config: CduConfig, modes: Sequence[Mode], seed: int, folder: Path) -> 
         "halves": {},
     }
     for half in ("compressor", "decompressor"):
-        manifest = generator.generate(config, half).manifest
+        manifest = generator.kept(config, half).manifest
         ports = {port["name"]: port for port in manifest["ports"]}
         content["halves"][half] = _half(half, ports, items, tables, folder)
     write_whole(folder / "vectors.json", json.dumps(content, indent=2) + "\n")
