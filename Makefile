@@ -51,7 +51,7 @@ formal: $(INSTALLED)
 	$(BIN)/cdu formal -o build/formal --table docs/evidence/verification.md
 
 mutate: $(INSTALLED)
-	$(BIN)/cdu mutate -o build/mutants
+	$(BIN)/cdu mutate --mutants 16 -o build/mutants --table docs/evidence/mutants.csv
 
 # Coverage of the Verilog (quick level) and of the golden model and plug-in; mutants of `make mutate` when their table is there
 MUTANTS := $(wildcard docs/evidence/mutants.csv)

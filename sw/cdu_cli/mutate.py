@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,10 @@ _MAX_MUTANTS = 1000
 MutantsOption = Annotated[int, typer.Option("--mutants", help="Faults of each block, one at a time.", min=1, max=_MAX_MUTANTS)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of their choice and of all stimulus.", min=0, max=MAX_SEED)]
 
+TableOption = Annotated[
+    Path | None, typer.Option("--table", help="A mutants.csv in which the rows of each block take the place of its old ones.")
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -30,12 +35,13 @@ def mutate(
     block: BlocksOption = None,
     mutants: MutantsOption = 40,
     seed: SeedOption = 1,
+    table: TableOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Put faults into the generated Verilog, one at a time, and count those that the benches of the block find.
 
-    Writes report.json, report.md and mutants.csv. Mutants that Yosys shows to be equivalent are not counted; others
-    that no bench finds are given to the block's proofs, where the programs of `cdu formal` are installed.
+    Writes report.json, report.md and mutants.csv. Where the programs of `cdu formal` are installed, mutants that no
+    bench finds are proven equivalent, which are not counted, or given to the block's proofs.
     """
     chosen, blocks = configuration(config, settings), distinct("--block", block)
     try:
@@ -44,7 +50,7 @@ def mutate(
         from cdu_tools.errors import MissingToolError
 
         raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
-    wanted = MutationSettings(chosen, output, blocks, mutants, seed)
+    wanted = MutationSettings(chosen, output, blocks, mutants, seed, table)
     make_folder(output)
     with Shown() as shown:
         report = mutate_blocks(wanted, command_line(), shown)

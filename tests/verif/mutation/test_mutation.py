@@ -8,9 +8,10 @@ import pytest
 from cdu.delivery import generator
 from cdu_cli.main import app
 from cdu_spec.config import CONFIGS
+from cdu_tools.errors import UserError
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.properties import block_device
-from cdu_verif.mutation import campaign, mutants
+from cdu_verif.mutation import campaign, mutants, mutate_blocks
 from cdu_verif.mutation.mutants import Mutant
 from tools_here import needs_provers
 from typer.testing import CliRunner
@@ -125,6 +126,22 @@ def test_benches_find_faults(tmp_path):
     rows = (tmp_path / "mutants" / "mutants.csv").read_text().splitlines()
     assert rows[0] == "block,mutant,mode,cell,line,outcome,test"
     assert all(row.split(",")[-1] for row in rows[1:] if ",killed," in row)
+
+
+def test_a_table_keeps_what_is_not_tried(tmp_path):
+    """Rows of one block are put in place of its old ones, in the order of the blocks; another file is refused and kept."""
+    table = tmp_path / "mutants.csv"
+    scores = [campaign.Score(block, (campaign.Fate(Mutant(1, f"-mode {mode}"), "killed", "t"),)) for block, mode in SCORES]
+    for score in scores:
+        table.write_text(mutate_blocks._merged(table, score).csv())
+    rows = [line.split(",")[:3] for line in table.read_text().splitlines()[1:]]
+    assert rows == [["sfpr", "1", "inv"], ["dct", "1", "const1"], ["idct", "1", "inv"]]
+    table.write_text("a,b\n")
+    with pytest.raises(UserError, match="is no table of mutants: use a file that `cdu mutate` has written"):
+        mutate_blocks._merged(table, scores[0])
+
+
+SCORES = (("dct", "inv"), ("idct", "inv"), ("sfpr", "inv"), ("dct", "const1"))
 
 
 def test_score_leaves_out_equivalent_mutants():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 from cdu.delivery.blocks import BLOCKS, check_block
 from cdu_spec.config import CduConfig
+from cdu_tools.errors import UserError
+from cdu_tools.files import write_whole
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
 
@@ -33,6 +36,8 @@ class MutationSettings:
         Mutants of each block, at most.
     seed
         Of the choice of mutants and of all stimulus.
+    table
+        A mutants.csv in which the rows of each block are written as soon as it is through, in place of those it has there.
     """
 
     config: CduConfig
@@ -40,6 +45,7 @@ class MutationSettings:
     blocks: Sequence[str]
     count: int
     seed: int
+    table: Path | None = None
 
     def __post_init__(self) -> None:
         for name in self.blocks:
@@ -59,6 +65,8 @@ def mutate_blocks(settings: MutationSettings, command: str, progress: Progress |
         place = settings.folder / block
         scores.append(campaign.score(block, settings.config, place, settings.count, settings.seed, lambda fate: shown.step()))
         shown.say(_line(scores[-1]))
+        if settings.table:
+            write_whole(settings.table, _merged(settings.table, scores[-1]).csv())
     return _report(settings, scores, command)
 
 
@@ -107,6 +115,18 @@ def summary(scores: Sequence[Score]) -> Table:
     return Table(("block", "mutants", "killed", "equivalent", "survive", "% killed"), rows)
 
 
+_COLUMNS = ("block", "mutant", "mode", "cell", "line", "outcome", "test")
+
+
+def _merged(path: Path, score: Score) -> Table:
+    """The rows of a table with those of one block anew, in the order of the blocks. UserError for a file that is none."""
+    lines = list(csv.reader(path.read_text("utf-8").splitlines())) if path.exists() else [list(_COLUMNS)]
+    if tuple(lines[0]) != _COLUMNS:
+        raise UserError(f"{path} is no table of mutants: use a file that `cdu mutate` has written, or a new one")
+    kept = [row for row in lines[1:] if row[0] != score.block]
+    return Table(_COLUMNS, sorted([*kept, *_every([score]).rows], key=lambda row: list(BLOCKS).index(row[0])))
+
+
 def _every(scores: Sequence[Score]) -> Table:
     """A row for each mutant."""
     rows = [
@@ -114,7 +134,7 @@ def _every(scores: Sequence[Score]) -> Table:
         for one in scores
         for fate in one.fates
     ]
-    return Table(("block", "mutant", "mode", "cell", "line", "outcome", "test"), rows)
+    return Table(_COLUMNS, rows)
 
 
 def _content(one: Score) -> dict[str, Any]:
