@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cdu.delivery.blocks import BLOCKS
 from cdu_spec.config import CduConfig
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.promises import Promise, tags
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import StreamFacts
 
@@ -30,10 +30,6 @@ def _none(config: CduConfig) -> list[Property]:
 
 def _no_bins(config: CduConfig) -> dict[str, list[str]]:
     return {}
-
-
-def _no_promise(device: Device, config: CduConfig) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Record:
     bins: Callable[[CduConfig], dict[str, list[str]]] = _no_bins
     streams: StreamFacts | None = field(default_factory=StreamFacts)
     properties: Callable[[CduConfig], list[Property]] = _none
-    promised: Callable[[Device, CduConfig], str] = _no_promise
+    promised: Promise = field(default_factory=tags)
 
     @property
     def modules(self) -> list[str]:

@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY
-from cdu_verif.formal import affine_codes
+from cdu_verif.formal import affine_codes, promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import output_moves, probed
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -45,4 +45,4 @@ def _properties(config: CduConfig) -> list[Property]:
     ]
 
 
-RECORD = Record(cases=_cases, quick=[EVERY], properties=_properties)
+RECORD = Record(cases=_cases, quick=[EVERY], properties=_properties, promised=promises.tags(affine))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdu.delivery.blocks import with_gmc
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import SLICES
-from cdu_verif.formal import gmc
+from cdu_verif.formal import gmc, promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import probed, something_moves
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -60,4 +61,5 @@ RECORD = Record(
     quick=[{}, {"cdus": 8, "packed_port_bits": 128}],
     full=SLICES,
     properties=_properties,
+    promised=promises.tags(with_gmc),
 )

@@ -11,7 +11,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import SLICES
-from cdu_verif.formal import device, gmc
+from cdu_verif.formal import device, gmc, promises
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import probed
 from cdu_verif.formal.solver import BOUNDED, INDUCTION, Sby
@@ -60,4 +60,5 @@ RECORD = Record(
     quick=[{}, {"cdus": 8, "packed_port_bits": 128}],
     full=SLICES,
     properties=_properties,
+    promised=promises.tags(with_gmc),
 )

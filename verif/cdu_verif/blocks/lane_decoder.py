@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdu.delivery.blocks import with_gmc
+
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import EVERY
+from cdu_verif.formal import promises
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -17,4 +20,9 @@ def _cases() -> Cases:
     return LANE_DECODER
 
 
-RECORD = Record(cases=_cases, quick=[{}, {"cdus": 4, **EVERY}], full=[{"modes": ("jpeg-act",)}, {"cdus": 8, **EVERY}])
+RECORD = Record(
+    cases=_cases,
+    quick=[{}, {"cdus": 4, **EVERY}],
+    full=[{"modes": ("jpeg-act",)}, {"cdus": 8, **EVERY}],
+    promised=promises.tags(with_gmc),
+)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdu.delivery.blocks import ranged
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import RANGED_WIDTHS
-from cdu_verif.formal import ranges
+from cdu_verif.formal import promises, ranges
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import HOLD, StreamFacts, probed, something_moves
@@ -57,4 +58,5 @@ RECORD = Record(
     full=RANGED_WIDTHS,
     streams=StreamFacts(held=_with_ranges, rules=ranges.finder_rules),
     properties=_properties,
+    promised=promises.tags(ranged),
 )

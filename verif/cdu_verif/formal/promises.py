@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
@@ -10,53 +11,72 @@ from cdu_spec.config import CduConfig
 from cdu_verif.formal.binding import fields, instance, mask
 from cdu_verif.formal.device import Device
 
-_PORT = "i__payload"
-
-
-#: Makes the assumptions for a device, a block of a configuration.
+#: Makes the assumptions for a device that is a block of a configuration.
 Promise = Callable[[Device, CduConfig], str]
+#: The configuration that a block is built for, of the one that is asked for: ``cdu.delivery.blocks``.
+Built = Callable[[CduConfig], CduConfig]
+
+_PORT = "i__payload"
+_HANDSHAKE = {"i_valid": "i__valid", "i_ready": "i__ready"}
 
 
-def rows(of: Callable[[CduConfig], CduConfig]) -> Promise:
-    """Rows of blocks enter, in the modes of ``of`` the configuration (``harness/promised_rows.sv``)."""
+def tags(built: Built = lambda config: config) -> Promise:
+    """Tags at all inputs are those of the modes that are built (``harness/promised_tag.sv``)."""
 
     def assumptions(device: Device, config: CduConfig) -> str:
-        modes = of(config).packed_modes
-        parameters = {**_modes(modes), "BINARY": mask(mode for mode in modes if mode is Mode.BRC), **_tag_bits(device)}
-        return instance("promised_rows", parameters, {**_HANDSHAKE, **fields(device, _PORT, "ends", "values", *_TAG)})
+        own = built(config)
+        settings = [mode for mode in own.built_modes if mode.is_affine or (mode is Mode.JPEG_ACT and own.has_gmc)]
+        modes = {"MODES": mask(own.built_modes), "SETTINGS": mask(settings)}
+        return "".join(
+            instance(
+                "promised_tag",
+                {**modes, "QUANTIZER_BITS": device.width(port["name"], "tag", "quantizer")},
+                {
+                    "valid": port["name"].replace("__payload", "__valid"),
+                    **{name: device.field(port["name"], "tag", name) for name in ("mode", "quantizer", "heads")},
+                },
+                f"tag_of_{port['name']}",
+            )
+            for port in device.ports
+            if port["direction"] == "input" and _has_tag(port)
+        )
 
     return assumptions
 
 
-def slices(of: Callable[[CduConfig], CduConfig]) -> Promise:
-    """Slices of packed blocks enter, in the modes of ``of`` the configuration (``harness/promised_slices.sv``)."""
+def rows(built: Built) -> Promise:
+    """Rows of blocks enter (``harness/promised_rows.sv``), with tags."""
 
     def assumptions(device: Device, config: CduConfig) -> str:
-        own = of(config)
+        modes = built(config).packed_modes
         parameters = {
-            **_modes(own.packed_modes),
+            "WHOLE": mask(mode for mode in modes if mode.has_zvc or mode.in_tiles),
+            "BINARY": mask(mode for mode in modes if mode is Mode.BRC),
+            "TAG_BITS": device.width(_PORT, "tag"),
+        }
+        ports = {**_HANDSHAKE, **fields(device, _PORT, "ends", "values", "tag", "tag.mode")}
+        return tags(built)(device, config) + instance("promised_rows", parameters, ports)
+
+    return assumptions
+
+
+def slices(built: Built) -> Promise:
+    """Slices of packed blocks enter (``harness/promised_slices.sv``), with tags."""
+
+    def assumptions(device: Device, config: CduConfig) -> str:
+        own = built(config)
+        parameters = {
+            "WHOLE": mask(mode for mode in own.packed_modes if mode.has_zvc or mode.in_tiles),
             "SLICE_BYTES": own.slice_bytes,
             "SLICES": -(-own.block_bytes // own.slice_bytes),
             "COUNT_BITS": device.width(_PORT, "count"),
-            **_tag_bits(device),
+            "TAG_BITS": device.width(_PORT, "tag"),
         }
-        return instance("promised_slices", parameters, {**_HANDSHAKE, **fields(device, _PORT, "ends", "count", "rows", *_TAG)})
+        ports = {**_HANDSHAKE, **fields(device, _PORT, "ends", "count", "rows", "tag", "tag.mode")}
+        return tags(built)(device, config) + instance("promised_slices", parameters, ports)
 
     return assumptions
 
 
-_HANDSHAKE = {"i_valid": "i__valid", "i_ready": "i__ready"}
-_TAG = ("tag", "tag.mode", "tag.quantizer", "tag.heads")
-
-
-def _modes(modes: Sequence[Mode]) -> dict[str, int]:
-    """Modes that may come, of those the ones whose blocks are whole, and the ones with a quantiser that is set."""
-    return {
-        "MODES": mask(modes),
-        "WHOLE": mask(mode for mode in modes if mode.has_zvc or mode.in_tiles),
-        "SETTINGS": mask(mode for mode in modes if mode.is_affine),
-    }
-
-
-def _tag_bits(device: Device) -> dict[str, int]:
-    return {"TAG_BITS": device.width(_PORT, "tag"), "QUANTIZER_BITS": device.width(_PORT, "tag", "quantizer")}
+def _has_tag(port: Mapping[str, Any]) -> bool:
+    return any(field["name"] == "tag" for field in port.get("fields", []))

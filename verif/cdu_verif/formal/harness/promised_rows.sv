@@ -1,18 +1,14 @@
 // Rows of blocks as a coder is promised them.
 //
-// Their modes are of those in MODES, the settings of a quantiser stand in those of SETTINGS only, values are 0 or 1 in those of
-// BINARY. A block has 8 rows, in modes that are not in WHOLE 1 to 8, and one tag.
+// Values are 0 or 1 in the modes of BINARY. A block has 8 rows, in modes that are not in WHOLE 1 to 8, and one tag.
 module promised_rows #(
-  parameter bit [15:0] MODES, WHOLE, SETTINGS, BINARY,
-  parameter int TAG_BITS,
-  parameter int QUANTIZER_BITS
+  parameter bit [15:0] WHOLE, BINARY,
+  parameter int TAG_BITS
 ) (
   input clk, rst,
   input i_valid, i_ready, i_ends,
   input [63:0] i_values,
   input [3:0] i_mode,
-  input [QUANTIZER_BITS-1:0] i_quantizer,
-  input i_heads,
   input [TAG_BITS-1:0] i_tag
 );
   reg [2:0] number = 0;
@@ -24,8 +20,6 @@ module promised_rows #(
       tag <= i_tag;
     end
   always @* if (i_valid) begin
-    assume (MODES[i_mode]);
-    assume (SETTINGS[i_mode] || !{i_heads, i_quantizer});
     assume (!BINARY[i_mode] || !(i_values & {8{8'hfe}}));
     assume (number == 7 ? i_ends : !(i_ends & WHOLE[i_mode]));
     assume (number == 0 || i_tag == tag);
