@@ -23,6 +23,8 @@ _BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
     ({"modes": ("sfpr+zvc",)}, 6),
     ({"cdus": 8, "packed_port_bits": 128, "modes": ("sfpr", "sfpr+zvc", "brc")}, 6),
 )
+#: Cycles from reset in which the first blocks of a job leave.
+_JOBS_CYCLES = 10
 #: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
 _FREE_OF_BYTE = 0x11
 
@@ -44,9 +46,20 @@ def _order(config: CduConfig, depth: int) -> Property:
     )
 
 
+def _jobs(config: CduConfig) -> Property:
+    return Property(
+        "splitter",
+        "jobs",
+        "A job of any number of beats has its last block where these end; the splitter is not idle with more than two to come.",
+        partial(block_device, "splitter", config),
+        Sby(BOUNDED, _JOBS_CYCLES, splitting.jobs_harness),
+    )
+
+
 def _properties(config: CduConfig) -> list[Property]:
     return [
         something_moves("splitter", config, 4),
+        _jobs(config),
         *(_order(config.override(**chosen), depth) for chosen, depth in _BOUNDS),
     ]
 

@@ -42,6 +42,19 @@ def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> st
     return with_assumptions(device, instance("splitter_order", parameters, ports), free)
 
 
+def jobs_harness(device: Device) -> str:
+    """Jobs of any number of beats end with their last block, and the splitter is not idle before."""
+    ports = {
+        **fields(device, "job__payload", "beats"),
+        **fields(device, "o__0__payload", "ends", "rows", "tag.last"),
+        **{f"o_{role}": f"o__0__{role}" for role in ("valid", "ready")},
+        **{f"job_{role}": f"job__{role}" for role in ("valid", "ready")},
+    }
+    ports = {name.replace("o__0_", "o_"): expression for name, expression in ports.items()}
+    body = instance("splitter_jobs", {"BEATS_BITS": COUNT_BITS, "BLOCK_SIDE": BLOCK_SIDE}, ports)
+    return with_assumptions(device, body, {"i__payload": free_bits(device, "i__payload", 0)})
+
+
 def free_bits(device: Device, port: str, free_of_byte: int) -> int:
     """Mask of a payload: of every byte of ``data`` the bits of a mask, of the other fields everything."""
     entry = next(entry for entry in device.ports if entry["name"] == port)

@@ -23,7 +23,7 @@ _TO_AIGER = (
     "proc -norom",
     f"prep -flatten -top {HARNESS}",
     *("memory_map", "opt -fast", "async2sync", "chformal -cover -remove"),
-    *("setundef -undriven -anyseq", "setundef -init -zero"),
+    *("setundef -undriven -anyseq", "setundef -init -zero", "setundef -zero"),
     *("techmap", "simplemap", "opt -fast", "dffunmap", "aigmap", "opt_clean"),
     f"write_aiger -I -B -zinit -no-startoffset {_FILE}",
 )
