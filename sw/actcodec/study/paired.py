@@ -1,0 +1,97 @@
+"""Whether training with a codec ends where training without it does: paired differences, and what they could have shown.
+
+Every policy trains from the same weights, with the same batches, and is asked the same test images as the uncompressed run of
+its seed. So each seed and image gives a difference: +1 where only the policy is right, -1 where only the uncompressed network
+is, else 0. Their mean, in points of accuracy, varies with the seeds and with the images; both are resampled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from cdu_tools.errors import UserError
+from numpy.typing import NDArray
+
+#: Resamples of the bootstrap, and their seed.
+RESAMPLES, _SEED = 4000, 0
+#: Two-sided confidence, and the share of times that the least difference is found.
+CONFIDENCE, POWER = 0.95, 0.8
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A policy beside the uncompressed runs of the same seeds, in points of accuracy."""
+
+    difference: float  #: mean
+    low: float  #: ends of the interval of 95 %
+    high: float
+    worst: float  #: with 95 % it is not below this
+    least: float  #: least true difference that such a comparison shows four times out of five
+    gained: int  #: answers, over all seeds, that only the policy has right
+    lost: int  #: answers that only the uncompressed network has right
+
+    def no_worse_than(self, margin: float) -> bool:
+        """Non-inferiority: whether it is certain to 95 % that less than ``margin`` points are lost."""
+        return self.worst > -margin
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the variance of differences comes from, in squared points: seeds, images, and both together."""
+
+    seeds: float
+    images: float
+    rest: float
+
+    def error(self, seeds: float, images: float) -> float:
+        """Standard error of the mean over so many."""
+        return float(np.sqrt(self.seeds / seeds + self.images / images + self.rest / (seeds * images)))
+
+    def images_for(self, margin: float, seeds: int) -> float:
+        """Test images with which a policy that loses nothing is shown, four times out of five, to lose less than ``margin``.
+
+        Infinite where the seeds alone vary too much.
+        """
+        wanted = (margin / (NormalDist().inv_cdf(CONFIDENCE) + NormalDist().inv_cdf(POWER))) ** 2
+        left = wanted - self.seeds / seeds
+        return (self.images + self.rest / seeds) / left if left > 0 else float("inf")
+
+
+def compare(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Comparison:
+    """The paired bootstrap of answers that are right, bool (seeds, images) each, with seeds and images resampled by themselves.
+
+    UserError for less than two seeds or images, or where they do not go together.
+    """
+    differences = _differences(policy, base)
+    seeds, images = differences.shape
+    rng = np.random.default_rng(_SEED)
+    rows = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+    columns = rng.multinomial(images, np.full(images, 1 / images), RESAMPLES) / images
+    means = np.einsum("rs,si,ri->r", rows, differences, columns, optimize=True)
+    tail = (1 - CONFIDENCE) / 2
+    low, worst, high = np.quantile(means, [tail, 2 * tail, 1 - tail])
+    least = (NormalDist().inv_cdf(1 - tail) + NormalDist().inv_cdf(POWER)) * means.std(ddof=1)
+    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    return Comparison(float(differences.mean()), float(low), float(high), float(worst), float(least), gained, lost)
+
+
+def spread(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Spread:
+    """Variance components of the differences, by analysis of variance of the crossed table; UserError as :func:`compare`."""
+    differences = _differences(policy, base)
+    seeds, images = differences.shape
+    by_seed, by_image = differences.mean(1), differences.mean(0)
+    residual = differences - by_seed[:, None] - by_image[None, :] + differences.mean()
+    rest = float(residual.var(ddof=0)) * seeds * images / ((seeds - 1) * (images - 1))
+    return Spread(
+        max(float(by_seed.var(ddof=1)) - rest / images, 0.0), max(float(by_image.var(ddof=1)) - rest / seeds, 0.0), rest
+    )
+
+
+def _differences(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Points that each answer is worth, (seeds, images)."""
+    if policy.shape != base.shape or policy.ndim != 2 or min(policy.shape) < 2:
+        given = f"answers of shapes {policy.shape} and {base.shape}"
+        raise UserError(f"{given} cannot be paired: use two tables of at least 2 seeds and 2 images")
+    return 100.0 * (policy.astype(np.float64) - base)
