@@ -1,0 +1,171 @@
+"""Accuracy with and without compression, paired by seed and test image, and what the comparison could have shown.
+
+    python benchmarks/paired.py                          # goes on where the table stops, then prints what it says
+    python benchmarks/paired.py --only digits --seeds 10
+    python benchmarks/paired.py --only cifar10 --minutes 120
+
+Networks are trained until they stop improving, with the recipes of RECIPES, which are not changed once their scores have been
+seen. Every run is a row of docs/evidence/paired_runs.csv as soon as it is over: its score, its ratio, and for each test image
+whether the answer is right, as bits in base 64. Runs of one seed have the same first weights and batches. CIFAR-10 is read from
+the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core.
+
+difference
+    of accuracies, in points, with its interval of 95 % (bootstrap over seeds and images);
+lost, gained
+    answers over all seeds that only the uncompressed network has right, and only the other;
+shows
+    the least true difference that so many runs show four times out of five;
+not worse than
+    the smallest of the margins 0.1, 0.5, 1, 2, 5 that the loss is certain (95 %) to stay below;
+images for 0.1
+    test images that would show a loss below 0.1 with 10 seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import io
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from actcodec.policies.catalog import policy
+from actcodec.study import data
+from actcodec.study.data import Dataset
+from actcodec.study.experiment import BASELINE, Recipe, initial_model, train
+from actcodec.study.paired import compare, spread
+from cdu_tools.files import write_whole
+from cdu_tools.report import Table
+from numpy.typing import NDArray
+
+TABLE = Path(__file__).parent.parent / "docs" / "evidence" / "paired_runs.csv"
+COLUMNS = ("data", "model", "policy", "seed", "score", "ratio", "right")
+#: Network and schedule by data set.
+RECIPES = {
+    "digits": (Recipe("resnet", width=8, epochs=15), Recipe("vgg", width=8, epochs=15)),
+    "cifar10": (Recipe("resnet", width=32, epochs=30),),
+}
+#: Policies that are recommended, and their options, by what the table calls them.
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    BASELINE: (BASELINE, {}),
+    "blpa-coded bits=6": ("blpa-coded", {"bits": 6}),
+    "jpeg-gmc": ("jpeg-gmc", {}),
+    "actnn-L2": ("actnn-L2", {}),
+}
+MARGINS = (0.1, 0.5, 1.0, 2.0, 5.0)
+SEEDS = 10
+
+
+def rows() -> list[dict[str, str]]:
+    """What has run."""
+    return list(csv.DictReader(TABLE.read_text("utf-8").splitlines())) if TABLE.exists() else []
+
+
+def missing(only: str | None, seeds: int) -> Iterator[tuple[str, Recipe, str, int]]:
+    """Runs that are not in the table, seed by seed, so that whatever has run is paired."""
+    known = {(row["data"], row["model"], row["policy"], int(row["seed"])) for row in rows()}
+    for seed in range(seeds):
+        for name, recipes in RECIPES.items():
+            for recipe in recipes if only in (None, name) else ():
+                for label in POLICIES:
+                    if (name, recipe.model, label, seed) not in known:
+                        yield name, recipe, label, seed
+
+
+def run(images: Dataset, name: str, recipe: Recipe, label: str, seed: int) -> dict[str, str]:
+    """One run as a row of the table."""
+    model = initial_model(recipe, images, seed)
+    codec, options = POLICIES[label]
+    done = train(recipe, images, label, policy(codec, **options), seed, model=model)
+    model.eval()
+    with torch.no_grad():
+        right = torch.cat(
+            [
+                model(inputs).argmax(1) == targets
+                for inputs, targets in zip(images.test_inputs.split(256), images.test_targets.split(256), strict=True)
+            ]
+        )
+    bits = base64.b64encode(np.packbits(right.numpy()).tobytes()).decode()
+    return dict(
+        zip(COLUMNS, (name, recipe.model, label, str(seed), f"{done.score:.4f}", f"{done.ratio:.3f}", bits), strict=True)
+    )
+
+
+def append(row: dict[str, str]) -> None:
+    """Write the table with one more row."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*rows(), row])
+    write_whole(TABLE, file.getvalue())
+
+
+def answers(found: list[dict[str, str]], seeds: list[int], images: int) -> NDArray[np.bool_]:
+    """Whether each test image is answered right, (seeds, images)."""
+    by_seed = {int(row["seed"]): row["right"] for row in found}
+    packed = [np.frombuffer(base64.b64decode(by_seed[seed]), np.uint8) for seed in seeds]
+    return np.stack([np.unpackbits(one, count=images) for one in packed]).astype(bool)
+
+
+HEADER = (
+    *("data", "network", "policy", "seeds", "images", "without", "ratio"),
+    *("difference", "95 %", "lost", "gained", "shows", "not worse than", "images for 0.1"),
+)
+
+
+def summary() -> Table:
+    """A row for each network and policy of which two seeds have run with and without."""
+    found: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
+    for row in rows():
+        found.setdefault((row["data"], row["model"]), {}).setdefault(row["policy"], []).append(row)
+    lines = []
+    for (name, model), by_policy in found.items():
+        images = len(data.load(name).test_targets)
+        base = by_policy.pop(BASELINE, [])
+        for label, mine in by_policy.items():
+            seeds = sorted({int(row["seed"]) for row in mine} & {int(row["seed"]) for row in base})
+            if len(seeds) > 1:
+                lines.append([name, model, label, *cells(mine, base, seeds, images)])
+    return Table(HEADER, lines)
+
+
+def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[int], images: int) -> list[str]:
+    """What the table says of a policy's runs beside the uncompressed ones of the same seeds."""
+    with_it, without = answers(mine, seeds, images), answers(base, seeds, images)
+    one, parts = compare(with_it, without), spread(with_it, without)
+    certain = next((f"{margin:g}" for margin in MARGINS if one.no_worse_than(margin)), "-")
+    needed = parts.images_for(MARGINS[0], SEEDS)
+    ratio = sum(float(row["ratio"]) for row in mine) / len(mine)
+    return [
+        *(str(len(seeds)), str(images), f"{100 * without.mean():.2f}", f"{ratio:.1f}", f"{one.difference:+.2f}"),
+        *(f"{one.low:+.2f} to {one.high:+.2f}", str(one.lost), str(one.gained), f"{one.least:.2f}", certain),
+        "more than 10 seeds" if math.isinf(needed) else f"{needed:.0f}",
+    ]
+
+
+def main() -> None:
+    """See the module's documentation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=sorted(RECIPES), help="train on these images alone")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds from 0 on, of each network and policy (10)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after so many minutes")
+    arguments = parser.parse_args()
+    end = time.monotonic() + 60 * arguments.minutes
+    loaded: dict[str, Dataset] = {}
+    for name, recipe, label, seed in missing(arguments.only, arguments.seeds):
+        if time.monotonic() > end:
+            break
+        if name not in loaded:
+            loaded[name] = data.load(name)
+        append(run(loaded[name], name, recipe, label, seed))
+    print(summary().markdown())
+
+
+if __name__ == "__main__":
+    main()
