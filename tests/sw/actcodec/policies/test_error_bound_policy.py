@@ -399,3 +399,54 @@ def test_a_network_trains_with_bounds_for_all_its_layers():
     assert all(layer.error is not None for layer in chosen.layers)
     assert run.losses[-1] == pytest.approx(exact.losses[-1], abs=0.1)
     assert run.ratio > 4
+
+
+class GatedBlock(nn.Module):
+    """Attention of single products and a gate, between normalisations of both kinds."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(width), nn.RMSNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.gate, self.down = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.first(x)).chunk(3, -1)
+        x = x + self.out(torch.softmax(0.25 * (q @ k.transpose(1, 2)), -1) @ v)
+        y = self.second(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+def residual_block():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 8, 3, padding=1))
+
+
+@pytest.mark.parametrize(("make", "shape"), [(GatedBlock, (4, 12, 16)), (residual_block, (4, 3, 8, 8))])
+def test_blocks_have_bounds_for_all_that_they_save(make, shape):
+    torch.manual_seed(0)
+    model, x = make(), batch(*shape).requires_grad_()
+    chosen = policy("autoquantz", widths="any", interval=1)
+
+    def gradient(which):
+        step(model, which, x)
+        return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+    exact = gradient("none")
+    gradient(chosen)
+    found = gradient(chosen)
+    assert chosen.layers
+    assert all(layer.bounded for layer in chosen.layers)
+    assert 0.95 < float(torch.cosine_similarity(exact, found, 0)) < 1
+
+
+def test_fused_attention_has_no_bound():
+    class Attention(nn.Module):
+        def forward(self, x):
+            q, k, v = (x * factor for factor in (1.0, 2.0, 3.0))
+            return F.scaled_dot_product_attention(q, k, v)
+
+    chosen = policy("autoquant", interval=1)
+    for _ in range(2):
+        step(Attention(), chosen, batch(2, 2, 9, 16).requires_grad_())
+    assert chosen.layers
+    assert not any(layer.bounded for layer in chosen.layers)
