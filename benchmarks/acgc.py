@@ -150,7 +150,7 @@ def of_second_step(name: str, chosen: Policy) -> tuple[float, float]:
         model.zero_grad()
         with actcodec.compress_activations(model, which, min_bytes=0) as stats:
             loss = ZOO[name].loss(model, 0)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         parts = [one.grad.flatten().double() for one in model.parameters() if one.grad is not None]
         return torch.cat(parts), stats.ratio
 
