@@ -1,24 +1,30 @@
 """AC-GC's error bounds: how much of what is allowed is used, bits by layer in training, and the search they are compared with.
 
-    python benchmarks/acgc.py [--dataset digits --epochs 3 --seeds 2] [--parts bounds,training,grid]
+    python benchmarks/acgc.py [--dataset digits --epochs 3 --seeds 2] [--parts bounds,models,training,grid]
 
 Prints markdown tables. ``bounds``: single layers; squared error of the gradient over what the bound allows, and bits per value,
-both with the codec's own errors. ``training``: a small ResNet with each policy; score, ratio, bits of every tensor at the end.
+both with the codec's own errors. ``models``: networks of the zoo with and without the bounds of operations between activations.
+``training``: a small ResNet with each policy; score, ratio, bits of every tensor at the end.
 ``grid``: the fewest bits, the same everywhere, with which the mean score is no worse than without compression.
 """
 
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
+from unittest import mock
 
 import actcodec
 import torch
+from actcodec.policies import error_bounds
+from actcodec.policies.bound_listener import Bound, bound_of
 from actcodec.policies.bounds import VARIANCE_GROWTH
 from actcodec.policies.error_bounds import ErrorBoundPolicy
 from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.grid_search import least_bits
+from actcodec.study.zoo import ZOO
 from actcodec.training import Policy, policy
 from cdu_tools.report import Table
 from torch import Tensor, nn
@@ -26,7 +32,10 @@ from torch import Tensor, nn
 DRAWS = 30
 #: Steps between statistics: the paper's 100 are more than an epoch here.
 INTERVAL = 10
-PARTS = ("bounds", "training", "grid")
+PARTS = ("bounds", "models", "training", "grid")
+MODELS = ("transformers.gpt2_eager", "transformers.llama", "torch.TransformerEncoder", "torch.UNet_group_norm")
+#: Kinds of bounds that are the paper's, and that of layer norm.
+OF_WEIGHTS = ("product", "batch_norm", "layer_norm")
 POLICIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("autoquant", {}),
     ("autoquantz", {}),
@@ -61,6 +70,8 @@ def main() -> None:
     parts = arguments.parts.split(",")
     if "bounds" in parts:
         print_bounds()
+    if "models" in parts:
+        print_models()
     if "training" in parts or "grid" in parts:
         recipe = experiment.Recipe(epochs=arguments.epochs)
         print_training(recipe, load(arguments.dataset, limit=arguments.limit), range(arguments.seeds), parts)
@@ -105,6 +116,48 @@ def used(layer: nn.Module, shape: tuple[int, ...], independent: bool) -> tuple[f
     errors = [float((gradient(chosen) - exact).square().sum()) for _ in range(DRAWS)]
     assert isinstance(chosen, ErrorBoundPolicy), "learns bounds"
     return sum(errors) / DRAWS / (VARIANCE_GROWTH * float(exact.square().sum())), chosen.layers[0].bits
+
+
+def print_models() -> None:
+    """The second step of networks with random weights, all readers of a tensor bounded or only those with weights."""
+    print("| network | bounds | tensors with a bound for all that reads them | cosine | ratio |\n|---|---|---|---|---|")
+    for name in MODELS:
+        for independent in (False, True):
+            for everything in (False, True):
+                chosen = policy("autoquantz", widths="any", independent=independent)
+                with nullcontext() if everything else mock.patch.object(error_bounds, "bound_of", bound_of_weights):
+                    cosine, ratio = of_second_step(name, chosen)
+                assert isinstance(chosen, ErrorBoundPolicy), "learns bounds"
+                bounded = f"{sum(layer.bounded for layer in chosen.layers)} of {len(chosen.layers)}"
+                kinds = f"{'all' if everything else 'of weights'}{', independent' if independent else ''}"
+                print(f"| {name} | {kinds} | {bounded} | {cosine:.4f} | {ratio:.2f} |", flush=True)
+    print()
+
+
+def bound_of_weights(*arguments: Any) -> Bound | None:
+    """Those that are the paper's, and that of layer norm."""
+    bound = bound_of(*arguments)
+    return bound if bound is not None and bound.kind in OF_WEIGHTS else None
+
+
+def of_second_step(name: str, chosen: Policy) -> tuple[float, float]:
+    """Cosine of the gradient with the exact one, and ratio, with the same batch, weights and draws in both steps."""
+    torch.manual_seed(0)
+    model = ZOO[name].build()
+
+    def gradient(which: str | Policy) -> tuple[Tensor, float]:
+        torch.manual_seed(1)
+        model.zero_grad()
+        with actcodec.compress_activations(model, which, min_bytes=0) as stats:
+            loss = ZOO[name].loss(model, 0)
+        loss.backward()
+        parts = [one.grad.flatten().double() for one in model.parameters() if one.grad is not None]
+        return torch.cat(parts), stats.ratio
+
+    exact, _ = gradient("none")
+    gradient(chosen)
+    found, ratio = gradient(chosen)
+    return float(torch.cosine_similarity(exact, found, 0)), ratio
 
 
 def print_training(recipe: experiment.Recipe, dataset: Dataset, seeds: range, parts: list[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from actcodec.policies import bounds
+from actcodec.policies import bounds, norm_bounds
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
@@ -71,7 +71,7 @@ def batch_norm(x, gamma, g) -> Layer:
     def demand(layer, gradient, independent=False):
         sigma = (layer.x.transpose(0, 1).flatten(1).var(1, correction=0) + 1e-5).sqrt()
         largest = layer.x.abs().transpose(0, 1).flatten(1).amax(1)
-        return bounds.batch_norm_demand(layer.g, gradient, sigma, layer.weight, largest, independent=independent)
+        return norm_bounds.batch_norm_demand(layer.g, gradient, sigma, layer.weight, largest, independent=independent)
 
     return Layer(lambda x, w: F.batch_norm(x, None, None, w, None, training=True), x, gamma, g, False, demand)
 
@@ -79,7 +79,7 @@ def batch_norm(x, gamma, g) -> Layer:
 def layer_norm(x, gamma, g) -> Layer:
     def demand(layer, gradient, independent=False):
         sigma = (layer.x.reshape(-1, gamma.numel()).var(1, correction=0) + 1e-5).sqrt()
-        return bounds.layer_norm_demand(layer.g, gradient, sigma, layer.weight, independent=independent)
+        return norm_bounds.layer_norm_demand(layer.g, gradient, sigma, layer.weight, independent=independent)
 
     return Layer(lambda x, w: F.layer_norm(x, gamma.shape, w), x, gamma, g, False, demand)
 

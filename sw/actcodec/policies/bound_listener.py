@@ -9,32 +9,45 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, prod, sqrt
-from typing import Any
+from functools import partial
+from math import isfinite, sqrt
 
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
-from torch.autograd.graph import Node, get_gradient_edge
+from torch.autograd.graph import Node
 
 from actcodec.policies.bounds import (
     PRODUCT_CONSTANT,
     VARIANCE_GROWTH,
     Demand,
-    batch_norm_demand,
     convolution_reach,
-    layer_norm_demand,
+    factor_demand,
     product_demand,
 )
+from actcodec.policies.gradient_edges import nodes_below, on_passed_gradient, place_of_source, places_of
+from actcodec.policies.norm_listener import listen_to_norm, norm_kind
+from actcodec.policies.pointwise_bounds import has_pointwise_bound, pointwise_demand_of
 from actcodec.policies.recurring import on_gradient
-from actcodec.saved.operations import Operation, is_parameter, leaf_of
+from actcodec.saved.operations import Operation, Source, is_parameter, leaf_of, plain
+from actcodec.saved.operations import source as source_of
 
 #: Of convolutions of all ranks: the positions of ``stride`` and ``groups`` among the arguments.
 _STRIDE, _GROUPS = 3, 6
-#: Nodes between a layer's result and its weight: views, casts, transposition, the sum with a bias.
-_SEARCH_LIMIT = 12
-#: ``torch.batch_norm`` has more arguments than ``F.batch_norm``, in another order.
-_BATCH_NORM_ARGUMENTS = 8
+#: Functions that multiply two activations, and the nodes that do it within them, with the places of the factors.
+_FACTORS = frozenset(["mul", "imul", "rmul", "multiply", "matmul", "rmatmul", "mm", "bmm", "baddbmm", "addmm", "einsum"])
+_ELEMENTWISE = "MulBackward0"
+_FACTOR_PLACES = {
+    _ELEMENTWISE: (0, 1),
+    "MmBackward0": (0, 1),
+    "BmmBackward0": (0, 1),
+    "AddmmBackward0": (1, 2),
+    "BaddbmmBackward0": (1, 2),
+}
+#: Functions of single values, which are one node each.
+_POINTWISE = frozenset(
+    ("gelu", "silu", "mish", "softplus", "logsigmoid", "exp", "square", "pow", "ipow", "tanh", "sigmoid", "specialexpit")
+)
 
 
 @dataclass(frozen=True)
@@ -64,42 +77,85 @@ class BoundOptions:
             raise UserError(f"independent = {self.independent!r} is not allowed: use True or False")
 
 
-def bounded_kind(operation: Operation) -> str | None:
-    """The kind of bound that a layer has, ``product``, ``batch_norm`` or ``layer_norm``; None where AC-GC has none."""
-    if _weight(operation) is not None:
-        return "product"
-    if operation.function == "batch_norm" and len(operation.args) + len(operation.kwargs) <= _BATCH_NORM_ARGUMENTS:
-        # With running statistics nothing but gamma's gradient depends on the input.
-        return "batch_norm" if _argument(operation, 5, "training", False) else None
-    return "layer_norm" if operation.function == "layer_norm" else None
+@dataclass(frozen=True)
+class Bound:
+    """What an operation asks of one tensor that it saves."""
+
+    kind: str
+    listen: Callable[[Callable[[Demand], None]], None]  #: call what is given with the demand, once gradients have come back
 
 
-def listen(operation: Operation, output: Tensor, values: int, options: BoundOptions, learn: Callable[[Demand], None]) -> None:
-    """Call ``learn`` with what a layer asks of the tensor that it reads, once its gradients have come back.
+def bound_of(operation: Operation, output: Tensor, source: Source, values: int, options: BoundOptions) -> Bound | None:
+    """The bound of a saved tensor; None where AC-GC has none.
 
-    It is never called where no gradient depends on the tensor. The layer is ``operation``, of a kind that has a bound, with the
-    result ``output``; the tensor has so many ``values``.
+    It is never learnt where no gradient depends on the tensor.
+
+    Parameters
+    ----------
+    operation, output
+        That saves it, and its result.
+    source, values
+        Of the tensor: where its gradient goes, and number of values.
+    options
+        How strict.
     """
-    kind = bounded_kind(operation)
-    if kind == "product":
-        _listen_to_product(operation, output, values, options, learn)
-    elif kind is not None:
-        _listen_to_norm(kind, operation, output, options, learn)
+    weight = _weight(operation)
+    if weight is not None:
+        return Bound("product", partial(_listen_to_product, operation, output, weight, values, options))
+    kind = norm_kind(operation)
+    # What RMS norm is made of saves its result before the factor too.
+    if kind is not None and (kind != "rms_norm" or source == source_of(next(operation.tensors()))):
+        return Bound(kind, partial(listen_to_norm, kind, operation, output, independent=options.independent))
+    function = plain(operation.function)
+    if function in _FACTORS or kind == "rms_norm":
+        return _factor_bound(output, source, independent=options.independent)
+    return _pointwise_bound(output) if function in _POINTWISE else None
+
+
+def _factor_bound(output: Tensor, source: Source, *, independent: bool) -> Bound | None:
+    for node in nodes_below(output, source[0]):
+        places = _FACTOR_PLACES.get(node.name())
+        mine = None if places is None else place_of_source(node, source, places)
+        if places is not None and mine is not None:
+            # (n, k) times (k, m): k is the last axis of the first factor, and the one before of the second.
+            other, axis = (places[1], -2) if mine == places[0] else (places[0], -1)
+            demand = partial(
+                _factor_demand,
+                axis=None if node.name() == _ELEMENTWISE else axis,
+                scale=float(getattr(node, "_saved_alpha", 1)),
+                independent=independent,
+            )
+            return Bound("factor", partial(_hear_node, node, other, demand))
+    return None
+
+
+def _factor_demand(gradient: Tensor, other: Tensor, *, axis: int | None, scale: float, independent: bool) -> Demand:
+    return factor_demand(scale * gradient, other, 1 if axis is None else other.shape[axis], independent=independent)
+
+
+def _pointwise_bound(output: Tensor) -> Bound | None:
+    node = output.grad_fn
+    if node is None or not has_pointwise_bound(node):
+        return None
+    return Bound("pointwise", partial(_hear_node, node, 0, pointwise_demand_of(node)))
+
+
+def _hear_node(node: Node, place: int, demand: Callable[[Tensor, Tensor], Demand], learn: Callable[[Demand], None]) -> None:
+    """Learn the demand that follows from the gradients that a node gets and passes on; what waits does not hold the node."""
+    on_passed_gradient(node, place, lambda passed, gradient: learn(demand(gradient, passed)))
 
 
 def _listen_to_product(
-    operation: Operation, output: Tensor, values: int, options: BoundOptions, learn: Callable[[Demand], None]
+    operation: Operation, output: Tensor, weight: Tensor, values: int, options: BoundOptions, learn: Callable[[Demand], None]
 ) -> None:
-    weight = _weight(operation)
-    assert weight is not None, "is a product"
-    found = _edge(output, weight)
-    if found is None:
+    places = places_of(output, weight)
+    if not places:
         return
     reach, constant = 1.0, PRODUCT_CONSTANT
     if operation.name == "conv":
         kernel = weight.shape[2:]
-        stride = _per_axis(_argument(operation, _STRIDE, "stride", 1), len(kernel))
-        reach = convolution_reach(kernel, stride, _argument(operation, _GROUPS, "groups", 1))
+        stride = _per_axis(operation.argument(_STRIDE, "stride", 1), len(kernel))
+        reach = convolution_reach(kernel, stride, operation.argument(_GROUPS, "groups", 1))
         constant = options.conv_constant
         # A weight's gradient is a sum over the places of the map with the fewer of them.
         summed = (values if "transpose" in operation.function else output.numel()) // weight.shape[0]
@@ -113,65 +169,7 @@ def _listen_to_product(
         if norms:
             learn(product_demand(norms.pop(), gradient, values, reach, constant, averaged))
 
-    _on_input_gradient(*found, of_weight)
-
-
-def _listen_to_norm(
-    kind: str, operation: Operation, output: Tensor, options: BoundOptions, learn: Callable[[Demand], None]
-) -> None:
-    x = next(operation.tensors())
-    found = _edge(output, x) if x.requires_grad else None
-    if found is None or found[0] is not output.grad_fn:
-        return
-    values = x.detach().to(torch.float64)
-    if kind == "batch_norm":
-        channels = values.transpose(0, 1).flatten(1)
-        gamma, eps = _argument(operation, 3, "weight", None), _argument(operation, 7, "eps", 1e-5)
-        largest = channels.abs().amax(1)
-    else:
-        size = prod(_argument(operation, 1, "normalized_shape", ()))
-        channels = values.reshape(-1, size)
-        gamma, eps = _argument(operation, 2, "weight", None), _argument(operation, 4, "eps", 1e-5)
-    sigma = (channels.var(1, correction=0) + eps).sqrt()
-    count = len(channels) if kind == "batch_norm" else channels.shape[1]
-    factor = sigma.new_ones(count) if gamma is None else gamma.detach().to(torch.float64, copy=True).flatten()
-
-    def both(dx: Tensor, gradient: Tensor) -> None:
-        if kind == "batch_norm":
-            learn(batch_norm_demand(gradient, dx, sigma, factor, largest, independent=options.independent))
-        else:
-            learn(layer_norm_demand(gradient, dx, sigma, factor, independent=options.independent))
-
-    _on_input_gradient(*found, both)
-
-
-def _on_input_gradient(node: Node, place: int, learn: Callable[[Tensor, Tensor], None]) -> None:
-    """Call ``learn`` with the gradient that a node passes to one of its inputs, and the first one that it got itself."""
-
-    def hook(inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None]) -> None:
-        mine, first = inputs[place], outputs[0]
-        if mine is not None and first is not None:
-            with torch.no_grad():
-                learn(mine, first)
-
-    node.register_hook(hook)
-
-
-def _edge(output: Tensor, target: Tensor) -> tuple[Node, int] | None:
-    """The node below ``output`` that passes a gradient to ``target``, and its place among those that it passes on."""
-    wanted = get_gradient_edge(target)
-    waiting = deque([output.grad_fn])
-    for _ in range(_SEARCH_LIMIT):
-        if not waiting:
-            return None
-        node = waiting.popleft()
-        if node is None or node is wanted.node:
-            continue
-        for place, (below, number) in enumerate(node.next_functions):
-            if below is wanted.node and number == wanted.output_nr:
-                return node, place
-            waiting.append(below)
-    return None
+    on_passed_gradient(*places[0], of_weight)
 
 
 def _weight(operation: Operation) -> Tensor | None:
@@ -185,12 +183,6 @@ def _weight(operation: Operation) -> Tensor | None:
         parameters = [matrix for matrix in matrices if is_parameter(matrix) or is_parameter(leaf_of(matrix))]
         weight = parameters[0] if len(parameters) == 1 else None
     return weight if weight is not None and weight.requires_grad else None
-
-
-def _argument(operation: Operation, position: int, name: str, default: Any) -> Any:
-    if position < len(operation.args):
-        return operation.args[position]
-    return operation.kwargs.get(name, default)
 
 
 def _per_axis(value: int | Sequence[int], axes: int) -> Sequence[int]:

@@ -8,13 +8,12 @@ kernel, C the number of channels. The largest error dx of an activation is
 ===============  =======================================================================================================
 linear           ``dx**2 = k * e**2 * ||dW||**2 / (N * C * ||G||**2)``, k = 1/2
 convolution      ``dx**2 = k * e**2 * ||dW||**2 * T**2 / (R * S * M * C * ||G||**2)``, k = 1/2; in public code also 2
-batch norm       ``dx**2 = e**2 * ||dX||**2 * M * sigma**4 / (C * gamma**2 * g**2)`` for each channel,
-                 ``g**2 = dgamma**2 + sigma**-2 * nnz(G)**2 * max|G|**2 * (max|x| / 2)**2``
-layer norm       ``dx**2 = e**2 * ||dX||**2 / (2 * sum over rows of (s**2 / D + ||h||**2) / sigma**4)``, with ``h = gamma * G``
-                 and ``s = sum of h * normalised x``; not in the paper, derived in docs/methods/acgc.md
+product          ``dx**2 = e**2 * ||dB||**2 / (k * S * ||G||**2)`` for A in A B, activations both; k products add up in a value
+                 of A B, S in one of dB; not in the paper, derived in docs/methods/acgc.md
 ===============  =======================================================================================================
 
-The gradient of a normalisation has a term that is quadratic in the error, so that there dx is no more than sigma besides.
+Normalisations are in :mod:`actcodec.policies.norm_bounds`, functions of single values in
+:mod:`actcodec.policies.pointwise_bounds`.
 All of these hold for errors of any distribution that are spread evenly over the values, with dx as root mean square. Where the
 errors of values are independent of one another and have mean zero (stochastic rounding), those of n values whose products with
 G are added up grow by sqrt(n) instead of n, and dx may be larger by that: what ``independent`` stands for.
@@ -79,9 +78,9 @@ def product_demand(
     averaged
         1; for independent errors, the number of products that are added up for one weight (rows, or places of the output).
     """
-    weight = values * reach * _squared(gradient) / (constant * averaged)
+    weight = values * reach * squared_norm(gradient) / (constant * averaged)
     # A sum of products: what an error adds is proportional to it, however large it is.
-    return Demand(_squared(weight_gradient), weight.view(1), weight.new_full((1,), torch.inf))
+    return Demand(squared_norm(weight_gradient), weight.view(1), weight.new_full((1,), torch.inf))
 
 
 def convolution_reach(kernel: Sequence[int], stride: Sequence[int], groups: int = 1) -> float:
@@ -92,62 +91,22 @@ def convolution_reach(kernel: Sequence[int], stride: Sequence[int], groups: int 
     return reach
 
 
-def batch_norm_demand(
-    gradient: Tensor,
-    input_gradient: Tensor,
-    sigma: Tensor,
-    gamma: Tensor,
-    largest: Tensor,
-    *,
-    independent: bool = False,
-) -> Demand:
-    """Of a batch normalisation in training, by channel.
+def factor_demand(gradient: Tensor, other_gradient: Tensor, inner: int, *, independent: bool = False) -> Demand:
+    """Of a product of two activations, matrices or values, for one of them; its error is in the gradient of the other one.
 
     Parameters
     ----------
-    gradient, input_gradient
-        G and dX, (N, C, ...).
-    sigma, gamma, largest
-        (C,): standard deviation as it divides (epsilon included), factor, ``max|x|``.
+    gradient
+        G, at the product, any shape.
+    other_gradient
+        Of the other factor, any shape.
+    inner
+        Products that add up in a value of the result: k of an (n, k) times a (k, m) matrix, 1 of an elementwise product.
     independent
-        Whether the errors of values are; then ``2 * (dgamma**2 + ||G||**2)`` takes the place of ``g**2``.
+        Whether the errors of values are.
     """
-    channels = gradient.shape[1]
-    h = _by_channel(gradient) * gamma.to(torch.float64)[:, None]
-    sigma = sigma.to(torch.float64)
-    dx = _by_channel(input_gradient)
-    along = _along_input(h, dx, sigma)
-    if independent:
-        second = 2 * (along + h.square().sum(1)) - along
-    else:
-        nonzero = torch.count_nonzero(h, dim=1).to(torch.float64)
-        second = (nonzero * h.abs().amax(1) * largest.to(torch.float64) / 2 / sigma).square()
-    return Demand(dx.square().sum(), channels * (along + second) / (h.shape[1] * sigma**4), sigma)
-
-
-def layer_norm_demand(
-    gradient: Tensor, input_gradient: Tensor, sigma: Tensor, gamma: Tensor, *, independent: bool = False
-) -> Demand:
-    """Of a layer normalisation; one error for the whole tensor.
-
-    Parameters
-    ----------
-    gradient, input_gradient
-        G and dX, (..., D): what is normalised together counts as the last axis.
-    sigma
-        Standard deviation of each row as it divides (epsilon included), (rows,).
-    gamma
-        Factor, (D,).
-    independent
-        Whether the errors of values are; then ``||h||**2`` is divided by D.
-    """
-    size = gamma.numel()
-    h = gradient.detach().to(torch.float64).reshape(-1, size) * gamma.to(torch.float64)
-    dx = input_gradient.detach().to(torch.float64).reshape(-1, size)
-    sigma = sigma.to(torch.float64)
-    along = _along_input(h, dx, sigma) / size
-    across = h.square().sum(1) / (size if independent else 1)
-    return Demand(dx.square().sum(), 2 * ((along + across) / sigma**4).sum().view(1), sigma.amin().view(1))
+    terms = max(inner * gradient.numel() // other_gradient.numel(), 1)
+    return product_demand(gradient, other_gradient, inner * terms, constant=1.0, averaged=terms if independent else 1)
 
 
 def together(demands: Sequence[Demand]) -> Demand:
@@ -173,21 +132,6 @@ def largest_error(demand: Demand, variance_growth: float = VARIANCE_GROWTH) -> T
     return squared.sqrt().minimum(demand.limit).clamp(LEAST_ERROR, MOST_ERROR).to(torch.float32)
 
 
-def _squared(x: Tensor) -> Tensor:
+def squared_norm(x: Tensor) -> Tensor:
+    """The sum of squares, float64 ()."""
     return x.detach().to(torch.float64).square().sum()
-
-
-def _by_channel(x: Tensor) -> Tensor:
-    """(N, C, ...) to float64 (C, M)."""
-    return x.detach().to(torch.float64).transpose(0, 1).flatten(1)
-
-
-def _along_input(h: Tensor, dx: Tensor, sigma: Tensor) -> Tensor:
-    """``(sum of h * normalised x)**2`` of rows that are normalised, float64 (rows,), without x.
-
-    ``dx = (h - mean(h) - y * mean(h * y)) / sigma`` with y, the normalised x, is what is left of h when its parts along the
-    vector of ones and along y, which have the squared norm n and are orthogonal, are taken away (Pythagoras).
-    """
-    size = h.shape[1]
-    left = h.square().sum(1) - h.sum(1).square() / size - (sigma[:, None] * dx).square().sum(1)
-    return (size * left).clamp_min(0)

@@ -23,7 +23,7 @@ from torch import Tensor
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, default_error
 from actcodec.codecs.codec import check_finite
-from actcodec.policies.bound_listener import BoundOptions, bounded_kind, listen
+from actcodec.policies.bound_listener import BoundOptions, bound_of
 from actcodec.policies.bounds import Demand, largest_error, mean_demand, together
 from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
 from actcodec.policies.recurring import RecurringPolicy, Slot, SlotCodec, Slots, Step, differentiable_result
@@ -39,6 +39,7 @@ class BoundedLayer:
     values: int
     bits: float  #: per value, everything that is kept included
     error: float | None  #: RMS that the gradients allow, over all channels; None while no layer has spoken
+    bounded: bool  #: whether everything that reads it has spoken, so that this error is what it has
 
 
 @dataclass
@@ -124,19 +125,22 @@ class _Step(Step[_Slot]):
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
-        mine = [codec.slot for codec in operation.saved if isinstance(codec, _SlotCodec)]
-        if not self._learns or not mine:
+        if not self._learns:
             return
         output = differentiable_result(result)
-        # Of an operation that saves several activations (a product of two of them) no bound is known.
-        kind = bounded_kind(operation) if output is not None and len(mine) == 1 else None
-        for slot in mine:
+        for codec, source in zip(operation.saved, operation.sources, strict=True):
+            if not isinstance(codec, _SlotCodec):
+                continue
+            slot, options = codec.slot, self._policy.options
+            values = prod(slot.tensor.shape)
+            bound = None if output is None else bound_of(operation, output, source, values, options)
+            kind = None if bound is None else bound.kind
             reader = self.reader(slot, lambda: _Reader(None, deque(maxlen=self._policy.window)))
             if reader.kind != kind:
                 reader.demands.clear()
                 reader.kind = kind
-            if kind is not None and output is not None:
-                listen(operation, output, prod(slot.tensor.shape), self._policy.options, reader.learn)
+            if bound is not None:
+                bound.listen(reader.learn)
 
 
 class ErrorBoundPolicy(RecurringPolicy[_Slot]):
@@ -193,4 +197,6 @@ class ErrorBoundPolicy(RecurringPolicy[_Slot]):
     def _layer(self, slot: _Slot) -> BoundedLayer:
         error = slot.error(self.options.variance_growth)
         rms = None if error is None else float(error.double().square().mean().sqrt())
-        return BoundedLayer(slot.tensor.module, slot.tensor.producer, slot.values, 8 * slot.kept / slot.values, rms)
+        return BoundedLayer(
+            slot.tensor.module, slot.tensor.producer, slot.values, 8 * slot.kept / slot.values, rms, slot.complete
+        )

@@ -126,6 +126,15 @@ def leaf_of(x: Tensor) -> Tensor | None:
     return None
 
 
+#: Where the gradient of a tensor goes: node and number; a leaf has no node. Of a saved result the node that saves it.
+Source = tuple[Node | None, int]
+
+
+def source(x: Tensor) -> Source:
+    """That of ``x``."""
+    return x.grad_fn, x.output_nr
+
+
 @dataclass(frozen=True)
 class Operation:
     """A torch function in progress."""
@@ -135,11 +144,16 @@ class Operation:
     kwargs: dict[str, Any]
     function: str = UNKNOWN  #: its own name (``conv2d``)
     saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
+    sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
         return tensors_in((*self.args, *self.kwargs.values()))
+
+    def argument(self, position: int, name: str, default: Any) -> Any:
+        """An argument by its position or name; ``default`` where it was not given."""
+        return self.args[position] if position < len(self.args) else self.kwargs.get(name, default)
 
     def weights(self) -> Iterator[Tensor]:
         """Arguments that are weights or buffers by their place, whatever computed them.

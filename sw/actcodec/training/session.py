@@ -27,7 +27,7 @@ from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
-from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer
+from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer, source
 from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
@@ -94,6 +94,7 @@ class Session:
             codec = codec_of(saved.form)
             if codec is not None:
                 operation.saved.append(codec)
+                operation.sources.append(source(x))
             if operation.name == "attention":
                 operation.packed.append((x.shape, saved))
         return saved
