@@ -2,7 +2,8 @@
 
 The specification leaves open what becomes of NaN and infinity: a NaN makes its block NaN, all codes of it zero; infinity
 becomes the greatest number, with the scale that its exponent field asks for (by ``rceil`` the greatest one). Integers are
-symmetric: -128 is decoded, and never made. Subnormal magnitudes have the least scale.
+symmetric: -128 is decoded, and never made. Subnormal numbers of float32, below 1.2e-38, count as zero and come back as zero, so
+that hardware needs no shifters for them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _FRACTION, _INFINITY = 23, 0x7F800000
 def encode(values: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
     """float32 (blocks, 32) to blocks as bytes, uint8 (blocks, kind.block_bytes)."""
     require("values", values, (torch.float32,), (kind.values,))
+    values = _flushed(values)
     scales = scale_bytes((values.view(torch.int32) & 0x7FFFFFFF).amax(1), kind, rule)
     codes = element_codes(values * power_of_two(SCALE_BIAS - scales)[:, None], kind)
     codes.masked_fill_((scales == SCALE_NAN)[:, None], 0)
@@ -31,11 +33,16 @@ def encode(values: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
 
 
 def decode(blocks: Tensor, kind: BlockFormat) -> Tensor:
-    """uint8 (blocks, kind.block_bytes) to float32 (blocks, 32), exact, infinity beyond float32; every NaN is 0x7FC00000."""
+    """uint8 (blocks, kind.block_bytes) to float32 (blocks, 32): exact products, infinity beyond float32; NaN is 0x7FC00000."""
     scales, codes = without_scales(blocks, kind)
     exponents = scales.to(torch.int32) - SCALE_BIAS
     factors = power_of_two(exponents).masked_fill_(scales == SCALE_NAN, torch.nan)
-    return canonical_(numbers_of(codes, kind) * factors[:, None])
+    return canonical_(_flushed(numbers_of(codes, kind) * factors[:, None]))
+
+
+def _flushed(values: Tensor) -> Tensor:
+    """float32 with zeros of the same sign for subnormal numbers; NaN stays NaN."""
+    return values * (values.abs() >= torch.finfo(torch.float32).smallest_normal)
 
 
 def scale_bytes(greatest: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
@@ -44,7 +51,7 @@ def scale_bytes(greatest: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
     scales = exponents - kind.emax
     if rule is ScaleRule.RCEIL:
         limit = kind.greatest_fraction << (_FRACTION - kind.fraction_bits)
-        scales += (exponents > 0) & (greatest & ((1 << _FRACTION) - 1) > limit)
+        scales += greatest & ((1 << _FRACTION) - 1) > limit
         scales.masked_fill_(greatest == _INFINITY, SCALE_MOST)
     return scales.clamp_(0, SCALE_MOST).masked_fill_(greatest > _INFINITY, SCALE_NAN)
 

@@ -41,15 +41,25 @@ float power_of_two(int exponent) {
     return std::bit_cast<float>(exponent < 1 - BIAS ? 1 << (FRACTION - 1) : (exponent + BIAS) << FRACTION);
 }
 
+// Zeros of the same sign for subnormal numbers.
+Floats flushed(Floats values) {
+    Ints patterns = std::bit_cast<Ints>(values);
+    return std::bit_cast<Floats>((patterns & MAGNITUDE) > (1 << FRACTION) - 1 ? patterns : patterns & ~MAGNITUDE);
+}
+
 // The values of a block, zeros where there are none, and the pattern of the greatest magnitude.
-template <int VALUES> struct Block {
+// With FLUSHED, zeros for subnormal numbers.
+template <int VALUES, bool FLUSHED> struct Block {
     float values[VALUES];
     int32_t largest = 0;
 
     template <class T> Block(const T* x, int64_t count) : values{} {
         to_floats(x, std::min<int64_t>(count, VALUES), values);
         Ints most = {};
-        for (int i = 0; i < VALUES; i += LANES) most = greatest(most, load<Ints>(values + i) & MAGNITUDE);
+        for (int i = 0; i < VALUES; i += LANES) {
+            if (FLUSHED) store(values + i, flushed(load<Floats>(values + i)));
+            most = greatest(most, load<Ints>(values + i) & MAGNITUDE);
+        }
         for (int i = 0; i < LANES; ++i) largest = std::max(largest, most[i]);
     }
 
@@ -76,7 +86,7 @@ template <class Body> void each_block(int64_t blocks, int threads, Body body) {
 }
 
 // Blocks to values; factor(scale byte) is what codes are multiplied by.
-template <int VALUES, class Factor>
+template <int VALUES, bool FLUSHED, class Factor>
 void decode(const uint8_t* payload, int format, int64_t count, int bits, const float* numbers, float most, void* y, int threads,
             Factor factor) {
     CodePacker packer(bits);
@@ -89,7 +99,8 @@ void decode(const uint8_t* payload, int format, int64_t count, int bits, const f
                 Codes codes = packer.unpack(from);
                 Floats values;
                 for (int i = 0; i < LANES; ++i) values[i] = numbers[codes[i]];
-                store_some(static_cast<T*>(y) + at, limited(values * scale, most), count - at);
+                values = FLUSHED ? flushed(values * scale) : values * scale;
+                store_some(static_cast<T*>(y) + at, limited(values, most), count - at);
             }
         });
     });
@@ -107,10 +118,10 @@ void mx_codes(const void* x, int format, int64_t count, int exponent_bits, int f
     int64_t size = 1 + MX_VALUES * element.bits / LANES;
     with_format(format, [&]<class T>(T) {
         each_block(pieces(count, MX_VALUES), threads, [&](int64_t number) {
-            Block<MX_VALUES> block(static_cast<const T*>(x) + number * MX_VALUES, count - number * MX_VALUES);
+            Block<MX_VALUES, true> block(static_cast<const T*>(x) + number * MX_VALUES, count - number * MX_VALUES);
             int exponent = block.largest >> FRACTION, scale = exponent - emax;
             if (rceil) {
-                scale += exponent && (block.largest & ((1 << FRACTION) - 1)) > limit;
+                scale += (block.largest & ((1 << FRACTION) - 1)) > limit;
                 if (block.largest == INFINITE) scale = MX_SCALE_MOST;
             }
             scale = block.largest > INFINITE ? MX_SCALE_NAN : std::clamp(scale, 0, MX_SCALE_MOST);
@@ -123,7 +134,7 @@ void mx_codes(const void* x, int format, int64_t count, int exponent_bits, int f
 }
 
 void mx_values(const uint8_t* payload, int format, int64_t count, int bits, const float* numbers, float most, void* y, int threads) {
-    decode<MX_VALUES>(payload, format, count, bits, numbers, most, y, threads, [](int scale) {
+    decode<MX_VALUES, true>(payload, format, count, bits, numbers, most, y, threads, [](int scale) {
         return scale == MX_SCALE_NAN ? std::bit_cast<float>(INFINITE | 1) : power_of_two(scale - MX_SCALE_BIAS);
     });
 }
@@ -139,7 +150,7 @@ void nvfp4_codes(const void* x, int format, int64_t count, float tensor_scale, i
     float least_scale = scale_numbers[1 << scale_fraction_bits], most_scale = scale_numbers[greatest_scale];
     with_format(format, [&]<class T>(T) {
         each_block(pieces(count, NVFP4_VALUES), threads, [&](int64_t number) {
-            Block<NVFP4_VALUES> block(static_cast<const T*>(x) + number * NVFP4_VALUES, count - number * NVFP4_VALUES);
+            Block<NVFP4_VALUES, false> block(static_cast<const T*>(x) + number * NVFP4_VALUES, count - number * NVFP4_VALUES);
             float wanted = std::bit_cast<float>(block.largest) / numbers[greatest] / tensor_scale;
             int scale = scales.codes(Floats{} + std::clamp(wanted, least_scale, most_scale))[0];
             uint8_t* out = payload + number * size;
@@ -151,7 +162,7 @@ void nvfp4_codes(const void* x, int format, int64_t count, float tensor_scale, i
 
 void nvfp4_values(const uint8_t* payload, int format, int64_t count, float tensor_scale, const float* numbers,
                   const float* scale_numbers, float most, void* y, int threads) {
-    decode<NVFP4_VALUES>(payload, format, count, NVFP4_BITS, numbers, most, y, threads,
+    decode<NVFP4_VALUES, false>(payload, format, count, NVFP4_BITS, numbers, most, y, threads,
                          [=](int scale) { return tensor_scale * scale_numbers[scale]; });
 }
 }
