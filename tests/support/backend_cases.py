@@ -8,6 +8,7 @@ import torch
 from actcodec.codecs import Compressed, JpegBaseCompressed
 from cdu_spec import UserError
 from cdu_spec.bitstream import BitstreamError, Dtype, Header, Mode
+from cdu_spec.mx import MX_FORMATS, NVFP4
 from hypothesis import strategies as st
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
@@ -53,6 +54,8 @@ OPTIONS = {
         "group": [1, 7, 64, 256, 1000],
         "rounding": ["stochastic", "nearest"],
     },
+    **{name: {"scale": ["floor", "rceil"]} for name in MX_FORMATS},
+    NVFP4: {},
     "sparse-sample": {"bits": [1, 3, 8], "group": [7, 256], "rounding": ["stochastic", "nearest"]},
 }
 KINDS = ["normal", "relu", "zero", "negative zero", "max", "subnormal", "huge range", "one channel zero", "ties"]

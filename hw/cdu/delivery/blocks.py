@@ -36,6 +36,8 @@ from cdu.unit.jpeg_decoder import JpegDecoder
 from cdu.unit.jpeg_encoder import JpegEncoder
 from cdu.values.affine_dequantizer import AffineDequantizer
 from cdu.values.inverse_sfpr import InverseSfpr
+from cdu.values.mx_decoder import MxDecoder
+from cdu.values.mx_encoder import MxEncoder
 from cdu.values.sfpr import Sfpr
 from cdu.values.value_back import ValueBack
 from cdu.values.value_front import ValueFront
@@ -104,6 +106,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "entropy_decoder": EntropyDecoder,
     "jpeg_encoder": JpegEncoder,
     "jpeg_decoder": JpegDecoder,
+    "mx_encoder": lambda config: MxEncoder(),
+    "mx_decoder": lambda config: MxDecoder(),
     "distributor": lambda config: Distributor(several(config)),
     "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from cdu_spec.bitstream import MatrixView
 from cdu_spec.huffman import HuffmanTables
+from cdu_spec.mx import BlockFormat, ScaleRule
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend, triton_backend
+from actcodec.backends.block_quantizer import BlockQuantizer
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job
@@ -102,6 +104,10 @@ class AutoBackend(TorchBackend):
     def range_quantizer(self) -> RangeQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return AutoRangeQuantizer()
+
+    def block_quantizer(self) -> BlockQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return AutoBlockQuantizer()
 
     def sign_arithmetic(self) -> SignArithmetic:
         """See :class:`~actcodec.backends.backend.Backend`."""
@@ -202,6 +208,26 @@ class AutoRangeQuantizer(RangeQuantizer):
     def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """See :class:`RangeQuantizer`."""
         return fastest(means.means).range_quantizer().upsampled(means, shape, dtype)
+
+
+class AutoBlockQuantizer(BlockQuantizer):
+    """See :class:`BlockQuantizer`."""
+
+    def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
+        """See :class:`BlockQuantizer`."""
+        return fastest(x).block_quantizer().mx_codes(x, kind, rule)
+
+    def mx_values(self, payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`BlockQuantizer`."""
+        return fastest(payload).block_quantizer().mx_values(payload, kind, shape, dtype)
+
+    def nvfp4_codes(self, x: Tensor, scale: Tensor) -> Tensor:
+        """See :class:`BlockQuantizer`."""
+        return fastest(x).block_quantizer().nvfp4_codes(x, scale)
+
+    def nvfp4_values(self, payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """See :class:`BlockQuantizer`."""
+        return fastest(payload).block_quantizer().nvfp4_values(payload, scale, shape, dtype)
 
 
 class AutoGroupQuantizer(GroupQuantizer):

@@ -11,6 +11,7 @@ from cdu_spec.bitstream import MatrixView
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
+from actcodec.backends.block_quantizer import BlockQuantizer
 from actcodec.backends.entropy_coder import EntropyCoder
 from actcodec.backends.group_quantizer import GroupQuantizer
 from actcodec.backends.job import Job, beats_in, tensor_from_beats
@@ -105,6 +106,10 @@ class Backend(ABC):
     def range_quantizer(self) -> RangeQuantizer:
         """What computes DIVISION's and ActNN's forms in floating point; as above."""
         return RangeQuantizer()
+
+    def block_quantizer(self) -> BlockQuantizer:
+        """What computes the blocks of MX and NVFP4; as above."""
+        return BlockQuantizer()
 
     def sign_arithmetic(self) -> SignArithmetic:
         """What computes exact signs beside reconstructions; as above, but for their bits, which are jobs of mode brc."""

@@ -24,6 +24,15 @@ from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
 from actcodec.codecs.codec import BrcCodec, BypassCodec, Codec, JpegActCodec, JpegGmcCodec, NoCodec, SfprCodec, SfprZvcCodec
 from actcodec.codecs.division.division_float import DivisionFloatCodec
 from actcodec.codecs.jpeg.jpeg_base_codec import JpegBaseCodec
+from actcodec.codecs.mx.mx_codec import (
+    MxFp4Codec,
+    MxFp6E2m3Codec,
+    MxFp6E3m2Codec,
+    MxFp8E4m3Codec,
+    MxFp8E5m2Codec,
+    MxInt8Codec,
+    Nvfp4Codec,
+)
 
 _JPEG_ACT = (JpegActCodec, JpegGmcCodec, SfprCodec, SfprZvcCodec, BrcCodec, BypassCodec)
 _AFFINE = (DivisionCodec, ActnnCodec, BlpaCodec, AutoquantCodec, AutoquantZCodec)
@@ -41,8 +50,11 @@ _SOFTWARE = (
     AcgcJpegCodec,
     AcgcSfprZvcCodec,
 )
+_BLOCK_SCALES = (MxInt8Codec, MxFp8E4m3Codec, MxFp8E5m2Codec, MxFp6E2m3Codec, MxFp6E3m2Codec, MxFp4Codec, Nvfp4Codec)
 _BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, NoCodec)
-_CODECS: Mapping[str, Callable[..., Codec]] = {kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BASELINES)}
+_CODECS: Mapping[str, Callable[..., Codec]] = {
+    kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BLOCK_SCALES, *_BASELINES)
+}
 #: Names that :func:`codec` takes.
 CODEC_NAMES = tuple(_CODECS)
 

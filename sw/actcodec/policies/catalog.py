@@ -13,6 +13,7 @@ from actcodec.codecs import Codec, codec_options
 from actcodec.policies.acgc import ACGC, acgc_policy
 from actcodec.policies.auto import AUTO_OPTIONS, auto_policy
 from actcodec.policies.baselines import cdma_policy, gist_policy, vdnn_policy
+from actcodec.policies.block_scales import BLOCK_SCALES, block_scale_policy
 from actcodec.policies.blpa import blpa_coded_policy, blpa_policy
 from actcodec.policies.division import division_float_policy
 from actcodec.policies.jpeg_gmc import jpeg_gmc_policy
@@ -54,6 +55,7 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "auto": auto_policy,
 }
 _POLICIES |= {level: partial(level_policy, level) for level in LEVELS}
+_POLICIES |= {name: partial(block_scale_policy, name) for name in BLOCK_SCALES}
 _POLICIES |= {name: partial(acgc_policy, name) for name in ACGC}
 #: Of the policies whose options are not those of their main codec.
 _OPTIONS: dict[str, tuple[str, ...]] = {

@@ -9,6 +9,7 @@ from cdu_spec.bitstream import MatrixView
 from torch import Tensor
 
 from actcodec.backends.job import DTYPES, FORMATS, Job
+from actcodec.backends.native.block_quantizer import NativeBlockQuantizer
 from actcodec.backends.native.entropy_coder import NativeEntropyCoder
 from actcodec.backends.native.group_quantizer import NativeGroupQuantizer
 from actcodec.backends.native.host import host
@@ -93,6 +94,10 @@ class NativeBackend(TorchBackend):
     def range_quantizer(self) -> NativeRangeQuantizer:
         """See :class:`~actcodec.backends.backend.Backend`."""
         return NativeRangeQuantizer()
+
+    def block_quantizer(self) -> NativeBlockQuantizer:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return NativeBlockQuantizer()
 
     def sign_arithmetic(self) -> NativeSignArithmetic:
         """See :class:`~actcodec.backends.backend.Backend`."""

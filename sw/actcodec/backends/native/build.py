@@ -7,7 +7,7 @@ import subprocess
 from importlib.resources import files
 from pathlib import Path
 
-from cdu_spec import affine, bitstream, geometry, gmc, huffman, jpeg, randomness, sfpr
+from cdu_spec import affine, bitstream, geometry, gmc, huffman, jpeg, mx, randomness, sfpr
 from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
@@ -19,7 +19,7 @@ from actcodec.golden.integer_coder import WIDTHS
 _SOURCES = (
     *("sfpr.cpp", "jpeg_act.cpp", "affine.cpp", "fixed_steps.cpp", "sample_groups.cpp", "huffman.cpp", "channels.cpp"),
     *("step_copies.cpp", "predicted_steps.cpp", "fixed_point.cpp", "float_ranges.cpp", "pool_windows.cpp"),
-    "signs.cpp",
+    *("signs.cpp", "block_scales.cpp"),
 )
 _HEADERS = ("channel_rows.h", "values.h", "coded_blocks.h", "zvc.h", "gmc.h", "affine.h", "bit_streams.h", "lane_moves.h")
 _LIBRARY = "kernels.so"
@@ -62,6 +62,8 @@ def constants() -> str:
     }
     numbers |= {f"DTYPE_{dtype.name}": int(dtype) for dtype in bitstream.Dtype}
     numbers |= {f"CODER_{coder.name}": int(coder) for coder in bitstream.Coder}
+    numbers |= {f"MX_{name}": getattr(mx, name) for name in ("SCALE_BIAS", "SCALE_MOST", "SCALE_NAN")}
+    numbers |= {"MX_VALUES": mx.MX_VALUES, "NVFP4_VALUES": mx.NVFP4_FORMAT.values, "NVFP4_BITS": mx.NVFP4_FORMAT.bits}
     numbers |= {f"GMC_{name}": getattr(gmc, name) for name in _GMC_NUMBERS}
     lines = ["#pragma once", "#include <cstdint>", "namespace cdu {"]
     lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]

@@ -7,6 +7,7 @@ from actcodec.backends.native.backend import NativeBackend
 from actcodec.codecs import Backend, TorchBackend, codec_options
 from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of, shapes
 from cdu_spec import UserError
+from cdu_spec.mx import MX_FORMATS, NVFP4
 from example_values import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "jpeg-base", "brc", "division", "actnn", "actnn-sample", "sparse-sample"),
     *("blpa", "autoquant", "autoquantz", "acgc-quant", "acgc-quantz", "cusz", "blpa-float", "blpa-coded", "division-float"),
-    "actnn-float",
+    *("actnn-float", *MX_FORMATS, NVFP4),
 ]
 #: Codecs whose forms raise for NaN and infinity, whatever an option says.
 STRICT = [name for name in sorted(OPTIONS) if "nonfinite" not in codec_options(name)]

@@ -1,0 +1,114 @@
+"""Floating point to MX: blocks of 32 values with a power of two as their scale (OCP Microscaling Formats v1.0)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Dtype
+from cdu_spec.geometry import LANES
+from cdu_spec.mx import MX_FORMATS
+
+from cdu.parts.streams import float_beat, registered
+from cdu.values.mx_element import BlockTerms, ShiftedValue, WaitingValue, code_of, kept_bits, magnitude_key, shifted_value
+from cdu.values.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow
+
+
+class MxEncoder(wiring.Component):
+    """Blocks of MX from 8 float32 values per cycle; the bytes are those of :func:`actcodec.golden.mx.encode`.
+
+    Values wait in a line of four rows until the greatest of their block is known. There is no multiplier: an element is a
+    shifted significand, rounded.
+
+    Ports
+    -----
+    i
+        Stream of rows of 8 ``values`` as bit patterns, 4 a block; ``format``, a number of :data:`~cdu_spec.mx.MX_FORMATS`, and
+        ``rceil``, the rule of the scale, are the same in all rows of a block.
+    o
+        Stream of :class:`~cdu.values.mx_words.CodedRow`.
+
+    Latency 2 cycles from the last row of a block to its first one at ``o``; one transfer per cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self) -> None:
+        row = data.StructLayout({"values": float_beat(Dtype.FP32), "format": FORMAT_BITS, "rceil": 1})
+        super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(CodedRow()))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        row = self.i.payload
+
+        # 1: a line in which rows go on as far as there is room
+        waiting = Signal(BLOCK_ROWS)  # whether there is a row in each place, the last one at the highest bit
+        leaves, takes = Signal(), Signal()
+        free = Signal(BLOCK_ROWS)
+        for place in range(BLOCK_ROWS):
+            m.d.comb += free[place].eq(~waiting[place] | (leaves if place == BLOCK_ROWS - 1 else free[place + 1]))
+            with m.If(free[place]):
+                m.d.sync += waiting[place].eq(waiting[place - 1] if place else self.i.valid)
+        m.d.comb += [self.i.ready.eq(free[0]), takes.eq(self.i.valid & free[0])]
+        line: Value = Cat(*(kept_bits(row["values"][lane]) for lane in range(LANES)))
+        for place in range(BLOCK_ROWS):
+            line = registered(m, free[place], line, f"row{place + 1}")
+
+        # What the scale of the block follows from, with its last row
+        number = Signal(range(BLOCK_ROWS))  # of rows that are there
+        left = Signal(range(BLOCK_ROWS + 1))  # rows of the block before, which may leave
+        whole = takes & (number == BLOCK_ROWS - 1)
+        with m.If(takes):
+            m.d.sync += number.eq(number + 1)
+        with m.If(whole):
+            m.d.sync += left.eq(BLOCK_ROWS)
+        with m.Elif(leaves):
+            m.d.sync += left.eq(left - 1)
+        largest = _largest([magnitude_key(m, row["values"][lane], row["format"], lane) for lane in range(LANES)])
+        greatest = Signal.like(largest, name="greatest")
+        largest = Mux(number == 0, largest, _larger(largest, greatest))
+        with m.If(takes):
+            m.d.sync += greatest.eq(largest)
+        number1, rceil1 = registered(m, whole, row["format"], "format1"), registered(m, whole, row["rceil"], "rceil1")
+        block = BlockTerms.of(m, number1, rceil1, registered(m, whole, largest, "largest"))
+
+        # 2: shifted significands
+        valid, moves = Signal(), Signal()
+        m.d.comb += [moves.eq(~valid | self.o.ready), leaves.eq(waiting[-1] & (left != 0) & moves)]
+        with m.If(moves):
+            m.d.sync += valid.eq(waiting[-1] & (left != 0))
+        values = [line.word_select(lane, len(line) // LANES) for lane in range(LANES)]
+        shifted = [shifted_value(m, data.View(WaitingValue(), value), block, lane) for lane, value in enumerate(values)]
+        columns = [
+            ShiftedValue(*(registered(m, moves, part, f"lane{lane}_{name}") for name, part in vars(one).items()))
+            for lane, one in enumerate(shifted)
+        ]
+        heads = registered(m, moves, left == BLOCK_ROWS, "heads")
+        m.d.comb += [
+            self.o.valid.eq(valid),
+            self.o.payload["heads"].eq(heads),
+            self.o.payload["format"].eq(registered(m, moves, number1, "format2")),
+            # It stays until all rows have left the line.
+            self.o.payload["scale"].eq(block.scale & heads.replicate(SCALE_BITS)),
+        ]
+
+        # 3: rounded, limited, side by side
+        number2 = self.o.payload["format"]
+        codes = [code_of(m, column, number2, lane) for lane, column in enumerate(columns)]
+        with m.Switch(number2):
+            for kind in MX_FORMATS.values():
+                with m.Case(kind.number):
+                    m.d.comb += self.o.payload["codes"].eq(Cat(*(code[: kind.bits] for code in codes)))
+        return m
+
+
+def _larger(a: Value, b: Value) -> Value:
+    return Mux(a > b, a, b)
+
+
+def _largest(values: list[Value]) -> Value:
+    """Of as many as a power of two, pair by pair."""
+    while len(values) > 1:
+        values = [_larger(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
+    return values[0]

@@ -1,0 +1,42 @@
+"""What the blocks of MX have in common: words of their streams, and constants of the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amaranth.hdl import Module, Shape, Signal, Value
+from amaranth.lib import data
+from cdu_spec.geometry import LANES
+from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, BlockFormat
+
+#: Rows of 8 values in a block.
+BLOCK_ROWS = MX_VALUES // LANES
+#: The field that chooses a format: its number.
+FORMAT_BITS = Shape.cast(range(len(MX_FORMATS))).width
+#: Bits of the longest code.
+CODE_BITS = max(kind.bits for kind in MX_FORMATS.values())
+SCALE_BITS = 8 * SCALE_BYTES
+
+
+class CodedRow(data.StructLayout):
+    """The bytes of a row of a ``format``: the ``scale`` if it ``heads`` a block, else 0; then ``codes``.
+
+    8 codes are as many bytes as one has bits; behind them are zeros.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"scale": SCALE_BITS, "codes": LANES * CODE_BITS, "heads": 1, "format": FORMAT_BITS})
+
+
+def constant(m: Module, number: Value, of: Callable[[BlockFormat], int], name: str) -> Signal:
+    """A number that goes with the format of this ``number``, combinationally; that of the last one for what is none."""
+    kinds = sorted(MX_FORMATS.values(), key=lambda kind: kind.number)
+    numbers = [of(kind) for kind in kinds]
+    chosen = Signal(range(min(0, *numbers), max(numbers) + 1), name=name)
+    with m.Switch(number):
+        for kind, one in zip(kinds[:-1], numbers, strict=False):
+            with m.Case(kind.number):
+                m.d.comb += chosen.eq(one)
+        with m.Default():
+            m.d.comb += chosen.eq(numbers[-1])
+    return chosen

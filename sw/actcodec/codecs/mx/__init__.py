@@ -1,0 +1,1 @@
+"""MX and NVFP4: blocks of small numbers that share a scale."""

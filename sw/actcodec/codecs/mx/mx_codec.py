@@ -1,0 +1,123 @@
+"""Codecs of MX and NVFP4 (docs/methods/mx.md). Blocks are consecutive values in the order of memory, whatever the shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from cdu_spec.mx import MX_FORMATS, NVFP4, ScaleRule
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.backends.backend import backend as backend_of
+from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.codecs.mx.block_form import MxForm, Nvfp4Form
+from actcodec.golden.nvfp4 import tensor_scale
+from actcodec.golden.shapes import per_channel
+
+
+@dataclass
+class MxInt8Codec(Codec):
+    """``mxint8``: 8-bit integers with a power of two for every 32 values; any shape. The other formats derive from it.
+
+    NaN and infinity are refused; what the format itself does with them is that of :mod:`actcodec.golden.mx`.
+
+    Parameters
+    ----------
+    scale
+        How the power of two follows from the greatest magnitude: ``floor``, as the specification has it, or ``rceil``, with
+        which nothing saturates.
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
+    """
+
+    scale: str = ScaleRule.FLOOR.value
+    backend: str | Backend = "torch"
+
+    name = "mxint8"
+    centred = True
+
+    def __post_init__(self) -> None:
+        rules = [rule.value for rule in ScaleRule]
+        if self.scale not in rules:
+            raise UserError(f"scale = {self.scale!r} is not allowed: use {' or '.join(rules)}")
+        self._backend = backend_of(self.backend)
+
+    def compress(self, x: Tensor) -> MxForm:
+        """See :class:`Codec`."""
+        check_input(x)
+        check_finite(x, self._backend.channel_maxima)
+        payload = self._backend.block_quantizer().mx_codes(x.detach(), MX_FORMATS[self.name], ScaleRule(self.scale))
+        return MxForm(tuple(x.shape), x.dtype, self.name, payload)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)
+
+
+@dataclass
+class MxFp8E4m3Codec(MxInt8Codec):
+    """``mxfp8-e4m3``. Parameters as for :class:`MxInt8Codec`."""
+
+    name = "mxfp8-e4m3"
+
+
+@dataclass
+class MxFp8E5m2Codec(MxInt8Codec):
+    """``mxfp8-e5m2``. Parameters as for :class:`MxInt8Codec`."""
+
+    name = "mxfp8-e5m2"
+
+
+@dataclass
+class MxFp6E2m3Codec(MxInt8Codec):
+    """``mxfp6-e2m3``. Parameters as for :class:`MxInt8Codec`."""
+
+    name = "mxfp6-e2m3"
+
+
+@dataclass
+class MxFp6E3m2Codec(MxInt8Codec):
+    """``mxfp6-e3m2``. Parameters as for :class:`MxInt8Codec`."""
+
+    name = "mxfp6-e3m2"
+
+
+@dataclass
+class MxFp4Codec(MxInt8Codec):
+    """``mxfp4``. Parameters as for :class:`MxInt8Codec`."""
+
+    name = "mxfp4"
+
+
+@dataclass
+class Nvfp4Codec(Codec):
+    """``nvfp4``: 4-bit numbers, a scale of 8 bits for every 16 of them and one of 32 bits for the tensor; any shape.
+
+    Parameters
+    ----------
+    backend
+        ``torch``, or what computes the same in less time, such as ``native``.
+    """
+
+    backend: str | Backend = "torch"
+
+    name = NVFP4
+    centred = True
+
+    def __post_init__(self) -> None:
+        self._backend = backend_of(self.backend)
+
+    def compress(self, x: Tensor) -> Nvfp4Form:
+        """See :class:`Codec`."""
+        check_input(x)
+        largest = self._backend.channel_maxima(per_channel(x.detach()))
+        scale = tensor_scale(largest.amax().to(torch.float32))
+        payload = self._backend.block_quantizer().nvfp4_codes(x.detach(), scale)
+        return Nvfp4Form(tuple(x.shape), x.dtype, scale, payload)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress(self._backend)

@@ -1,0 +1,87 @@
+"""Codecs of MX and NVFP4: bytes, blocks across rows, refusals; kernels on what the codecs themselves refuse."""
+
+import actcodec
+import pytest
+import torch
+from actcodec.backends.block_quantizer import BlockQuantizer
+from actcodec.backends.native.block_quantizer import NativeBlockQuantizer
+from actcodec.golden import mx
+from cdu_spec import UserError
+from cdu_spec.bitstream import BitstreamError
+from cdu_spec.mx import MX_FORMATS, NVFP4, ScaleRule
+
+NAMES = [*MX_FORMATS, NVFP4]
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize(("name", "block"), [("mxint8", 33), ("mxfp8-e5m2", 33), ("mxfp6-e2m3", 25), ("mxfp4", 17)])
+def test_blocks_run_on_across_rows(name, block):
+    """Of 3 * 5 * 13 = 195 values, 7 blocks; the last one is filled up with zeros, which its scale does not see."""
+    x = torch.randn(3, 5, 13, generator=torch.Generator().manual_seed(1))
+    packed = actcodec.codec(name, scale="rceil").compress(x)
+    assert packed.payload.numel() == 7 * block
+    filled = torch.cat((x.flatten(), torch.zeros(29))).view(7, 32)
+    assert torch.equal(packed.payload.view(7, block), mx.encode(filled, MX_FORMATS[name], ScaleRule.RCEIL))
+    assert torch.equal(
+        packed.decompress().flatten(), mx.decode(packed.payload.view(7, block), MX_FORMATS[name]).flatten()[:195]
+    )
+    assert packed.nbytes == 7 * block + 32 + 4 * 3
+
+
+def test_nvfp4_counts_the_scale_of_the_tensor():
+    packed = actcodec.codec(NVFP4).compress(torch.randn(4, 33))
+    assert (packed.payload.numel(), packed.nbytes) == (9 * 9, 9 * 9 + 4 + 32 + 8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_axis_is_that_of_memory(name):
+    x = torch.randn(2, 8, 6, 6).to(memory_format=torch.channels_last)
+    assert torch.equal(actcodec.codec(name).compress(x).payload, actcodec.codec(name).compress(x.contiguous()).payload)
+
+
+@pytest.mark.parametrize("scale", ["floor", "rceil"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_extremes_of_a_dtype_come_back_finite(dtype, scale):
+    x = torch.tensor([torch.finfo(dtype).max, -torch.finfo(dtype).max, 1.0], dtype=dtype)
+    for name in NAMES:
+        options = {} if name == NVFP4 else {"scale": scale}
+        y = actcodec.codec(name, **options).compress(x).decompress()
+        assert y.isfinite().all()
+        assert (y[:2] / x[:2] > 0.7).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", MX_FORMATS)
+def test_kernels_on_any_patterns(name, dtype):
+    """NaN, infinity and codes that no encoder makes."""
+    kind, random = MX_FORMATS[name], torch.Generator().manual_seed(2)
+    x = torch.randint(0, 256, (20_003 * dtype.itemsize,), generator=random, dtype=torch.uint8).view(dtype)
+    payload = torch.randint(0, 256, (626 * kind.block_bytes,), generator=random, dtype=torch.uint8)
+    golden, native = BlockQuantizer(), NativeBlockQuantizer()
+    for rule in ScaleRule:
+        assert torch.equal(golden.mx_codes(x, kind, rule), native.mx_codes(x, kind, rule))
+    values = [one.mx_values(payload, kind, x.shape, dtype) for one in (golden, native)]
+    assert torch.equal(*(one.isnan() for one in values))
+    assert torch.equal(*(one.nan_to_num(0.0) for one in values))
+    for one in (golden, native):
+        with pytest.raises(BitstreamError, match="payload bytes are not 626 blocks"):
+            one.mx_values(payload[1:], kind, x.shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: actcodec.codec("mxfp4", scale="even"), "scale = 'even' is not allowed: use floor or rceil"),
+        (lambda: actcodec.codec("nvfp4", scale="floor"), "codec 'nvfp4' has no option 'scale'"),
+        (lambda: actcodec.codec("mxint8").compress(torch.ones(3)).to_bytes(), "codec 'mxint8' has no bitstream"),
+        (lambda: actcodec.codec("nvfp4").compress(torch.ones(3)).to_bytes(), "codec 'nvfp4' has no bitstream"),
+    ],
+)
+def test_refusals(act, message):
+    with pytest.raises(UserError, match=message):
+        act()
+
+
+def test_policies_keep_signs_where_small_values_vanish():
+    kept = {name for name in NAMES if actcodec.training.policy(name).keep_signs}
+    assert kept == {"mxint8", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4"}
