@@ -1,0 +1,30 @@
+"""One of several streams of bursts, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream
+
+
+def granted(m: Module, streams: Sequence[stream.Interface], advance: Value) -> tuple[Value, Value, Any]:
+    """Whether one is valid, its number, its payload; ``advance`` takes it. The one behind the last that was taken goes first."""
+    count = len(streams)
+    turn, chosen = Signal(range(count)), Signal(range(count))
+    valids = Cat(stream.valid for stream in streams)
+    # Of those from the turn on the first, or else the first of all.
+    first: Value = Value.cast(0)
+    behind: Value = Value.cast(0)
+    for number in reversed(range(count)):
+        first = Mux(valids[number], number, first)
+        behind = Mux(valids[number] & (turn <= number), number, behind)
+    any_behind = Cat(valids[number] & (turn <= number) for number in range(count)).any()
+    m.d.comb += [
+        chosen.eq(Mux(any_behind, behind, first)),
+        *(stream.ready.eq(advance & (chosen == number)) for number, stream in enumerate(streams)),
+    ]
+    with m.If(advance & valids.any()):
+        m.d.sync += turn.eq(Mux(chosen == count - 1, 0, chosen + 1))
+    return valids.any(), chosen, Array(stream.payload for stream in streams)[chosen]
