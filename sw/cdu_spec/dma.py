@@ -12,7 +12,7 @@ from typing import Any
 from cdu_tools.errors import UserError
 
 from cdu_spec.bitstream import JPEG_ACT_MODES, SHIFT_TABLE_BYTES, MatrixView, Mode
-from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
+from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
 
 #: Bits of an address in memory, and of the length of a packet.
 MEMORY_ADDRESS_BITS = 40
@@ -258,6 +258,11 @@ class Completion:
     def names(self) -> tuple[str, ...]:
         """Names of the bits of ``errors`` that are set."""
         return tuple(name for place, (name, _) in enumerate(DMA_ERRORS) if self.errors >> place & 1)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """Names of the bits of ``unit_errors`` that are set."""
+        return tuple(name for name, bit in register("ERRORS").unpack(self.unit_errors).items() if bit)
 
 
 def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int]:

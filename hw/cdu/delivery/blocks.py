@@ -19,6 +19,7 @@ from cdu.coding.entropy_encoder import EntropyEncoder
 from cdu.coding.gmc_decoder import GmcDecoder
 from cdu.coding.gmc_encoder import GmcEncoder
 from cdu.control.control import Control
+from cdu.dma.dma_array import CduDmaArray
 from cdu.dma.read_master import AxiReadMaster
 from cdu.dma.write_master import AxiWriteMaster
 from cdu.lanes.collector import Collector
@@ -122,6 +123,7 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "decompressor": Decompressor,
     "control": Control,
     "array": CduArray,
+    "dma_array": lambda config: CduDmaArray(with_dma(config)),
     "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8),
     "axi_write_master": lambda config: AxiWriteMaster(with_dma(config).dma_bits // 8),
 }
@@ -135,5 +137,5 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
 
 
 def top(config: CduConfig) -> Component:
-    """The whole unit of a configuration."""
-    return CduArray(config)
+    """The whole unit of a configuration, with its DMA engine if it has one."""
+    return CduDmaArray(config) if config.dma_bits else CduArray(config)

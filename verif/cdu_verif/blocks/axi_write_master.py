@@ -14,11 +14,15 @@ from cdu_verif.formal.levels import queue_facts
 #: Bytes of the words that the stream rules are proven for, and how many wait.
 _BYTES, _WORDS = 8, BURST_WORDS
 #: Queues by their name in the device, and how much they hold.
-_QUEUES = {"order": 4, "writer0.former.words": _WORDS, "writer0.former.queue": 4}
+_QUEUES = {
+    "order": 4,
+    **{f"writer{number}.former.words": _WORDS for number in range(2)},
+    **{f"writer{number}.former.queue": 4 for number in range(2)},
+}
 
 
 def _narrow(config: CduConfig) -> Device:
-    return device.of_component(AxiWriteMaster(_BYTES, (_WORDS,)), "axi_write_master", config)
+    return device.of_component(AxiWriteMaster(_BYTES, (_WORDS, _WORDS)), "axi_write_master", config)
 
 
 RECORD = Record(

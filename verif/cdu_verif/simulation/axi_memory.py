@@ -34,8 +34,8 @@ class AxiMemory:
     """
 
     def __init__(self, dut: Any, prefix: str, size: int, base: int = 0) -> None:
-        for channel in ("aw", "w", "b", "ar", "r"):
-            logging.getLogger(f"cocotb.{dut._name}.{prefix}_{channel}").setLevel(logging.ERROR)
+        for channel in ("", "_aw", "_w", "_b", "_ar", "_r"):
+            logging.getLogger(f"cocotb.{dut._name}.{prefix}{channel}").setLevel(logging.ERROR)
         self.base, self.bytes = base, bytearray(size)
         self.faulty: range = range(0)
         self.bursts = 0  #: read so far
