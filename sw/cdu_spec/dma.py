@@ -87,7 +87,10 @@ COMPLETION_BYTES = 32
 
 #: Bits of ``errors`` of a completion record.
 DMA_ERRORS = (
-    ("bad_mode", "mode, number format, coder or reconstruction point are not those of this unit, or the engine cannot run the mode"),
+    (
+        "bad_mode",
+        "mode, number format, coder or reconstruction point are not those of this unit, or the engine cannot run the mode",
+    ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
     ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
     ("bad_length", "a payload to decompress has no bytes"),

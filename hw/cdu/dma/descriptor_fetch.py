@@ -88,17 +88,15 @@ class DescriptorFetch(wiring.Component):
             m.d.sync += number.eq(0)
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))
-            with m.State("REST"):
-                with m.If(self.enable & (number != self.tail)):
-                    m.next = "ASK"
+            with m.State("REST"), m.If(self.enable & (number != self.tail)):
+                m.next = "ASK"
             with m.State("ASK"):
                 m.d.comb += self.segments.valid.eq(1)
                 with m.If(self.segments.ready):
                     m.next = "READ"
-            with m.State("READ"):
-                with m.If(self.result.valid):
-                    m.d.sync += failed.eq(self.result.payload)
-                    m.next = "GIVE"
+            with m.State("READ"), m.If(self.result.valid):
+                m.d.sync += failed.eq(self.result.payload)
+                m.next = "GIVE"
             with m.State("GIVE"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):

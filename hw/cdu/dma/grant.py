@@ -10,7 +10,10 @@ from amaranth.lib import stream
 
 
 def granted(m: Module, streams: Sequence[stream.Interface], advance: Value) -> tuple[Value, Value, Any]:
-    """Whether one is valid, its number, its payload; ``advance`` takes it. The one behind the last that was taken goes first."""
+    """Whether one is valid, its number, its payload; ``advance`` takes it. The one behind the last that was taken goes first.
+
+    A number stays until it is taken, or one that goes before it comes.
+    """
     count = len(streams)
     turn, chosen = Signal(range(count)), Signal(range(count))
     valids = Cat(stream.valid for stream in streams)

@@ -14,7 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS, Channel
 
-from cdu.dma.records import VALUES_BITS, Errors, Fetched, Planned
+from cdu.dma.records import VALUES_BITS, Counts, Errors, Fetched, Planned
 from cdu.dma.serial_multiplier import SerialMultiplier
 
 
@@ -49,28 +49,22 @@ class JobPlanner(wiring.Component):
         m = Module()
         descriptor: Any = self.i.payload["descriptor"]
         mode = descriptor["mode"]
-        in_tiles, flat, has_zvc, has_scales = (
-            one_of(mode, [mode for mode in DMA_MODES if has(mode)])
-            for has in (
-                lambda mode: mode.in_tiles,
-                lambda mode: not mode.has_scales,
-                lambda mode: mode.has_zvc and not mode.in_tiles,
-                lambda mode: mode.has_scales,
-            )
-        )
+        in_tiles = one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])
+        has_zvc = one_of(mode, [mode for mode in DMA_MODES if mode.has_zvc and not mode.in_tiles])
+        has_scales = one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])
+        flat = ~has_scales
         planned: Any = self.o.payload
-        counts, errors = planned["counts"], Signal(Errors())
+        counts: Any = Signal(Counts())
+        errors: Any = Signal(Errors())
         extents = [descriptor[name] for name in "nchw"]
         extent_wrong = Cat((extent == 0) | (extent >> VALUES_BITS != 0) for extent in extents).any()
         too_many, wrong = Signal(), Signal()
         far = {name: descriptor[name] >> MEMORY_ADDRESS_BITS != 0 for name in ("tensor", "payload", "scales", "completion")}
         m.d.comb += [
             planned["fetched"].eq(self.i.payload),
-            planned["errors"].eq(errors),
             errors["bad_mode"].eq(self._wrong_mode(descriptor)),
             errors["bad_shape"].eq(extent_wrong | too_many),
             errors["bad_address"].eq(far["tensor"] | far["payload"] | (has_scales & far["scales"])),
-            planned["nowhere"].eq(far["completion"]),
             wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
         ]
         if self.channel is Channel.DECOMPRESS:
@@ -98,6 +92,8 @@ class JobPlanner(wiring.Component):
             counts["end_pad"].eq(end_pad),
             end_pad.eq(filled - beats),
         ]
+        kept = Signal(len(Cat(counts, errors)) + 1)
+        m.d.comb += Cat(planned["counts"], planned["errors"], planned["nowhere"]).eq(kept)
         with m.FSM():
             for state, factors, product, following in (
                 ("MAPS", (n, c), maps, "AREA"),
@@ -110,7 +106,7 @@ class JobPlanner(wiring.Component):
                         m.d.sync += [product.eq(multiplier.product), too_many.eq(multiplier.overflow)]
                         m.next = following
                     with m.Elif(self.i.valid & wrong & ~multiplier.busy):
-                        m.next = "READY"
+                        m.next = "KEEP"
             with m.State("MATRIX"):
                 self._multiply(m, multiplier, matrix, wrong)
                 values = Signal(VALUES_BITS)
@@ -123,7 +119,7 @@ class JobPlanner(wiring.Component):
                     ]
                     m.next = "PADDING"
                 with m.Elif(wrong & ~multiplier.busy):
-                    m.next = "READY"
+                    m.next = "KEEP"
             with m.State("PADDING"):
                 m.d.sync += [
                     pad.eq(Mux(in_tiles, padded_rows - rows, end_pad)),
@@ -133,9 +129,12 @@ class JobPlanner(wiring.Component):
                 m.next = "GROUPS"
             with m.State("GROUPS"):
                 with m.If(pad == 0):
-                    m.next = "READY"
+                    m.next = "KEEP"
                 with m.Else():
                     m.d.sync += [pad.eq(Mux(pad > per, pad - per, 0)), extra.eq(extra + 1)]
+            with m.State("KEEP"):
+                m.d.sync += kept.eq(Cat(counts, errors, far["completion"]))
+                m.next = "READY"
             with m.State("READY"):
                 m.d.comb += [self.o.valid.eq(1), self.i.ready.eq(self.o.ready)]
                 with m.If(self.o.ready):

@@ -65,13 +65,12 @@ class JobProgrammer(wiring.Component):
         ]
         last = step == (Mux(in_mode, len(writes) - 1, common - 1) if has_table else common - 1)
         with m.FSM():
-            with m.State("REST"):
-                with m.If(self.i.valid):
-                    m.d.sync += step.eq(0)
-                    with m.If(planned["fetched"]["failed"] | planned["errors"].as_value().any()):
-                        m.next = "GIVE"
-                    with m.Else():
-                        m.next = "WRITE"
+            with m.State("REST"), m.If(self.i.valid):
+                m.d.sync += step.eq(0)
+                with m.If(planned["fetched"]["failed"] | planned["errors"].as_value().any()):
+                    m.next = "GIVE"
+                with m.Else():
+                    m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += self.access.active.eq(1)
                 with m.If(self.access.done):

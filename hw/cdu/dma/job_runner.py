@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
 from cdu_spec.dma import DMA_MODES
 from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, register
 
@@ -41,8 +40,8 @@ class JobRunner(wiring.Component):
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
     tensor, scales, payload
-        Streams of what is to be moved: a :class:`~cdu.dma.records.TensorJob`, a :class:`~cdu.dma.records.ScalesJob`, the segment
-        of the payload.
+        Streams of what is to be moved: a :class:`~cdu.dma.records.TensorJob`, a :class:`~cdu.dma.records.ScalesJob`, the
+        segment of the payload.
     read, scales_read, written
         Streams of what became of it: whether a read of the data or of the scales failed, and the result of the writer.
     o
@@ -83,9 +82,8 @@ class JobRunner(wiring.Component):
         m = Module()
         job: Any = Signal(Planned(), reset_less=True)
         descriptor = job["fetched"]["descriptor"]
-        has_scales = Signal()
-        m.d.comb += has_scales.eq(one_of(descriptor["mode"], [mode for mode in DMA_MODES if mode.has_scales]))
-        self._describe(m, job, has_scales)
+        has_scales, in_tiles = Signal(), Signal()
+        self._describe(m, job, has_scales, in_tiles)
 
         record: Any = self.o.payload["record"]
         errors, unit_errors, cycles = job["errors"], Signal(REGISTER_BITS), Signal(REGISTER_BITS)
@@ -121,7 +119,11 @@ class JobRunner(wiring.Component):
                 m.d.sync += errors["read"].eq(1)
         with m.If(moving["written"] & self.written.valid):
             result = self.written.payload
-            m.d.sync += [size.eq(result["bytes"]), errors["write"].eq(result["failed"]), errors["overflow"].eq(result["surplus"])]
+            m.d.sync += [
+                size.eq(result["bytes"]),
+                errors["write"].eq(result["failed"]),
+                errors["overflow"].eq(result["surplus"]),
+            ]
 
         found: Any = Signal(layout(register("ERRORS")))
         m.d.comb += found.as_value().eq(self.access.read_data)
@@ -131,6 +133,11 @@ class JobRunner(wiring.Component):
             m.d.comb += self.working.eq(~states.ongoing("REST"))
             with m.State("REST"):
                 m.d.comb += self.i.ready.eq(1)
+                mode = self.i.payload["fetched"]["descriptor"]["mode"]
+                m.d.sync += [
+                    has_scales.eq(one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])),
+                    in_tiles.eq(one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])),
+                ]
                 m.d.sync += [job.eq(self.i.payload), unit_errors.eq(0), cycles.eq(0), size.eq(0), wait.eq(_SETTLE_CYCLES - 1)]
                 with m.If(self.i.valid):
                     planned = self.i.payload
@@ -180,13 +187,13 @@ class JobRunner(wiring.Component):
                     m.next = "REST"
         return m
 
-    def _describe(self, m: Module, job: Any, has_scales: Any) -> None:
+    def _describe(self, m: Module, job: Any, has_scales: Signal, in_tiles: Signal) -> None:
         """What the walkers are told."""
         descriptor, counts = job["fetched"]["descriptor"], job["counts"]
         tensor, scales, payload = self.tensor.payload, self.scales.payload, self.payload.payload
         m.d.comb += [
             *(tensor[name].eq(descriptor[name]) for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w")),
-            tensor["in_tiles"].eq(descriptor["mode"] == Mode.JPEG_ACT),
+            tensor["in_tiles"].eq(in_tiles),
             tensor["flat"].eq(~has_scales),
             tensor["counts"].eq(counts),
             scales["address"].eq(descriptor["scales"]),
@@ -204,5 +211,5 @@ class JobRunner(wiring.Component):
             self.access.word.eq(address(name, self.channel) // REGISTER_BYTES),
             self.access.write.eq(int(value is not None)),
             self.access.whole.eq(1),
-            self.access.data.eq(Mux(1, value, 0) if value is not None else 0),
+            self.access.data.eq(0 if value is None else value),
         ]

@@ -73,9 +73,7 @@ class MemoryReader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.arrived = arrived = StreamFifo(
-            data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words
-        )
+        m.submodules.arrived = arrived = StreamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
         m.submodules.plan = plan = StreamFifo(
             data.StructLayout({"offset": exact_log2(self.size), "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1}), _SEGMENTS
         )
@@ -113,9 +111,7 @@ class MemoryReader(wiring.Component):
             arrived.i.payload["data"].eq(self.answer_data),
             arrived.i.payload["failed"].eq(self.answer_failed),
         ]
-        m.d.sync += free.eq(
-            free - Mux(asks, self.bursts.payload["words"], 0) + (arrived.o.valid & arrived.o.ready)
-        )
+        m.d.sync += free.eq(free - Mux(asks, self.bursts.payload["words"], 0) + (arrived.o.valid & arrived.o.ready))
         with m.If(self.segments.valid & self.segments.ready):
             m.d.sync += [address.eq(segment["address"]), left.eq(segment["bytes"])]
         with m.Elif(asks):

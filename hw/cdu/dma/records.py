@@ -49,8 +49,8 @@ class Fetched(data.StructLayout):
 class Counts(data.StructLayout):
     """What a unit and the walkers have to know of the size of a job.
 
-    ``rows`` are those in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` are the unit's, ``groups`` its scales.
-    ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats the job up to a block.
+    ``rows`` are those in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` are the unit's, ``groups`` its
+    scales. ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats the job up to a block.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Counts(data.StructLayout):
 
 
 class Planned(data.StructLayout):
-    """A descriptor that was looked at. One with ``errors`` cannot be run; one without a place for its record has ``nowhere``."""
+    """A descriptor that was looked at. One with ``errors`` cannot be run; one whose record has no place has ``nowhere``."""
 
     def __init__(self) -> None:
         super().__init__({"fetched": Fetched(), "counts": Counts(), "errors": Errors(), "nowhere": 1})

@@ -110,7 +110,9 @@ async def rate(bench: MemoryBench) -> None:
     """A long packet keeps the port busy."""
     words = 512
     before = bench.cycle
-    await _write(bench, [[_Packet([Piece(bench.memory.base, words * bench.size, 0)], bench.rng.randbytes(words * bench.size))], []])
+    await _write(
+        bench, [[_Packet([Piece(bench.memory.base, words * bench.size, 0)], bench.rng.randbytes(words * bench.size))], []]
+    )
     cycles = bench.cycle - before
     bench.figures["long packet"] = f"{words} words in {cycles} cycles"
     assert cycles < 1.3 * words + 80, f"{words} words took {cycles} cycles"

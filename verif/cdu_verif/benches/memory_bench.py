@@ -60,9 +60,7 @@ class MemoryBench(Bench):
     def send_segments(self, client: int, pieces: list[Piece]) -> None:
         """Queue the segments of a packet."""
         port = self.ports[f"segments__{client}__payload"]
-        words = [
-            {"address": one.address, "bytes": one.bytes, "pad": one.pad, "last": one is pieces[-1]} for one in pieces
-        ]
+        words = [{"address": one.address, "bytes": one.bytes, "pad": one.pad, "last": one is pieces[-1]} for one in pieces]
         self.sources[f"segments__{client}"].send(pack(port, word) for word in words)
 
     def packet(self, words: list[tuple[int, int, int]]) -> bytes:

@@ -18,7 +18,6 @@ from cdu_verif.formal.properties import block_device
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-
 #: Bytes of the words that the stream rules are proven for, and how many wait.
 _BYTES, _WORDS = 8, BURST_WORDS
 #: Queues by their name in the device, and how much they hold.
