@@ -129,6 +129,10 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
 }
 
 
+#: Of these the whole units.
+UNITS = ("array", "dma_array")
+
+
 def check_block(name: str, others: Sequence[str] = ()) -> None:
     """Raise ConfigError when there is no block of that name, and it is none of the ``others``."""
     known = (*BLOCKS, *others)
