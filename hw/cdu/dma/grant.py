@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
 
@@ -17,15 +17,15 @@ def granted(m: Module, streams: Sequence[stream.Interface], advance: Value) -> t
     count = len(streams)
     turn, chosen = Signal(range(count)), Signal(range(count))
     valids = Cat(stream.valid for stream in streams)
-    # Of those from the turn on the first, or else the first of all.
+    # Of those from the turn on the first, or else the first of all; the turn is never behind the last one.
+    reached = Cat(*(turn <= number for number in range(count - 1)), Const(1, 1))
     first: Value = Value.cast(0)
     behind: Value = Value.cast(0)
     for number in reversed(range(count)):
         first = Mux(valids[number], number, first)
-        behind = Mux(valids[number] & (turn <= number), number, behind)
-    any_behind = Cat(valids[number] & (turn <= number) for number in range(count)).any()
+        behind = Mux(valids[number] & reached[number], number, behind)
     m.d.comb += [
-        chosen.eq(Mux(any_behind, behind, first)),
+        chosen.eq(Mux((valids & reached).any(), behind, first)),
         *(stream.ready.eq(advance & (chosen == number)) for number, stream in enumerate(streams)),
     ]
     with m.If(advance & valids.any()):
