@@ -14,7 +14,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from cdu.delivery.blocks import BLOCKS
+from cdu.delivery.blocks import BLOCKS, UNITS
 from cdu_spec import named_config
 from cdu_synth.area import budgets
 from cdu_synth.library import pdk
@@ -22,7 +22,7 @@ from cdu_tools.files import write_whole
 
 DATA = Path(budgets.__file__).with_name(budgets.FILE)
 #: The whole unit is measured by benchmarks/configurations.py.
-MEASURED = [block for block in BLOCKS if block != "array"]
+MEASURED = [block for block in BLOCKS if block not in UNITS]
 
 
 def main() -> int:

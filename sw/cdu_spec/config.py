@@ -31,6 +31,8 @@ PORT_BEATS = (1, 2, 4, 8)
 PACKED_PORT_BITS = (128, 256, 512, 1024)
 #: Widths that counters of cycles, values and bytes may have; 0 leaves them out.
 COUNTER_BITS = (0, 32, 64)
+#: Widths that the memory port of a DMA engine may have; 0 builds none.
+DMA_BITS = (0, 64, 128, 256, 512)
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: When registers take the reset: at a clock edge, or at once.
@@ -98,6 +100,8 @@ class CduConfig:
     reset_kind
         ``sync``: registers are reset at a clock edge. ``async``: at once, without a clock. Either ends in step with the clock,
         as AXI has it (ARM IHI 0022, A3.1.2).
+    dma_bits
+        Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
     """
 
     name: str = "tiny"
@@ -120,6 +124,7 @@ class CduConfig:
     counter_bits: int = max(COUNTER_BITS)
     reset_active: str = "high"
     reset_kind: str = "sync"
+    dma_bits: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -160,6 +165,7 @@ class CduConfig:
         self._one_of("counter_bits", COUNTER_BITS)
         self._one_of("reset_active", RESET_PORTS)
         self._one_of("reset_kind", RESET_KINDS)
+        self._one_of("dma_bits", DMA_BITS)
 
     def _one_of(self, name: str, allowed: Any) -> None:
         value = getattr(self, name)
@@ -298,8 +304,9 @@ class CduConfig:
         return Dtype.from_label(self.value_format)
 
     def to_dict(self) -> dict[str, Any]:
-        """All parameters as plain values (JSON, TOML)."""
-        return asdict(self) | {"modes": list(self.modes), "coders": list(self.coders)}
+        """All parameters as plain values (JSON, TOML); that of the DMA engine in units that have one."""
+        values = asdict(self) | {"modes": list(self.modes), "coders": list(self.coders)}
+        return {name: value for name, value in values.items() if name != "dma_bits" or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:

@@ -90,15 +90,15 @@ def registers_markdown() -> str:
     lines += ["| block | addresses |", "|---|---|", f"| global | {_hex(0)} to {_hex(BLOCK_BYTES - 1)} |"]
     lines += [f"| {channel.value} | {_hex(channel.base)} to {_hex(channel.base + BLOCK_BYTES - 1)} |" for channel in Channel]
     lines += ["", "## Global block", ""]
-    lines += _summary(GLOBAL)
+    lines += register_summary(GLOBAL)
     lines += [
         "",
         f"## Channels: compression at {_hex(Channel.COMPRESS.base)}, decompression at {_hex(Channel.DECOMPRESS.base)}",
         "",
     ]
-    lines += _summary(CHANNEL)
-    lines += ["", "## Fields of the global block", "", *_details(GLOBAL)]
-    lines += ["## Fields of a channel", "", *_details(CHANNEL)]
+    lines += register_summary(CHANNEL)
+    lines += ["", "## Fields of the global block", "", *register_details(GLOBAL)]
+    lines += ["## Fields of a channel", "", *register_details(CHANNEL)]
     return "\n".join(lines).rstrip() + "\n" + _PROGRAMMING
 
 
@@ -121,7 +121,7 @@ def c_header() -> str:
     ]
     for prefix, table in (("CDU", GLOBAL), ("CDU_CHANNEL", CHANNEL)):
         for register in table:
-            lines += _definitions(prefix, register)
+            lines += register_definitions(prefix, register)
     return "\n".join([*lines, "#endif", ""])
 
 
@@ -129,7 +129,7 @@ def _hex(number: int) -> str:
     return f"0x{number:03X}"
 
 
-def _summary(table: Sequence[Register]) -> Iterator[str]:
+def register_summary(table: Sequence[Register]) -> Iterator[str]:
     """All registers of a block in one table."""
     yield "| offset | register | access | reset | |"
     yield "|---|---|---|---|---|"
@@ -152,7 +152,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _details(table: Sequence[Register]) -> Iterator[str]:
+def register_details(table: Sequence[Register]) -> Iterator[str]:
     """The fields of all registers that have some; those of equal neighbours once."""
     several = [register for register in table if not register.is_number]
     for fields, group in groupby(several, key=lambda register: register.fields):
@@ -171,7 +171,7 @@ def _named_values(part: Field) -> str:
     return f": {', '.join(f'{number} {name}' for name, number in part.values.items())}" if part.values else ""
 
 
-def _definitions(prefix: str, register: Register) -> Iterator[str]:
+def register_definitions(prefix: str, register: Register) -> Iterator[str]:
     name = f"{prefix}_{register.name}"
     yield f"/* {register.description} */"
     if register.count > 1:

@@ -19,6 +19,9 @@ from cdu.coding.entropy_encoder import EntropyEncoder
 from cdu.coding.gmc_decoder import GmcDecoder
 from cdu.coding.gmc_encoder import GmcEncoder
 from cdu.control.control import Control
+from cdu.dma.dma_array import CduDmaArray
+from cdu.dma.read_master import AxiReadMaster
+from cdu.dma.write_master import AxiWriteMaster
 from cdu.lanes.collector import Collector
 from cdu.lanes.distributor import Distributor
 from cdu.lanes.gatherer import Gatherer
@@ -73,6 +76,14 @@ def with_gmc(config: CduConfig) -> CduConfig:
     return config.override(modes=modes, coders=(*config.coders, Coder.GMC.label))
 
 
+def with_dma(config: CduConfig) -> CduConfig:
+    """The configuration with a DMA engine, if it has none."""
+    return config if config.dma_bits else config.override(dma_bits=_DMA_BITS)
+
+
+#: Width of the memory port of blocks whose configuration has no DMA engine.
+_DMA_BITS = 128
+
 #: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
@@ -116,7 +127,14 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "decompressor": Decompressor,
     "control": Control,
     "array": CduArray,
+    "dma_array": lambda config: CduDmaArray(with_dma(config)),
+    "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8),
+    "axi_write_master": lambda config: AxiWriteMaster(with_dma(config).dma_bits // 8),
 }
+
+
+#: Of these the whole units.
+UNITS = ("array", "dma_array")
 
 
 def check_block(name: str, others: Sequence[str] = ()) -> None:
@@ -127,5 +145,5 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
 
 
 def top(config: CduConfig) -> Component:
-    """The whole unit of a configuration."""
-    return CduArray(config)
+    """The whole unit of a configuration, with its DMA engine if it has one."""
+    return CduDmaArray(config) if config.dma_bits else CduArray(config)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.register_documents import c_header
 from cdu_tools import cache
@@ -74,7 +75,7 @@ class Generated:
 #: The file of an entry of the cache.
 _KEPT = "generated.json"
 #: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
-_UNITS = (None, "array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
+_UNITS = (None, "array", "dma_array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(
@@ -95,7 +96,7 @@ def generate(
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
     text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
-    header = c_header() if block is None else None
+    header = (c_header() + (dma_c_header() if config.dma_bits else "")) if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     description = manifest(component, name, config, files, memories)
     core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.config import CduConfig
 
 from cdu.parts.barrel import shift_left, shift_right
-from cdu.words import PackedWord
+from cdu.parts.width_converter import Bytes
 
 
 class ByteWindow(wiring.Component):
@@ -16,7 +15,7 @@ class ByteWindow(wiring.Component):
 
     Parameters
     ----------
-    config
+    word_bytes
         M.
     reach
         Most bytes that leave in a cycle. With as many and a word less one of room, a word is taken in every cycle in which the
@@ -25,7 +24,8 @@ class ByteWindow(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.words.PackedWord` of any count. A word behind a ``last`` is not taken before ``finishes``.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, words of M bytes, of any count. A word behind a ``last`` is not
+        taken before ``finishes``.
     data, level
         The bytes, the first one lowest, zeros behind them; how many they are.
     ended
@@ -55,12 +55,12 @@ class ByteWindow(wiring.Component):
     drains: Signal
     wasted: Signal
 
-    def __init__(self, config: CduConfig, reach: int) -> None:
-        self.word_bytes = config.packed_bytes
+    def __init__(self, word_bytes: int, reach: int) -> None:
+        self.word_bytes = word_bytes
         self.room = reach + self.word_bytes - 1
         super().__init__(
             {
-                "i": In(stream.Signature(PackedWord(config))),
+                "i": In(stream.Signature(Bytes(word_bytes))),
                 "data": Out(8 * self.room),
                 "level": Out(range(self.room + 1)),
                 "ended": Out(1),

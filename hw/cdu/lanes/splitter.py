@@ -92,7 +92,7 @@ class Splitter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.window = window = ByteWindow(self.config, self.reach)
+        m.submodules.window = window = ByteWindow(self.config.packed_bytes, self.reach)
         m.submodules.block_length = head = BlockLength(self.config)
         m.submodules.dealer = dealer = SliceDealer(self.config)
         connect(m, flipped(self.i), window.i)

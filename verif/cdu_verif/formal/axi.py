@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-#: Payload of the channels of AXI4-Stream and AXI4-Lite, by the letters before ``valid`` and ``ready``.
+#: Payload of the channels of AXI4-Stream, AXI4-Lite and AXI4, by the letters before ``valid`` and ``ready``; each has some.
+_REQUEST = ("addr", "prot", "id", "len", "size", "burst", "cache")
 _PAYLOADS = {
     "t": ("tdata", "tkeep", "tlast"),
-    "aw": ("awaddr", "awprot"),
-    "w": ("wdata", "wstrb"),
-    "b": ("bresp",),
-    "ar": ("araddr", "arprot"),
-    "r": ("rdata", "rresp"),
+    "aw": tuple(f"aw{name}" for name in _REQUEST),
+    "w": ("wdata", "wstrb", "wlast"),
+    "b": ("bresp", "bid"),
+    "ar": tuple(f"ar{name}" for name in _REQUEST),
+    "r": ("rdata", "rresp", "rid", "rlast"),
 }
 
 
@@ -23,7 +24,8 @@ def channels(ports: Mapping[str, tuple[bool, int]]) -> Iterator[tuple[str, bool,
     for valid, (received, _) in ports.items():
         prefix, _, signal = valid.rpartition("_")
         letters = signal.removesuffix("valid")
-        ready, payload = f"{prefix}_{letters}ready", [f"{prefix}_{name}" for name in _PAYLOADS.get(letters, ())]
+        ready, names = f"{prefix}_{letters}ready", [f"{prefix}_{name}" for name in _PAYLOADS.get(letters, ())]
+        payload = [name for name in names if name in ports]
         if not prefix or letters == signal or ready not in ports or not payload:
             continue
         width = sum(ports[name][1] for name in payload)

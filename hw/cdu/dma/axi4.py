@@ -1,0 +1,83 @@
+"""The signals of an AXI4 port (ARM IHI 0022) as this engine uses it: bursts INCR of whole words, one ID per client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+from cdu_spec.dma import MEMORY_ADDRESS_BITS
+
+#: Bytes that no burst crosses a multiple of.
+BOUNDARY_BYTES = 4096
+#: Words of the longest burst; AXI4 allows 256.
+BURST_WORDS = 16
+#: Bits of an ID.
+ID_BITS = 4
+#: AxBURST: addresses go up. AxCACHE: normal memory, not cacheable, bufferable.
+_INCREMENTING, _CACHE = 1, 0b0011
+_REQUEST = {
+    "id": Out(ID_BITS),
+    "addr": Out(MEMORY_ADDRESS_BITS),
+    "len": Out(8),
+    "size": Out(3),
+    "burst": Out(2),
+    "cache": Out(4),
+    "prot": Out(3),
+    "valid": Out(1),
+    "ready": In(1),
+}
+
+
+class Burst(data.StructLayout):
+    """A burst: address of its first word, of ``size`` bytes, and the words."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": MEMORY_ADDRESS_BITS, "words": range(BURST_WORDS + 1)})
+
+
+def read_members(prefix: str, size: int) -> dict[str, wiring.Member]:
+    """The channels AR and R of a port with words of ``size`` bytes, at the end that asks."""
+    answer = {"id": In(ID_BITS), "data": In(8 * size), "resp": In(2), "last": In(1), "valid": In(1), "ready": Out(1)}
+    return _named(prefix, "ar", _REQUEST) | _named(prefix, "r", answer)
+
+
+def write_members(prefix: str, size: int) -> dict[str, wiring.Member]:
+    """The channels AW, W and B."""
+    words = {"data": Out(8 * size), "strb": Out(size), "last": Out(1), "valid": Out(1), "ready": In(1)}
+    answer = {"id": In(ID_BITS), "resp": In(2), "valid": In(1), "ready": Out(1)}
+    return _named(prefix, "aw", _REQUEST) | _named(prefix, "w", words) | _named(prefix, "b", answer)
+
+
+def _named(prefix: str, channel: str, signals: dict[str, wiring.Member]) -> dict[str, wiring.Member]:
+    return {f"{prefix}_{channel}{name}": member for name, member in signals.items()}
+
+
+def join(m: Module, outer: Any, inner: Any, members: dict[str, wiring.Member]) -> None:
+    """Connect a port of a component to that of a submodule, which bears the same name."""
+    for name, member in members.items():
+        ends = getattr(outer, name), getattr(inner, name)
+        m.d.comb += ends[0].eq(ends[1]) if member.flow is Out else ends[1].eq(ends[0])
+
+
+def request(m: Module, port: Any, channel: str, size: int, advance: Value, valid: Value, client: Value, burst: Any) -> None:
+    """A register stage in front of AR or AW (``channel`` with the prefix), which takes a burst when ``advance`` is high."""
+
+    def signal(name: str) -> Any:
+        return getattr(port, f"{channel}{name}")
+
+    m.d.comb += [
+        signal("size").eq(exact_log2(size)),
+        signal("burst").eq(_INCREMENTING),
+        signal("cache").eq(_CACHE),
+        signal("prot").eq(0),
+    ]
+    with m.If(advance):
+        m.d.sync += [
+            signal("valid").eq(valid),
+            signal("id").eq(client),
+            signal("addr").eq(burst["address"]),
+            signal("len").eq(burst["words"] - 1),
+        ]

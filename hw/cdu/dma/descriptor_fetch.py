@@ -1,0 +1,105 @@
+"""Descriptors out of a ring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+from cdu_spec.dma import DESCRIPTOR_BYTES, MAX_RING_LOG2, MEMORY_ADDRESS_BITS
+from cdu_spec.registers import REGISTER_BITS
+
+from cdu.dma.records import Fetched
+from cdu.dma.segments import Segment
+from cdu.parts.width_converter import Bytes
+
+
+class DescriptorFetch(wiring.Component):
+    """Reads one descriptor after the other while there are any.
+
+    Parameters
+    ----------
+    size
+        Bytes of a word of memory.
+
+    Ports
+    -----
+    enable, ring, ring_log2, tail
+        What the registers say (:data:`cdu_spec.dma.DMA_CHANNEL`).
+    segments, i, result
+        Streams to and from a :class:`~cdu.dma.memory_reader.MemoryReader`.
+    o
+        Stream of :class:`~cdu.dma.records.Fetched`; the next one is read when it has been taken.
+    working
+        A descriptor is being read, or waits.
+    rewind
+        Begins with number 0 again; must be low while ``working``.
+    """
+
+    enable: Signal
+    ring: Signal
+    ring_log2: Signal
+    tail: Signal
+    segments: stream.Interface
+    i: stream.Interface
+    result: stream.Interface
+    o: stream.Interface
+    working: Signal
+    rewind: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__(
+            {
+                "enable": In(1),
+                "ring": In(MEMORY_ADDRESS_BITS),
+                "ring_log2": In(range(MAX_RING_LOG2 + 1)),
+                "tail": In(REGISTER_BITS),
+                "segments": Out(stream.Signature(Segment())),
+                "i": In(stream.Signature(Bytes(size))),
+                "result": In(stream.Signature(1)),
+                "o": Out(stream.Signature(Fetched())),
+                "working": Out(1),
+                "rewind": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        fetched: Any = self.o.payload
+        number, content, failed = Signal(REGISTER_BITS), Signal(8 * DESCRIPTOR_BYTES), Signal()
+        place = Signal(MAX_RING_LOG2)
+        m.d.comb += [
+            place.eq(number & ((1 << self.ring_log2) - 1)),
+            self.segments.payload["address"].eq(self.ring + (place << exact_log2(DESCRIPTOR_BYTES))),
+            self.segments.payload["bytes"].eq(DESCRIPTOR_BYTES),
+            self.segments.payload["last"].eq(1),
+            fetched["descriptor"].eq(content),
+            fetched["number"].eq(number),
+            fetched["failed"].eq(failed),
+            self.i.ready.eq(1),
+            self.result.ready.eq(1),
+        ]
+        with m.If(self.i.valid):
+            m.d.sync += content.eq(Cat(content[8 * self.size :], self.i.payload["data"]))
+        with m.If(self.rewind):
+            m.d.sync += number.eq(0)
+        with m.FSM() as states:
+            m.d.comb += self.working.eq(~states.ongoing("REST"))
+            with m.State("REST"), m.If(self.enable & (number != self.tail)):
+                m.next = "ASK"
+            with m.State("ASK"):
+                m.d.comb += self.segments.valid.eq(1)
+                with m.If(self.segments.ready):
+                    m.next = "READ"
+            with m.State("READ"), m.If(self.result.valid):
+                m.d.sync += failed.eq(self.result.payload)
+                m.next = "GIVE"
+            with m.State("GIVE"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.d.sync += number.eq(number + 1)
+                    m.next = "REST"
+        return m

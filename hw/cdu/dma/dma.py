@@ -1,0 +1,115 @@
+"""``CduDma``: the DMA engine that stands in front of a unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out, connect
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import dma_entries
+from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
+from cdu_spec.registers import Channel
+
+from cdu.bus import axi_lite, axi_stream
+from cdu.bus.axi_stream import AxiReceiver, AxiSender
+from cdu.dma import axi4, register_bridge
+from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.dma_registers import DmaRegisters
+from cdu.dma.read_master import AxiReadMaster
+from cdu.dma.register_bridge import RegisterBridge
+from cdu.dma.ring import Ring
+from cdu.dma.write_master import AxiWriteMaster
+from cdu.words import value_bytes
+
+#: Prefix of the port to memory.
+MEMORY_PORT = "m_axi"
+#: Words that each reader and writer of a ring has room for: of data, of scales, of descriptors; of data, of records.
+_READ_WORDS, _WRITE_WORDS = (4 * BURST_WORDS, BURST_WORDS, BURST_WORDS), (2 * BURST_WORDS, BURST_WORDS)
+
+
+class CduDma(wiring.Component):
+    """Runs the jobs of two rings of descriptors, one for each direction (docs/user/dma.md).
+
+    Parameters
+    ----------
+    config
+        All parameters are used; ``dma_bits`` must not be 0.
+
+    Ports
+    -----
+    s_axil_*
+        AXI4-Lite of the host: the registers of the engine, and of the unit.
+    m_axil_*
+        AXI4-Lite to the unit.
+    m_axi_*
+        AXI4 to memory. An ID per reader and writer; no burst is longer than 16 words or crosses 4 KiB.
+    AXI4-Stream ports
+        Those of a unit, the other way round, with the same names.
+    irq
+        Interrupt of the engine.
+    """
+
+    irq: Signal
+
+    def __init__(self, config: CduConfig) -> None:
+        assert config.dma_bits, "this configuration has no DMA engine"
+        self.config, self.size = config, config.dma_bits // 8
+        self.registers = dma_entries()
+        values, packed = value_bytes(config), config.packed_bytes
+        self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
+        self._scale = scale_port_bytes(config.has_offsets)
+        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1)}
+        ports |= {name: member.flip() for name, member in axi_lite.members(register_bridge.PREFIX).items()}
+        ports |= axi4.read_members(MEMORY_PORT, self.size) | axi4.write_members(MEMORY_PORT, self.size)
+        for direction, (i_bytes, o_bytes) in self._bytes.items():
+            names = PORTS[direction]
+            ports |= axi_stream.members(names.input, i_bytes, receives=False)
+            ports |= axi_stream.members(names.scales, self._scale, receives=False)
+            ports |= axi_stream.members(names.output, o_bytes, receives=True)
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        rings = {channel: Ring(self.config, channel) for channel in Channel}
+        m.submodules.registers = registers = DmaRegisters(rings[Channel.COMPRESS].signature)
+        m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
+        m.submodules.reads = reads = AxiReadMaster(self.size, _READ_WORDS * len(rings))
+        m.submodules.writes = writes = AxiWriteMaster(self.size, _WRITE_WORDS * len(rings))
+        axi_lite.join(m, self, REGISTER_PORT, registers)
+        axi_lite.join(m, bridge, register_bridge.PREFIX, self)
+        axi4.join(m, self, reads, axi4.read_members(MEMORY_PORT, self.size))
+        axi4.join(m, self, writes, axi4.write_members(MEMORY_PORT, self.size))
+        m.d.comb += self.irq.eq(registers.irq)
+        for number, (channel, ring) in enumerate(rings.items()):
+            name, names = channel.value, PORTS[channel]
+            i_bytes, o_bytes = self._bytes[channel]
+            m.submodules[name] = ring
+            for port in DmaRegisters.to_ring:
+                m.d.comb += getattr(ring, port).eq(getattr(registers, f"{name}_{port}"))
+            for port in DmaRegisters.of_ring:
+                m.d.comb += getattr(registers, f"{name}_{port}").eq(getattr(ring, port))
+            for place in range(Ring.readers):
+                client = number * Ring.readers + place
+                connect(m, ring.read_segments[place], reads.segments[client])
+                connect(m, reads.o[client], ring.read[place])
+                connect(m, reads.result[client], ring.read_result[place])
+            for place in range(Ring.writers):
+                client = number * Ring.writers + place
+                connect(m, ring.write_segments[place], writes.segments[client])
+                connect(m, ring.write[place], writes.i[client])
+                connect(m, writes.result[client], ring.write_result[place])
+            m.submodules[f"{name}_sender"] = sender = AxiSender(i_bytes)
+            m.submodules[f"{name}_scale_sender"] = scale_sender = AxiSender(self._scale)
+            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(o_bytes)
+            for port, end in ((names.input, sender), (names.scales, scale_sender), (names.output, receiver)):
+                axi_stream.join(m, self, port, end)
+            connect(m, ring.input, sender.i)
+            connect(m, ring.scales, scale_sender.i)
+            connect(m, receiver.o, ring.output)
+        # Jobs under way go before the next ones, these before the host
+        sides = [*(ring.access[0] for ring in rings.values()), *(ring.access[1] for ring in rings.values()), registers.access]
+        for side, access in zip(sides, bridge.access, strict=True):
+            connect(m, side, access)
+        return m

@@ -1,0 +1,108 @@
+"""What the host sees: the registers of the rings, and through them those of the unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+from amaranth.utils import exact_log2
+from cdu_spec.dma import DMA_BASE, DMA_CHANNEL, DMA_CHANNEL_BYTES
+from cdu_spec.ports import REGISTER_PORT
+from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Channel
+
+from cdu.bus import axi_lite
+from cdu.bus.axi_lite import AccessPort, AxiLite
+from cdu.control.register_file import RegisterFile
+
+#: Bits of the number of a register of a direction, and the number of the engine's part of the address space.
+_WORD_BITS = exact_log2(DMA_CHANNEL_BYTES // REGISTER_BYTES)
+_PART_BITS = exact_log2(BLOCK_BYTES // REGISTER_BYTES)
+_PART = DMA_BASE // BLOCK_BYTES
+
+
+class DmaRegisters(wiring.Component):
+    """Registers of both directions behind an AXI4-Lite port; other addresses go to the unit.
+
+    Ports
+    -----
+    s_axil_*
+        AXI4-Lite, 32 bits of data, 12 of address.
+    access
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit.
+    CHANNEL_enable, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
+        As in :class:`~cdu.dma.ring.Ring`, of both directions.
+    CHANNEL_done, CHANNEL_lost, CHANNEL_unknown
+        The same; they set bits of ERRORS and INTERRUPT_STATUS.
+    irq
+        Interrupt, level, registered.
+    """
+
+    access: Any
+    irq: Signal
+
+    #: What goes to a ring, and what comes from it.
+    to_ring, of_ring = ("enable", "ring", "ring_log2", "tail"), ("head", "busy", "done", "lost", "unknown")
+
+    def __init__(self, ring: wiring.Signature) -> None:
+        members = {
+            f"{channel.value}_{name}": ring.members[name].flip()
+            for channel in Channel
+            for name in (*self.to_ring, *self.of_ring)
+        }
+        super().__init__(axi_lite.members(REGISTER_PORT) | members | {"access": Out(AccessPort), "irq": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.axi = axi = AxiLite()
+        axi_lite.join(m, self, REGISTER_PORT, axi, "")
+        access = axi.access
+        mine, which = Signal(), access.word[_WORD_BITS]
+        strobe, answered = Signal(), Signal()
+        m.d.comb += mine.eq(access.word[_PART_BITS:] == _PART)
+        m.d.sync += [strobe.eq(access.active & mine & ~strobe & ~answered), answered.eq(strobe)]
+        answers, interrupts = [], []
+        for number, channel in enumerate(Channel):
+            registers: Any = RegisterFile(DMA_CHANNEL)
+            m.submodules[channel.value] = registers
+            block = registers.block
+            m.d.comb += [
+                block.word.eq(access.word[:_WORD_BITS]),
+                block.data.eq(access.data),
+                block.write.eq(strobe & (which == number) & access.write & access.whole),
+                block.read.eq(strobe & (which == number) & ~access.write),
+            ]
+            answers.append(block)
+            interrupts.append(self._of_ring(m, channel, registers))
+        m.d.sync += self.irq.eq(Cat(interrupts).any())
+
+        partial = access.write & ~access.whole
+        m.d.comb += [
+            *(getattr(self.access, name).eq(getattr(access, name)) for name in ("word", "write", "whole", "data")),
+            self.access.active.eq(access.active & ~mine),
+            access.done.eq(Mux(mine, answered, self.access.done)),
+            access.read_data.eq(Mux(mine, Mux(which, answers[1].read_data, answers[0].read_data), self.access.read_data)),
+            access.error.eq(Mux(mine, partial | Mux(which, answers[1].error, answers[0].error), self.access.error)),
+        ]
+        return m
+
+    def _of_ring(self, m: Module, channel: Channel, registers: Any) -> Any:
+        """The registers of a direction and its ring; whether it interrupts."""
+
+        def port(name: str) -> Any:
+            return getattr(self, f"{channel.value}_{name}")
+
+        m.d.comb += [
+            port("enable").eq(registers.control["enable"]),
+            port("ring").eq(registers.ring_low.as_value() | (registers.ring_high.as_value() << REGISTER_BITS)),
+            port("ring_log2").eq(registers.ring_size["log2"]),
+            port("tail").eq(registers.tail["value"]),
+            registers.head["value"].eq(port("head")),
+            registers.status["busy"].eq(port("busy")),
+            registers.errors_set["descriptor"].eq(port("unknown")),
+            registers.errors_set["completion"].eq(port("lost")),
+            registers.interrupt_status_set["job_done"].eq(port("done")),
+            registers.interrupt_status_set["error"].eq(port("lost") | port("unknown")),
+        ]
+        return (registers.interrupt_status.as_value() & registers.interrupt_enable.as_value()).any()

@@ -1,0 +1,174 @@
+"""From a descriptor to the counts of its job, or to what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DMA_MODES, MEMORY_ADDRESS_BITS
+from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.reconstruction import MAX_POINT
+from cdu_spec.registers import COUNT_BITS, Channel
+
+from cdu.dma.records import VALUES_BITS, Counts, Errors, Fetched, Planned
+from cdu.dma.serial_multiplier import SerialMultiplier
+
+
+class JobPlanner(wiring.Component):
+    """Checks a descriptor and multiplies its extents.
+
+    Parameters
+    ----------
+    config
+        Modes, coders and number format of the unit.
+    channel
+        The direction.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.dma.records.Fetched`, which is taken when ``o`` transfers.
+    o
+        Stream of :class:`~cdu.dma.records.Planned`. The numbers are those of :class:`cdu_spec.bitstream.MatrixView`.
+
+    Four products, one after the other, of as many cycles as their smaller factor has bits; up to 130 cycles in all.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        self.config, self.channel = config, channel
+        super().__init__({"i": In(stream.Signature(Fetched())), "o": Out(stream.Signature(Planned()))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        descriptor: Any = self.i.payload["descriptor"]
+        mode = descriptor["mode"]
+        in_tiles = one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])
+        has_zvc = one_of(mode, [mode for mode in DMA_MODES if mode.has_zvc and not mode.in_tiles])
+        has_scales = one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])
+        flat = ~has_scales
+        planned: Any = self.o.payload
+        counts: Any = Signal(Counts())
+        errors: Any = Signal(Errors())
+        extents = [descriptor[name] for name in "nchw"]
+        extent_wrong = Cat((extent == 0) | (extent >> VALUES_BITS != 0) for extent in extents).any()
+        too_many, wrong = Signal(), Signal()
+        far = {name: descriptor[name] >> MEMORY_ADDRESS_BITS != 0 for name in ("tensor", "payload", "scales", "completion")}
+        m.d.comb += [
+            planned["fetched"].eq(self.i.payload),
+            errors["bad_mode"].eq(self._wrong_mode(descriptor)),
+            errors["bad_shape"].eq(extent_wrong | too_many),
+            errors["bad_address"].eq(far["tensor"] | far["payload"] | (has_scales & far["scales"])),
+            wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
+        ]
+        if self.channel is Channel.DECOMPRESS:
+            m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] == 0)
+
+        m.submodules.multiplier = multiplier = SerialMultiplier(VALUES_BITS)
+        n, c, h, w = (extent[:VALUES_BITS] for extent in extents)
+        maps, area, rows, beats = (Signal(VALUES_BITS, name=name) for name in ("maps", "area", "rows", "beats"))
+        pad, extra, row_pad = Signal(range(BLOCK_SIDE)), Signal(range(BLOCK_SIDE)), Signal(range(LANES))
+        row_beats, padded_rows = Signal(VALUES_BITS), Signal(VALUES_BITS)
+        per = Mux(in_tiles, h, row_beats)  # rows or beats of padding that share a scale
+        matrix = (Mux(in_tiles, padded_rows, maps), Mux(flat, area, row_beats))
+        end_pad = Signal(range(BLOCK_SIDE))
+        filled = Signal(VALUES_BITS)  # beats with those that fill the last block
+        m.d.comb += [
+            padded_rows.eq(_up_to(rows, BLOCK_SIDE)),
+            row_beats.eq(_units(Mux(in_tiles, w, area), LANES)),
+            counts["rows"].eq(rows),
+            filled.eq(Mux(has_zvc, _up_to(beats, BLOCK_SIDE), beats)),
+            counts["beats"].eq(filled),
+            counts["row_beats"].eq(Mux(flat, beats, row_beats)),
+            counts["channel_rows"].eq(Mux(in_tiles, h, 1)),
+            counts["groups"].eq(maps + extra),
+            counts["row_pad"].eq(row_pad),
+            counts["end_pad"].eq(end_pad),
+            end_pad.eq(filled - beats),
+        ]
+        kept = Signal(len(Cat(counts, errors)) + 1)
+        m.d.comb += Cat(planned["counts"], planned["errors"], planned["nowhere"]).eq(kept)
+        with m.FSM():
+            for state, factors, product, following in (
+                ("MAPS", (n, c), maps, "AREA"),
+                ("AREA", (h, w), area, "ROWS"),
+                ("ROWS", (maps, h), rows, "MATRIX"),
+            ):
+                with m.State(state):
+                    self._multiply(m, multiplier, factors, wrong)
+                    with m.If(multiplier.done):
+                        m.d.sync += [product.eq(multiplier.product), too_many.eq(multiplier.overflow)]
+                        m.next = following
+                    with m.Elif(self.i.valid & wrong & ~multiplier.busy):
+                        m.next = "KEEP"
+            with m.State("MATRIX"):
+                self._multiply(m, multiplier, matrix, wrong)
+                values = Signal(VALUES_BITS)
+                m.d.comb += values.eq(multiplier.product)
+                with m.If(multiplier.done):
+                    m.d.sync += [
+                        beats.eq(Mux(flat, _units(values, LANES), values)),
+                        row_pad.eq(0 - Mux(flat, values, area)),
+                        too_many.eq(multiplier.overflow),
+                    ]
+                    m.next = "PADDING"
+                with m.Elif(wrong & ~multiplier.busy):
+                    m.next = "KEEP"
+            with m.State("PADDING"):
+                m.d.sync += [
+                    pad.eq(Mux(in_tiles, padded_rows - rows, end_pad)),
+                    extra.eq(0),
+                    too_many.eq(too_many | (filled >> COUNT_BITS != 0)),
+                ]
+                m.next = "GROUPS"
+            with m.State("GROUPS"):
+                with m.If(pad == 0):
+                    m.next = "KEEP"
+                with m.Else():
+                    m.d.sync += [pad.eq(Mux(pad > per, pad - per, 0)), extra.eq(extra + 1)]
+            with m.State("KEEP"):
+                m.d.sync += kept.eq(Cat(counts, errors, far["completion"]))
+                m.next = "READY"
+            with m.State("READY"):
+                m.d.comb += [self.o.valid.eq(1), self.i.ready.eq(self.o.ready)]
+                with m.If(self.o.ready):
+                    m.d.sync += [too_many.eq(0), extra.eq(0)]
+                    m.next = "MAPS"
+        return m
+
+    def _multiply(self, m: Module, multiplier: SerialMultiplier, factors: tuple[Value, Value], wrong: Value) -> None:
+        """Keep a product going until it is done."""
+        m.d.comb += [multiplier.a.eq(factors[0]), multiplier.b.eq(factors[1]), multiplier.start.eq(self.i.valid & ~wrong)]
+
+    def _wrong_mode(self, descriptor: Any) -> Value:
+        """Whether the unit, or this engine, cannot do what the first four bytes say."""
+        runs = [mode for mode in DMA_MODES if mode in self.config.built_modes]
+        coder, point = descriptor["coder"], descriptor["point"]
+        default = (coder == Coder.ZVC) & (point == 0)
+        if self.config.has_gmc:
+            built = one_of(coder, self.config.built_coders) & (point <= MAX_POINT)
+            default = Mux(descriptor["mode"] == Mode.JPEG_ACT, built, default)
+        right: Value = one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default
+        return ~right
+
+
+def one_of(value: Value, numbers: Any) -> Value:
+    """Whether a value is one of some numbers."""
+    found: Value = Cat(value == int(number) for number in numbers).any()
+    return found
+
+
+def _units(value: Value, unit: int) -> Value:
+    """How many units of a power of two a value takes, up to a whole one."""
+    return (value + unit - 1) >> (unit - 1).bit_length()
+
+
+def _up_to(value: Value, unit: int) -> Value:
+    """A value up to a multiple of a power of two."""
+    return _units(value, unit) << (unit - 1).bit_length()

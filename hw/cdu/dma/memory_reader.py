@@ -1,0 +1,161 @@
+"""Segments of memory to a packet."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
+
+from cdu.dma.axi4 import BURST_WORDS, Burst
+from cdu.dma.segments import PAD_BITS, Segment, ones, words_to_boundary
+from cdu.parts.barrel import rotate_right
+from cdu.parts.byte_packer import BytePacker
+from cdu.parts.stream_fifo import StreamFifo
+from cdu.parts.width_converter import Bytes, expand
+
+#: Segments of which words are under way.
+_SEGMENTS = 16
+
+
+class MemoryReader(wiring.Component):
+    """Fetches segments, which may begin at any byte, and puts their bytes together; padding becomes zeros.
+
+    A burst is asked for when all its words have a place, so that the answers never wait.
+
+    Parameters
+    ----------
+    size
+        Bytes of a word of memory.
+    words
+        Words that are under way or wait, at least those of a burst.
+
+    Ports
+    -----
+    segments
+        Stream of :class:`~cdu.dma.segments.Segment`.
+    bursts
+        Stream of :class:`~cdu.dma.axi4.Burst`, in the order of the segments; none crosses a boundary of 4 KiB.
+    answer, answer_data, answer_failed
+        A word that was asked for is there; memory says that it is not right.
+    o
+        Stream of :class:`~cdu.parts.width_converter.Bytes`: full words but for the last one of a packet. A packet of no bytes
+        is a word of none.
+    result
+        Stream, one for each packet behind its last word: whether a word of it was not right. The next packet waits for its
+        transfer.
+
+    One burst, one word and one piece of padding per cycle.
+    """
+
+    segments: stream.Interface
+    bursts: stream.Interface
+    answer: Signal
+    answer_data: Signal
+    answer_failed: Signal
+    o: stream.Interface
+    result: stream.Interface
+
+    def __init__(self, size: int, words: int = 4 * BURST_WORDS) -> None:
+        self.size, self.words = size, words
+        super().__init__(
+            {
+                "segments": In(stream.Signature(Segment())),
+                "bursts": Out(stream.Signature(Burst())),
+                "answer": In(1),
+                "answer_data": In(8 * size),
+                "answer_failed": In(1),
+                "o": Out(stream.Signature(Bytes(size))),
+                "result": Out(stream.Signature(1)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.arrived = arrived = StreamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
+        m.submodules.plan = plan = StreamFifo(
+            data.StructLayout({"offset": exact_log2(self.size), "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1}), _SEGMENTS
+        )
+        self._ask(m, plan, arrived)
+        m.submodules.packer = packer = BytePacker(self.size)
+        self._put_together(m, plan, arrived, packer)
+        connect(m, packer.o, flipped(self.o))
+        return m
+
+    def _ask(self, m: Module, plan: StreamFifo, arrived: StreamFifo) -> None:
+        """Bursts of one segment after the other, and what comes of them."""
+        segment, place = self.segments.payload, exact_log2(self.size)
+        address, left = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS)  # what of a segment is still to be asked for
+        free = Signal(range(self.words + 1), init=self.words)
+        needed, words, moved = Signal(SIZE_BITS), Signal(range(BURST_WORDS + 1)), Signal(SIZE_BITS)
+        ends, asks = Signal(), Signal()
+        reach = words_to_boundary(address, self.size)
+        m.d.comb += [
+            needed.eq((address[:place] + left + self.size - 1) >> place),
+            words.eq(Mux(needed < BURST_WORDS, needed, BURST_WORDS)),
+            self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
+            self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
+            # What is free grows until a burst is taken, so that valid holds.
+            self.bursts.valid.eq((left != 0) & (self.bursts.payload["words"] <= free)),
+            asks.eq(self.bursts.valid & self.bursts.ready),
+            moved.eq((self.bursts.payload["words"] << place) - address[:place]),
+            ends.eq((left == 0) | (asks & (moved >= left))),
+            self.segments.ready.eq(ends & plan.i.ready),
+            plan.i.valid.eq(self.segments.valid & ends),
+            plan.i.payload["offset"].eq(segment["address"][:place]),
+            plan.i.payload["bytes"].eq(segment["bytes"]),
+            plan.i.payload["pad"].eq(segment["pad"]),
+            plan.i.payload["last"].eq(segment["last"]),
+            arrived.i.valid.eq(self.answer),
+            arrived.i.payload["data"].eq(self.answer_data),
+            arrived.i.payload["failed"].eq(self.answer_failed),
+        ]
+        m.d.sync += free.eq(free - Mux(asks, self.bursts.payload["words"], 0) + (arrived.o.valid & arrived.o.ready))
+        with m.If(self.segments.valid & self.segments.ready):
+            m.d.sync += [address.eq(segment["address"]), left.eq(segment["bytes"])]
+        with m.Elif(asks):
+            m.d.sync += [address.eq(address + moved), left.eq(Mux(ends, 0, left - moved))]
+
+    def _put_together(self, m: Module, plan: StreamFifo, arrived: StreamFifo, packer: BytePacker) -> None:
+        """The bytes of each word that belong to the segment, and its padding, a piece per cycle."""
+        offset = Signal(exact_log2(self.size))
+        left, pad, last = Signal(SIZE_BITS), Signal(PAD_BITS), Signal()
+        active, failed = Signal(), Signal()
+        piece, room, count = packer.i.payload, Signal(range(self.size + 1)), Signal(range(self.size + 1))
+        of_memory, final, moves = left != 0, Signal(), Signal()
+        turned = rotate_right(m, arrived.o.payload["data"], offset, "turned")
+        m.d.comb += [
+            room.eq(Mux(of_memory, self.size - offset, self.size)),
+            count.eq(Mux(of_memory, Mux(left < room, left, room), Mux(pad < room, pad, room))),
+            final.eq(Mux(of_memory, (left <= room) & (pad == 0), pad <= room)),
+            piece["data"].eq(Mux(of_memory, turned & expand(ones(count, self.size)), 0)),
+            piece["count"].eq(count),
+            piece["last"].eq(final & last),
+            packer.i.valid.eq(active & ~self.result.valid & (arrived.o.valid | ~of_memory)),
+            moves.eq(packer.i.valid & packer.i.ready),
+            arrived.o.ready.eq(moves & of_memory),
+            plan.o.ready.eq(~active | (moves & final)),
+        ]
+        with m.If(plan.o.ready):
+            m.d.sync += [
+                active.eq(plan.o.valid),
+                offset.eq(plan.o.payload["offset"]),
+                left.eq(plan.o.payload["bytes"]),
+                pad.eq(plan.o.payload["pad"]),
+                last.eq(plan.o.payload["last"]),
+            ]
+        with m.Elif(moves):
+            m.d.sync += offset.eq(0)
+            with m.If(of_memory):
+                m.d.sync += left.eq(left - count)
+            with m.Else():
+                m.d.sync += pad.eq(pad - count)
+
+        wrong = failed | (of_memory & arrived.o.payload["failed"])
+        with m.If(self.result.ready):
+            m.d.sync += self.result.valid.eq(0)
+        with m.If(moves):
+            m.d.sync += failed.eq(wrong & ~piece["last"])
+            with m.If(piece["last"]):
+                m.d.sync += [self.result.valid.eq(1), self.result.payload.eq(wrong)]

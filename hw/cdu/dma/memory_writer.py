@@ -1,0 +1,158 @@
+"""A packet to segments of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
+
+from cdu.dma.axi4 import BURST_WORDS, Burst
+from cdu.dma.burst_former import BurstFormer, Word
+from cdu.dma.segments import PAD_BITS, Segment, ones
+from cdu.lanes.byte_window import ByteWindow
+from cdu.parts.barrel import shift_left
+from cdu.parts.width_converter import Bytes, expand
+
+#: Most bursts without an answer.
+_MAX_UNANSWERED = 31
+
+
+class WriteResult(data.StructLayout):
+    """Of a packet: its bytes, whether some had no segment, whether memory refused some."""
+
+    def __init__(self) -> None:
+        super().__init__({"bytes": SIZE_BITS, "surplus": 1, "failed": 1})
+
+
+class MemoryWriter(wiring.Component):
+    """Puts the bytes of a packet where segments say, and drops what they have as padding and what is behind the last one.
+
+    A packet that ends before its segments leaves the rest of them as it is.
+
+    Parameters
+    ----------
+    size
+        Bytes of a word of memory.
+    words
+        Words that may wait, at least those of a burst.
+
+    Ports
+    -----
+    segments
+        Stream of :class:`~cdu.dma.segments.Segment`.
+    i
+        Stream of :class:`~cdu.parts.width_converter.Bytes`.
+    bursts, o
+        Streams of :class:`~cdu.dma.axi4.Burst` and of their words, as :class:`~cdu.dma.burst_former.BurstFormer` gives them.
+    answer, answer_failed
+        Memory has a burst, or says that it has not.
+    result
+        Stream of :class:`WriteResult`, one for each packet when memory has it. The next packet waits for its transfer.
+
+    One word of memory, or one of padding, per cycle.
+    """
+
+    segments: stream.Interface
+    i: stream.Interface
+    bursts: stream.Interface
+    o: stream.Interface
+    answer: Signal
+    answer_failed: Signal
+    result: stream.Interface
+
+    def __init__(self, size: int, words: int = 2 * BURST_WORDS) -> None:
+        self.size, self.words = size, words
+        super().__init__(
+            {
+                "segments": In(stream.Signature(Segment())),
+                "i": In(stream.Signature(Bytes(size))),
+                "bursts": Out(stream.Signature(Burst())),
+                "o": Out(stream.Signature(Word(size))),
+                "answer": In(1),
+                "answer_failed": In(1),
+                "result": Out(stream.Signature(WriteResult())),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        size = self.size
+        m.submodules.window = window = ByteWindow(size, size)
+        m.submodules.former = former = BurstFormer(size, self.words)
+        connect(m, former.o, flipped(self.o))
+        connect(m, former.bursts, flipped(self.bursts))
+        m.d.comb += [
+            window.i.valid.eq(self.i.valid),
+            self.i.ready.eq(window.i.ready),
+            window.i.payload.eq(self.i.payload),
+        ]
+
+        # A segment: its bytes, then its padding; behind the last one everything is dropped
+        address, left, pad = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS), Signal(PAD_BITS)
+        active, last, rest = Signal(), Signal(), Signal()
+        offset = address[: exact_log2(size)]
+        room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
+        to_memory, moves, over, ends = Signal(), Signal(), Signal(), Signal()
+        settled, unanswered = Signal(), Signal(range(_MAX_UNANSWERED + 1))
+        m.d.comb += [
+            to_memory.eq(active & (left != 0)),
+            room.eq(Mux(to_memory, size - offset, size)),
+            wanted.eq(
+                Mux(to_memory, Mux(left < room, left, room), Mux(active, Mux(pad < room, pad, room), Mux(rest, size, 0)))
+            ),
+            there.eq(Mux(window.level < wanted, window.level, wanted)),
+            over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
+        ]
+        word: Any = former.i.payload
+        writes, enough = to_memory & (there != 0), (window.level >= wanted) | window.ended | rest
+        free = former.i.ready & (unanswered != _MAX_UNANSWERED)
+        content = window.data[: 8 * size] & expand(ones(there, size))
+        m.d.comb += [
+            moves.eq((active | rest) & enough & (~writes | free) & settled),
+            window.amount.eq(Mux(moves, there, 0)),
+            window.finishes.eq(rest & moves & over),
+            former.i.valid.eq(moves & writes),
+            word["address"].eq(address),
+            word["strobe"].eq((ones(there, size) << offset)[:size]),
+            word["data"].eq(shift_left(m, content, offset, "placed")),
+            word["last"].eq(over | (left <= room)),
+            ends.eq(moves & active & (over | Mux(to_memory, (left <= room) & (pad == 0), pad <= room))),
+            self.segments.ready.eq(settled & Mux(active, ends & ~last, ~rest)),
+        ]
+        with m.If(ends):
+            m.d.sync += [active.eq(0), rest.eq(last)]
+        with m.If(self.segments.valid & self.segments.ready):
+            segment = self.segments.payload
+            m.d.sync += [
+                active.eq(1),
+                address.eq(segment["address"]),
+                left.eq(segment["bytes"]),
+                pad.eq(segment["pad"]),
+                last.eq(segment["last"]),
+            ]
+        with m.Elif(moves & to_memory):
+            m.d.sync += [address.eq(address + wanted), left.eq(left - wanted)]
+        with m.Elif(moves):
+            m.d.sync += pad.eq(pad - wanted)
+
+        # The end of a packet, and of its last burst
+        ended, failed, result = Signal(), Signal(), self.result.payload
+        m.d.comb += settled.eq(~ended & ~self.result.valid)
+        m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
+        with m.If(self.answer & self.answer_failed):
+            m.d.sync += failed.eq(1)
+        with m.If(moves):
+            m.d.sync += result["bytes"].eq(result["bytes"] + there)
+        with m.If(rest & moves & (there != 0)):
+            m.d.sync += result["surplus"].eq(1)
+        with m.If(window.finishes):
+            m.d.sync += [rest.eq(0), ended.eq(1)]
+        with m.If(ended & (unanswered == 0) & ~self.result.valid):
+            m.d.sync += [ended.eq(0), self.result.valid.eq(1), result["failed"].eq(failed), failed.eq(0)]
+        with m.If(self.result.valid & self.result.ready):
+            m.d.sync += [self.result.valid.eq(0), result["bytes"].eq(0), result["surplus"].eq(0)]
+        return m

@@ -1,0 +1,73 @@
+"""The reading half of an AXI4 port, for several readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from cdu.dma import axi4
+from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.grant import granted
+from cdu.dma.memory_reader import MemoryReader
+from cdu.dma.segments import Segment
+from cdu.parts.width_converter import Bytes
+
+
+class AxiReadMaster(wiring.Component):
+    """Several :class:`~cdu.dma.memory_reader.MemoryReader` behind the channels AR and R.
+
+    Bursts of all readers are under way at a time, each with the number of its reader as ID; their words may come in any order
+    that AXI4 allows. RREADY is always high.
+
+    Parameters
+    ----------
+    size
+        Bytes of a word.
+    words
+        Words that are under way or wait, of each reader.
+
+    Ports
+    -----
+    segments, o, result
+        Of every reader (arrays).
+    m_axi_ar*, m_axi_r*
+        AXI4. A word with RRESP SLVERR or DECERR passes, and the result of its packet says so.
+    """
+
+    segments: Any
+    o: Any
+    result: Any
+
+    def __init__(self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS)) -> None:
+        self.size, self.words = size, words
+        self._port = axi4.read_members("m_axi", size)
+        each = {
+            "segments": In(stream.Signature(Segment())),
+            "o": Out(stream.Signature(Bytes(size))),
+            "result": Out(stream.Signature(1)),
+        }
+        super().__init__(self._port | {name: member.array(len(words)) for name, member in each.items()})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        port: Any = self
+        readers = []
+        for number, words in enumerate(self.words):
+            m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words)
+            connect(m, flipped(self.segments[number]), reader.segments)
+            connect(m, reader.o, flipped(self.o[number]))
+            connect(m, reader.result, flipped(self.result[number]))
+            readers.append(reader)
+            m.d.comb += [
+                reader.answer.eq(port.m_axi_rvalid & (port.m_axi_rid == number)),
+                reader.answer_data.eq(port.m_axi_rdata),
+                reader.answer_failed.eq(port.m_axi_rresp[1]),
+            ]
+        advance = Signal()
+        valid, client, burst = granted(m, [reader.bursts for reader in readers], advance)
+        m.d.comb += [advance.eq(~port.m_axi_arvalid | port.m_axi_arready), port.m_axi_rready.eq(1)]
+        axi4.request(m, port, "m_axi_ar", self.size, advance, valid, client, burst)
+        return m

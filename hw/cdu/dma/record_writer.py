@@ -1,0 +1,85 @@
+"""Completion records to memory."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.dma import COMPLETION_BYTES
+
+from cdu.dma.memory_writer import WriteResult
+from cdu.dma.records import Outcome
+from cdu.dma.segments import Segment
+from cdu.parts.width_converter import Bytes, WidthConverter
+
+
+class RecordWriter(wiring.Component):
+    """Writes a record, and says when memory has it.
+
+    Parameters
+    ----------
+    size
+        Bytes of a word of memory.
+
+    Ports
+    -----
+    i
+        Stream of :class:`~cdu.dma.records.Outcome`, taken when it is done.
+    segments, o, result
+        Streams to and from a :class:`~cdu.dma.memory_writer.MemoryWriter`.
+    done, lost, unknown
+        High for a cycle: a job is done; there is no record of it; nor was there a descriptor.
+    """
+
+    i: stream.Interface
+    segments: stream.Interface
+    o: stream.Interface
+    result: stream.Interface
+    done: Signal
+    lost: Signal
+    unknown: Signal
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__(
+            {
+                "i": In(stream.Signature(Outcome())),
+                "segments": Out(stream.Signature(Segment())),
+                "o": Out(stream.Signature(Bytes(size))),
+                "result": In(stream.Signature(WriteResult())),
+                "done": Out(1),
+                "lost": Out(1),
+                "unknown": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.converter = converter = WidthConverter(COMPLETION_BYTES, self.size)
+        connect(m, converter.o, flipped(self.o))
+        outcome, segment, content = self.i.payload, self.segments.payload, converter.i.payload
+        placed, sent = Signal(), Signal()
+        writes = self.i.valid & ~outcome["nowhere"] & ~outcome["failed"]
+        m.d.comb += [
+            segment["address"].eq(outcome["address"]),
+            segment["bytes"].eq(COMPLETION_BYTES),
+            segment["last"].eq(1),
+            self.segments.valid.eq(writes & ~placed),
+            content["data"].eq(outcome["record"]),
+            content["count"].eq(COMPLETION_BYTES),
+            content["last"].eq(1),
+            converter.i.valid.eq(writes & ~sent),
+            self.result.ready.eq(1),
+            self.done.eq(self.i.valid & (outcome["nowhere"] | outcome["failed"] | self.result.valid)),
+            self.unknown.eq(self.done & outcome["failed"]),
+            self.lost.eq(self.done & ~outcome["failed"] & (outcome["nowhere"] | self.result.payload["failed"])),
+            self.i.ready.eq(self.done),
+        ]
+        with m.If(self.done):
+            m.d.sync += [placed.eq(0), sent.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                placed.eq(placed | (self.segments.valid & self.segments.ready)),
+                sent.eq(sent | (converter.i.valid & converter.i.ready)),
+            ]
+        return m

@@ -1,0 +1,107 @@
+"""Descriptors and completion records as layouts, and what the engine finds out about a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.lib import data
+from cdu_spec.dma import (
+    COMPLETION,
+    COMPLETION_BYTES,
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    DMA_ERRORS,
+    MEMORY_ADDRESS_BITS,
+    SIZE_BITS,
+    Part,
+)
+from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.registers import COUNT_BITS, REGISTER_BITS
+
+#: Bits of a number of values of a job, and of a number of rows in memory.
+VALUES_BITS = COUNT_BITS + (LANES - 1).bit_length()
+
+
+def _layout(table: Sequence[Part], size: int) -> data.FlexibleLayout:
+    return data.FlexibleLayout(8 * size, {part.name: data.Field(8 * part.size, 8 * part.offset) for part in table})
+
+
+#: A descriptor, as it stands in memory.
+DescriptorRecord = _layout(DESCRIPTOR, DESCRIPTOR_BYTES)
+#: A completion record, as it stands in memory.
+CompletionRecord = _layout(COMPLETION, COMPLETION_BYTES)
+
+
+class Errors(data.StructLayout):
+    """The bits of ``errors`` of a completion record."""
+
+    def __init__(self) -> None:
+        super().__init__({name: 1 for name, _ in DMA_ERRORS})
+
+
+class Fetched(data.StructLayout):
+    """A descriptor with its number; ``failed``: memory did not give it."""
+
+    def __init__(self) -> None:
+        super().__init__({"descriptor": DescriptorRecord, "number": REGISTER_BITS, "failed": 1})
+
+
+class Counts(data.StructLayout):
+    """What a unit and the walkers have to know of the size of a job.
+
+    ``rows`` are those in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` are the unit's, ``groups`` its
+    scales. ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats the job up to a block.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "rows": VALUES_BITS,
+                "beats": COUNT_BITS,
+                "row_beats": COUNT_BITS,
+                "channel_rows": COUNT_BITS,
+                "groups": COUNT_BITS,
+                "row_pad": range(LANES),
+                "end_pad": range(BLOCK_SIDE),
+            }
+        )
+
+
+class Planned(data.StructLayout):
+    """A descriptor that was looked at. One with ``errors`` cannot be run; one whose record has no place has ``nowhere``."""
+
+    def __init__(self) -> None:
+        super().__init__({"fetched": Fetched(), "counts": Counts(), "errors": Errors(), "nowhere": 1})
+
+
+class TensorJob(data.StructLayout):
+    """What the walk over a tensor needs of a job: ``in_tiles`` of the mode, or ``flat``: one row without channels."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                **dict.fromkeys(("tensor", "stride_n", "stride_c", "stride_h"), MEMORY_ADDRESS_BITS),
+                **dict.fromkeys(("c", "h", "w"), VALUES_BITS),
+                "in_tiles": 1,
+                "flat": 1,
+                "counts": Counts(),
+            }
+        )
+
+
+class ScalesJob(data.StructLayout):
+    """What the walk over scales needs of a job."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": MEMORY_ADDRESS_BITS, "channels": VALUES_BITS, "groups": COUNT_BITS})
+
+
+class Outcome(data.StructLayout):
+    """A record and where it goes; ``nowhere``: it cannot be written; ``failed``: there is none, for there was no descriptor."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": MEMORY_ADDRESS_BITS, "record": CompletionRecord, "nowhere": 1, "failed": 1})
+
+
+#: Bits of the length of a packet in a record.
+assert SIZE_BITS == REGISTER_BITS

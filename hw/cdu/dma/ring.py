@@ -1,0 +1,180 @@
+"""One direction of the engine: descriptors in, records out, and between them the streams of the unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import RECIPROCAL_BYTES
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import MAX_RING_LOG2, MEMORY_ADDRESS_BITS
+from cdu_spec.ports import scale_port_bytes
+from cdu_spec.registers import REGISTER_BITS, Channel
+
+from cdu.bus.axi_lite import AccessPort
+from cdu.dma.descriptor_fetch import DescriptorFetch
+from cdu.dma.job_planner import JobPlanner
+from cdu.dma.job_programmer import JobProgrammer
+from cdu.dma.job_runner import JobRunner
+from cdu.dma.memory_writer import WriteResult
+from cdu.dma.record_writer import RecordWriter
+from cdu.dma.scale_walk import ScaleWalk
+from cdu.dma.segments import Segment
+from cdu.dma.tensor_walk import TensorWalk
+from cdu.parts.width_converter import Bytes, WidthConverter
+from cdu.words import value_bytes
+
+
+class Ring(wiring.Component):
+    """Runs the jobs of a ring in order.
+
+    While one is under way the next descriptor is fetched, checked, and written to the unit's registers.
+
+    Parameters
+    ----------
+    config
+        All parameters are used.
+    channel
+        The direction.
+
+    Ports
+    -----
+    enable, ring, ring_log2, tail, head, busy
+        What the registers of this direction say.
+    done, lost, unknown
+        As in :class:`~cdu.dma.record_writer.RecordWriter`.
+    access
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: of the job under way, and of the next one.
+    read_segments, read, read_result
+        Streams of readers: of data, of scales, of descriptors.
+    write_segments, write, write_result
+        Streams of writers: of data, of records.
+    input, scales, output
+        Streams of :class:`~cdu.parts.width_converter.Bytes`: what the unit takes and gives in this direction.
+    """
+
+    enable: Signal
+    ring: Signal
+    ring_log2: Signal
+    tail: Signal
+    head: Signal
+    busy: Signal
+    done: Signal
+    lost: Signal
+    unknown: Signal
+    access: Any
+    read_segments: Any
+    read: Any
+    read_result: Any
+    write_segments: Any
+    write: Any
+    write_result: Any
+    input: stream.Interface
+    scales: stream.Interface
+    output: stream.Interface
+
+    #: Readers and writers that a ring has.
+    readers, writers = 3, 2
+
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
+        self.config, self.channel, self.size = config, channel, config.dma_bits // 8
+        values, packed = value_bytes(config), config.packed_bytes
+        self._input, self._output = (values, packed) if channel is Channel.COMPRESS else (packed, values)
+        self._scale = scale_port_bytes(config.has_offsets)
+        words, segments = stream.Signature(Bytes(self.size)), stream.Signature(Segment())
+        super().__init__(
+            {
+                "enable": In(1),
+                "ring": In(MEMORY_ADDRESS_BITS),
+                "ring_log2": In(range(MAX_RING_LOG2 + 1)),
+                "tail": In(REGISTER_BITS),
+                "head": Out(REGISTER_BITS),
+                "busy": Out(1),
+                **dict.fromkeys(("done", "lost", "unknown"), Out(1)),
+                "access": Out(AccessPort).array(2),
+                "read_segments": Out(segments).array(self.readers),
+                "read": In(words).array(self.readers),
+                "read_result": In(stream.Signature(1)).array(self.readers),
+                "write_segments": Out(segments).array(self.writers),
+                "write": Out(words).array(self.writers),
+                "write_result": In(stream.Signature(WriteResult())).array(self.writers),
+                "input": Out(stream.Signature(Bytes(self._input))),
+                "scales": Out(stream.Signature(Bytes(self._scale))),
+                "output": In(stream.Signature(Bytes(self._output))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.fetch = fetch = DescriptorFetch(self.size)
+        m.submodules.planner = planner = JobPlanner(self.config, self.channel)
+        m.submodules.programmer = programmer = JobProgrammer(self.config, self.channel)
+        m.submodules.runner = runner = JobRunner(self.channel)
+        m.submodules.records = records = RecordWriter(self.size)
+        for before, after in ((fetch.o, planner.i), (planner.o, programmer.i), (programmer.o, runner.i), (runner.o, records.i)):
+            connect(m, before, after)
+        connect(m, runner.access, flipped(self.access[0]))
+        connect(m, programmer.access, flipped(self.access[1]))
+
+        # What moves, and who moves it
+        m.submodules.tensor = tensor = TensorWalk(self.config)
+        m.submodules.scale_walk = scale_walk = ScaleWalk()
+        connect(m, runner.tensor, tensor.job)
+        connect(m, runner.scales, scale_walk.job)
+        first, second = (tensor.o, runner.payload) if self.channel is Channel.COMPRESS else (runner.payload, tensor.o)
+        for source, ours in (
+            (first, self.read_segments[0]),
+            (scale_walk.o, self.read_segments[1]),
+            (fetch.segments, self.read_segments[2]),
+            (second, self.write_segments[0]),
+            (records.segments, self.write_segments[1]),
+            (records.o, self.write[1]),
+        ):
+            connect(m, source, flipped(ours))
+        for ours, sink in (
+            (self.read_result[0], runner.read),
+            (self.read_result[1], runner.scales_read),
+            (self.read_result[2], fetch.result),
+            (self.read[2], fetch.i),
+            (self.write_result[0], runner.written),
+            (self.write_result[1], records.result),
+        ):
+            connect(m, flipped(ours), sink)
+
+        # Words of memory to words of the unit and back
+        m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
+        m.submodules.to_scales = to_scales = WidthConverter(self.size, RECIPROCAL_BYTES)
+        m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
+        connect(m, flipped(self.read[0]), to_unit.i)
+        connect(m, to_unit.o, flipped(self.input))
+        connect(m, flipped(self.read[1]), to_scales.i)
+        connect(m, flipped(self.output), of_unit.i)
+        connect(m, of_unit.o, flipped(self.write[0]))
+        scale, word = to_scales.o.payload, self.scales.payload
+        m.d.comb += [
+            self.scales.valid.eq(to_scales.o.valid),
+            to_scales.o.ready.eq(self.scales.ready),
+            word["data"].eq(scale["data"]),
+            word["count"].eq(self._scale),
+            word["last"].eq(scale["last"]),
+        ]
+
+        # The ring
+        m.d.comb += [
+            fetch.enable.eq(self.enable),
+            fetch.ring.eq(self.ring),
+            fetch.ring_log2.eq(self.ring_log2),
+            fetch.tail.eq(self.tail),
+            self.busy.eq(Cat(fetch.working, runner.working).any()),
+            fetch.rewind.eq(~self.enable & ~self.busy),
+            self.done.eq(records.done),
+            self.lost.eq(records.lost),
+            self.unknown.eq(records.unknown),
+        ]
+        with m.If(fetch.rewind):
+            m.d.sync += self.head.eq(0)
+        with m.Elif(records.done):
+            m.d.sync += self.head.eq(self.head + 1)
+        return m

@@ -1,0 +1,30 @@
+"""Pieces of memory: what the walkers name, and what readers and writers move."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Value
+from amaranth.lib import data
+from amaranth.utils import exact_log2
+from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
+
+from cdu.dma.axi4 import BOUNDARY_BYTES
+
+#: Bits of the number of bytes that a packet has and memory has not: up to 7 values and 7 rows of 8 values.
+PAD_BITS = 8
+
+
+class Segment(data.StructLayout):
+    """``bytes`` bytes from ``address`` on, then ``pad`` bytes that only the packet has; ``last`` ends the packet."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": MEMORY_ADDRESS_BITS, "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1})
+
+
+def words_to_boundary(address: Value, size: int) -> Value:
+    """Words of ``size`` bytes from that in which ``address`` lies up to the next boundary that a burst must not cross."""
+    return (BOUNDARY_BYTES // size) - address[exact_log2(size) : exact_log2(BOUNDARY_BYTES)]
+
+
+def ones(count: Value, size: int) -> Value:
+    """``size`` bits, of which the lowest ``count`` are ones."""
+    return Cat(*(count > place for place in range(size)))

@@ -1,0 +1,310 @@
+"""What a driver and the DMA engine of a unit agree on: descriptors, completion records, registers.
+
+The RTL, the page docs/user/dma.md, the C header, the driver and the tests are all made from the tables in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cdu_tools.errors import UserError
+
+from cdu_spec.bitstream import JPEG_ACT_MODES, SHIFT_TABLE_BYTES, MatrixView, Mode
+from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
+
+#: Bits of an address in memory, and of the length of a packet.
+MEMORY_ADDRESS_BITS = 40
+SIZE_BITS = 32
+#: The engine's registers stand behind those of the unit.
+DMA_BASE = BLOCK_BYTES * (1 + len(Channel))
+#: Bytes of the address space that each direction has.
+DMA_CHANNEL_BYTES = BLOCK_BYTES // 2
+#: Modes that the engine can run.
+DMA_MODES = JPEG_ACT_MODES
+#: Binary logarithm of the places in the largest ring.
+MAX_RING_LOG2 = 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """A number of ``size`` bytes in a record, little endian, ``offset`` bytes from its beginning."""
+
+    name: str
+    offset: int
+    size: int
+    description: str
+
+
+def _parts(*named: tuple[str, int, str]) -> tuple[Part, ...]:
+    """Parts one behind the other; those without a name are left out."""
+    found, offset = [], 0
+    for name, size, description in named:
+        if name:
+            found.append(Part(name, offset, size, description))
+        offset += size
+    return tuple(found)
+
+
+#: A descriptor: one job.
+DESCRIPTOR = _parts(
+    ("mode", 1, "mode of the payload, the numbers of register MODE"),
+    ("value_format", 1, "format of the values: that of the unit"),
+    ("coder", 1, "of jpeg-act, as in register CODING; else 0"),
+    ("point", 1, "reconstruction point, as in register CODING; else 0"),
+    ("tag", 4, "any number: it comes back in the completion record"),
+    ("n", 4, "samples, 1 or more"),
+    ("c", 4, "channels, 1 or more; each has a scale"),
+    ("h", 4, "rows of a channel, 1 or more"),
+    ("w", 4, "values of a row, 1 or more; they lie side by side"),
+    ("tensor", 8, "address of the first value"),
+    ("stride_n", 8, "bytes from one sample to the next, modulo 2\\*\\*40"),
+    ("stride_c", 8, "bytes from one channel to the next, modulo 2\\*\\*40"),
+    ("stride_h", 8, "bytes from one row to the next, modulo 2\\*\\*40"),
+    ("scales", 8, "address of c float32 numbers: multipliers when compressing, reciprocals when decompressing"),
+    ("payload", 8, "address of the payload"),
+    ("payload_bytes", 4, "compressing: room for the payload; decompressing: its length, 1 or more"),
+    ("", 4, ""),
+    ("completion", 8, "address of the completion record"),
+    ("shifts", SHIFT_TABLE_BYTES, "shift table of jpeg-act, as in [the bitstream](../reference/bitstream.md)"),
+)
+#: Bytes from one descriptor to the next.
+DESCRIPTOR_BYTES = 128
+
+#: A completion record: what became of a job. The last part is written with or behind all others.
+COMPLETION = _parts(
+    ("job", 4, "number of the descriptor: 0 after CONTROL.enable, one more for each, modulo 2\\*\\*32"),
+    ("tag", 4, "that of the descriptor"),
+    ("errors", 4, "bits, see below; 0: all is well"),
+    ("unit_errors", 4, "what the job set in register ERRORS of the unit"),
+    ("cycles", 4, "from the START of the job to its last byte in memory"),
+    ("bytes", 4, "bytes of the packet that the unit gave: the payload, or the values with their padding"),
+    ("", 4, ""),
+    ("done", 4, "1"),
+)
+COMPLETION_BYTES = 32
+
+#: Bits of ``errors`` of a completion record.
+DMA_ERRORS = (
+    (
+        "bad_mode",
+        "mode, number format, coder or reconstruction point are not those of this unit, or the engine cannot run the mode",
+    ),
+    ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
+    ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
+    ("bad_length", "a payload to decompress has no bytes"),
+    ("overflow", "the payload is longer than its room: what fits is there, and the record says how much is needed"),
+    ("read", "memory answered a read of the tensor, the payload or the scales with an error"),
+    ("write", "memory answered a write of the tensor or the payload with an error"),
+    ("unit", "the unit set a bit of its ERRORS"),
+)
+#: Of these the job has not been run.
+DMA_REFUSALS = ("bad_mode", "bad_shape", "bad_address", "bad_length")
+
+
+def _flags(*named: tuple[str, str]) -> tuple[Field, ...]:
+    return tuple(Field(name, place, 1, description) for place, (name, description) in enumerate(named))
+
+
+def _number(width: int, description: str) -> tuple[Field, ...]:
+    return (Field("value", 0, width, description),)
+
+
+_INTERRUPTS = (("job_done", "a completion record was written, or could not be"), ("error", "a bit of ERRORS was set"))
+
+#: Registers of each direction of the engine.
+DMA_CHANNEL = (
+    Register(
+        "CONTROL",
+        0x00,
+        Access.RW,
+        "Runs the ring.",
+        _flags(("enable", "1: descriptors are fetched; 0: those that were fetched are done, then HEAD becomes 0")),
+    ),
+    Register(
+        "STATUS", 0x04, Access.RO, "State of the ring.", _flags(("busy", "a descriptor was fetched and has no record yet"))
+    ),
+    Register(
+        "ERRORS",
+        0x08,
+        Access.W1C,
+        "What no record tells.",
+        _flags(
+            ("descriptor", "memory answered the read of a descriptor with an error: it was passed over"),
+            ("completion", "a completion record could not be written: its address has too many bits, or memory refused it"),
+        ),
+    ),
+    Register("INTERRUPT_STATUS", 0x0C, Access.W1C, "Reasons to interrupt.", _flags(*_INTERRUPTS)),
+    Register(
+        "INTERRUPT_ENABLE",
+        0x10,
+        Access.RW,
+        "Reasons that reach the interrupt line.",
+        _flags(*((name, f"INTERRUPT_STATUS.{name}") for name, _ in _INTERRUPTS)),
+    ),
+    Register(
+        "RING_LOW",
+        0x14,
+        Access.RW,
+        "Address of the ring, low half.",
+        (Field("address", 7, REGISTER_BITS - 7, f"the ring begins at a multiple of {DESCRIPTOR_BYTES}"),),
+    ),
+    Register(
+        "RING_HIGH",
+        0x18,
+        Access.RW,
+        "Address of the ring, high half.",
+        (Field("address", 0, MEMORY_ADDRESS_BITS - REGISTER_BITS, "the bits above those of RING_LOW"),),
+    ),
+    Register(
+        "RING_SIZE",
+        0x1C,
+        Access.RW,
+        "Places of the ring.",
+        (Field("log2", 0, MAX_RING_LOG2.bit_length(), f"binary logarithm of the number of places, 0 to {MAX_RING_LOG2}"),),
+    ),
+    Register(
+        "TAIL",
+        0x20,
+        Access.RW,
+        "Doorbell.",
+        _number(REGISTER_BITS, "number of the descriptor behind the last one that is there, modulo 2\\*\\*32"),
+    ),
+    Register(
+        "HEAD",
+        0x24,
+        Access.RO,
+        "How far the ring is done.",
+        _number(REGISTER_BITS, "descriptors that have a record, modulo 2\\*\\*32"),
+    ),
+)
+
+
+def dma_register(name: str) -> Register:
+    """A register of the engine by name."""
+    return next(entry for entry in DMA_CHANNEL if entry.name == name)
+
+
+def dma_base(channel: Channel) -> int:
+    """Address of the first register of a direction of the engine."""
+    return DMA_BASE + DMA_CHANNEL_BYTES * list(Channel).index(channel)
+
+
+def dma_address(name: str, channel: Channel) -> int:
+    """Address of a register of the engine."""
+    return dma_base(channel) + dma_register(name).offset
+
+
+def part(table: Sequence[Part], name: str) -> Part:
+    """A part of a record by name."""
+    return next(entry for entry in table if entry.name == name)
+
+
+def _pack(table: Sequence[Part], size: int, values: Mapping[str, int | bytes]) -> bytes:
+    record = bytearray(size)
+    for entry in table:
+        value = values[entry.name]
+        raw = value if isinstance(value, bytes) else (value % (1 << 8 * entry.size)).to_bytes(entry.size, "little")
+        record[entry.offset : entry.offset + entry.size] = raw
+    return bytes(record)
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """One job of the engine; the fields are the parts of :data:`DESCRIPTOR`. Nothing is checked: the engine does that."""
+
+    mode: int
+    value_format: int
+    n: int
+    c: int
+    h: int
+    w: int
+    tensor: int
+    stride_n: int
+    stride_c: int
+    stride_h: int
+    payload: int
+    payload_bytes: int
+    completion: int
+    scales: int = 0
+    shifts: bytes = bytes(SHIFT_TABLE_BYTES)
+    coder: int = 0
+    point: int = 0
+    tag: int = 0
+
+    def pack(self) -> bytes:
+        """The 128 bytes in memory."""
+        return _pack(DESCRIPTOR, DESCRIPTOR_BYTES, {entry.name: getattr(self, entry.name) for entry in DESCRIPTOR})
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What became of a job; the fields are the parts of :data:`COMPLETION`."""
+
+    job: int
+    tag: int
+    errors: int
+    unit_errors: int
+    cycles: int
+    bytes: int
+    done: int
+
+    @classmethod
+    def unpack(cls, record: Any) -> Completion:
+        """Read a record from its 32 bytes."""
+        raw = bytes(record)
+        values = {entry.name: raw[entry.offset : entry.offset + entry.size] for entry in COMPLETION}
+        return cls(**{field.name: int.from_bytes(values[field.name], "little") for field in fields(cls)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the bits of ``errors`` that are set."""
+        return tuple(name for place, (name, _) in enumerate(DMA_ERRORS) if self.errors >> place & 1)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """Names of the bits of ``unit_errors`` that are set."""
+        return tuple(name for name, bit in register("ERRORS").unpack(self.unit_errors).items() if bit)
+
+
+def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int]:
+    """``n``, ``c``, ``h`` and ``w`` of a descriptor of a tensor in row-major order, whose maps are folded into rows where the
+    mode allows it: long rows are read at a higher rate. UserError for a mode that the engine cannot run.
+    """
+    if mode not in DMA_MODES:
+        raise UserError(f"the DMA engine cannot run mode {mode.label}: use {', '.join(m.label for m in DMA_MODES)}")
+    view = MatrixView.of(shape, mode)
+    if mode.in_tiles:
+        n, c, h, w = shape
+        return n, c, h, w
+    return view.rows // view.channels, view.channels, 1, view.columns
+
+
+def row_major_strides(extents: Sequence[int], value_bytes: int) -> dict[str, int]:
+    """The strides of a descriptor of a tensor in row-major order, by name."""
+    _, c, h, w = extents
+    return {"stride_n": c * h * w * value_bytes, "stride_c": h * w * value_bytes, "stride_h": w * value_bytes}
+
+
+def dma_entries() -> list[dict[str, Any]]:
+    """Every register of the engine with its address, in the form of :func:`cdu_spec.registers.entries`."""
+    return [
+        {
+            "name": entry.name,
+            "block": f"dma_{channel.value}",
+            "address": dma_address(entry.name, channel),
+            "count": entry.count,
+            "access": entry.access.value,
+            "reset": entry.reset,
+            "fields": [{"name": field.name, "offset": field.low, "width": field.width} for field in entry.fields],
+            "description": entry.description,
+        }
+        for channel in Channel
+        for entry in DMA_CHANNEL
+    ]
+
+
+assert max(entry.offset + entry.size for entry in DESCRIPTOR) <= DESCRIPTOR_BYTES
+assert max(entry.offset + entry.size for entry in COMPLETION) == COMPLETION_BYTES
+assert max(entry.offset for entry in DMA_CHANNEL) + REGISTER_BYTES <= DMA_CHANNEL_BYTES

@@ -1,0 +1,178 @@
+"""What the DMA engine makes of a descriptor: counts as those of the bitstream, segments in the order of the golden model."""
+
+import math
+from random import Random
+
+import pytest
+import torch
+from actcodec.backends.job import beats_in
+from amaranth.sim import Simulator
+from cdu.dma.job_planner import JobPlanner
+from cdu.dma.scale_walk import ScaleWalk
+from cdu.dma.tensor_walk import TensorWalk
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DMA_MODES, Descriptor, row_major_strides, tensor_extents
+from cdu_spec.registers import Channel
+
+CONFIG = CduConfig()
+SHAPES = [(1, 1, 1, 1), (2, 3, 7, 9), (1, 1, 8, 32), (1, 3, 1, 70), (3, 2, 7, 33), (1, 20, 2, 8), (2, 1, 16, 64), (1, 5, 9, 3)]
+
+
+def run(component, bench):
+    simulator = Simulator(component)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def described(shape, mode, **changed):
+    extents = tensor_extents(shape, mode)
+    named = dict(zip("nchw", extents, strict=True)) | row_major_strides(extents, CONFIG.dtype.bits // 8)
+    fixed = {"value_format": CONFIG.dtype, "tensor": 0, "payload": 1 << 20, "payload_bytes": 1 << 20, "completion": 64}
+    return Descriptor(mode=mode, **(named | fixed | changed))
+
+
+def planned(descriptors, channel=Channel.COMPRESS, config=CONFIG):
+    """Counts and errors of descriptors, and the cycles that they took."""
+    planner, found = JobPlanner(config, channel), []
+
+    async def bench(ctx):
+        ctx.set(planner.o.ready, 1)
+        for descriptor in descriptors:
+            ctx.set(planner.i.payload.descriptor.as_value(), int.from_bytes(descriptor.pack(), "little"))
+            ctx.set(planner.i.valid, 1)
+            cycles = 0
+            while not ctx.get(planner.o.valid):
+                await ctx.tick()
+                cycles += 1
+                assert cycles < 200
+            counts, errors = ctx.get(planner.o.payload.counts), ctx.get(planner.o.payload.errors)
+            names = {name for name in errors.shape().members if errors[name]}
+            found.append(({name: counts[name] for name in counts.shape().members}, names))
+            await ctx.tick()
+
+    run(planner, bench)
+    return found
+
+
+@pytest.mark.parametrize("mode", DMA_MODES)
+def test_counts_are_those_of_the_bitstream(mode):
+    descriptors = [described(shape, mode) for shape in SHAPES]
+    for shape, (counts, errors) in zip(SHAPES, planned(descriptors), strict=True):
+        view = MatrixView.of(shape, mode)
+        assert not errors
+        assert (counts["beats"], counts["row_beats"], counts["channel_rows"]) == (view.beats, view.row_beats, view.channel_rows)
+        if mode.has_scales:
+            assert counts["groups"] == view.scale_groups
+
+
+def test_what_is_wrong_is_found():
+    good = described((2, 3, 8, 16), Mode.JPEG_ACT)
+    change = lambda **values: described((2, 3, 8, 16), Mode.JPEG_ACT, **values)  # noqa: E731
+    wrong = {
+        "bad_mode": [change(coder=1), change(point=1), change(), change()],
+        "bad_shape": [change(n=0), change(w=0), change(c=1 << 31), change(n=1 << 20, c=1 << 20), change(n=1 << 24)],
+        "bad_address": [change(tensor=1 << 40), change(payload=1 << 63), change(scales=1 << 41)],
+    }
+    wrong["bad_mode"][2:] = [Descriptor(**{**vars(good), "mode": mode}) for mode in (0, 6, 255)]
+    wrong["bad_mode"].append(Descriptor(**{**vars(good), "value_format": 1}))
+    for name, descriptors in wrong.items():
+        for counts_and_errors in planned([one for each in descriptors for one in (each, good)])[::2]:
+            assert counts_and_errors[1] == {name}
+    assert planned([change(payload_bytes=0)], Channel.DECOMPRESS)[0][1] == {"bad_length"}
+    assert planned([change(payload_bytes=0)])[0][1] == set()
+    unscaled = described((4, 4), Mode.BRC, scales=1 << 50)
+    assert planned([unscaled])[0][1] == set()
+
+
+def test_a_later_product_that_is_too_large_is_found():
+    """Extents that fit, maps that fit, and a matrix that does not."""
+    assert planned([described((1, 1, 1, 1), Mode.SFPR, n=1 << 10, c=1 << 10, h=1 << 5, w=1 << 5)])[0][1] == {"bad_shape"}
+    assert planned([described((1, 1, 1, 1), Mode.BRC, w=(1 << 29) - 7)])[0][1] == {"bad_shape"}
+    assert planned([described((1, 1, 1, 1), Mode.BRC, w=(1 << 29) - 8)])[0][1] == set()
+
+
+def segments(config, descriptor):
+    """The segments of a tensor."""
+    ((counts, errors),) = planned([descriptor], config=config)
+    assert not errors
+    walk, found = TensorWalk(config), []
+
+    async def bench(ctx):
+        rng = Random(1)
+        job, mode = walk.job.payload, Mode(descriptor.mode)
+        for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w"):
+            ctx.set(job[name], getattr(descriptor, name))
+        for name, value in counts.items():
+            ctx.set(job.counts[name], value)
+        ctx.set(job.in_tiles, mode.in_tiles)
+        ctx.set(job.flat, not mode.has_scales)
+        ctx.set(walk.job.valid, 1)
+        while True:
+            ctx.set(walk.o.ready, rng.random() < 0.7)
+            if ctx.get(walk.o.valid) and ctx.get(walk.o.ready):
+                word = ctx.get(walk.o.payload)
+                found.append((word.address, word.bytes, word.pad, word.last))
+                if word.last:
+                    assert ctx.get(walk.job.ready)
+                    break
+            await ctx.tick()
+
+    run(walk, bench)
+    return found
+
+
+@pytest.mark.parametrize("mode", DMA_MODES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("value_format", ["fp32", "bf16"])
+def test_segments_are_the_beats_of_the_golden_model(mode, shape, value_format):
+    """Every value is its own number: what the golden model feeds, zeros as padding, is what the segments name."""
+    config = CduConfig(value_format=value_format)
+    value_bytes = config.dtype.bits // 8
+    extents = tensor_extents(shape, mode)
+    descriptor = described(shape, mode, value_format=config.dtype, **row_major_strides(extents, value_bytes))
+    found = segments(config, descriptor)
+    numbers = []
+    for address, size, pad, _ in found:
+        numbers += [1 + address // value_bytes + place for place in range(size // value_bytes)] + [0] * (pad // value_bytes)
+    assert [last for *_, last in found] == [0] * (len(found) - 1) + [1]
+    x = torch.arange(1, math.prod(shape) + 1, dtype=torch.float32).view(shape)
+    assert numbers == beats_in(x, MatrixView.of(shape, mode)).flatten().long().tolist()
+
+
+@pytest.mark.parametrize("mode", [Mode.JPEG_ACT, Mode.SFPR_ZVC, Mode.BYPASS])
+def test_strides_lead_to_any_layout(mode):
+    """A part of a larger tensor, with its samples backwards: the same order as of a copy."""
+    whole = torch.arange(1, 1 + 4 * 5 * 12 * 40, dtype=torch.float32).view(4, 5, 12, 40)
+    part = whole[1:3, 1:4, 2:11, 3:33].flip(0)
+    begin = int(part[0, 0, 0, 0]) - 1
+    strides = {"stride_n": -5 * 12 * 40 * 4, "stride_c": 12 * 40 * 4, "stride_h": 40 * 4}
+    n, c, h, w = part.shape
+    changed = {"n": n, "c": c, "h": h, "w": w, "tensor": 4 * begin, **strides}
+    found = segments(CONFIG, described((1, 1, 1, 1), mode, **changed))
+    numbers = []
+    for address, size, pad, _ in found:
+        numbers += [1 + address // 4 + place for place in range(size // 4)] + [0] * (pad // 4)
+    assert numbers == beats_in(part.contiguous(), MatrixView.of(part.shape, mode)).flatten().long().tolist()
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (3, 6), (3, 7), (1, 8), (20, 21)])
+def test_scales_come_for_every_sample(channels, groups):
+    walk, found = ScaleWalk(), []
+
+    async def bench(ctx):
+        ctx.set(walk.job.payload.address, 1000)
+        ctx.set(walk.job.payload.channels, channels)
+        ctx.set(walk.job.payload.groups, groups)
+        ctx.set(walk.job.valid, 1)
+        ctx.set(walk.o.ready, 1)
+        while not found or not found[-1][2]:
+            if ctx.get(walk.o.valid):
+                word = ctx.get(walk.o.payload)
+                found.append((word.address, word.bytes, word.last))
+            await ctx.tick()
+
+    run(walk, bench)
+    names = [place for address, size, _ in found for place in range(address - 1000, address - 1000 + size, 4)]
+    assert names == [4 * (group % channels) for group in range(groups)]

@@ -1,0 +1,80 @@
+"""Tests of the reading half of an AXI4 port: segments of memory against the packets that they make."""
+
+from __future__ import annotations
+
+from cdu.delivery.manifest import unpack
+
+from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
+from cdu_verif.simulation.bench_test import bench_test
+from cdu_verif.simulation.patterns import PATTERNS
+
+
+async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: int = 60) -> list[list[int]]:
+    """Fetch packets, those of each client one after the other, compare them; the results of each client."""
+    for client, wanted in enumerate(packets):
+        for pieces in wanted:
+            bench.send_segments(client, pieces)
+        bench.sinks[f"result__{client}"].received.clear()
+        bench.sinks[f"o__{client}"].received.clear()
+    work = sum(one.bytes + one.pad + bench.size for wanted in packets for pieces in wanted for one in pieces)
+    await bench.run(
+        lambda: all(len(bench.sinks[f"result__{client}"].received) >= len(wanted) for client, wanted in enumerate(packets)),
+        2000 + cycles * work // bench.size,
+        "packets",
+    )
+    await bench.idle(10)
+    for client, wanted in enumerate(packets):
+        words = [
+            (word["data"], word["count"], word["last"])
+            for word in (unpack(bench.ports[f"o__{client}__payload"], bits) for bits in bench.sinks[f"o__{client}"].received)
+        ]
+        ends = [place for place, (_, _, last) in enumerate(words, 1) if last]
+        assert len(ends) == len(wanted), f"{len(ends)} packets, not {len(wanted)}"
+        for begin, end, pieces in zip([0, *ends], ends, wanted, strict=False):
+            golden = b"".join(bench.memory.get(one.address, one.bytes) + bytes(one.pad) for one in pieces)
+            if bench.memory.faulty:
+                continue
+            assert bench.packet(words[begin:end]) == golden, f"client {client}: {pieces}"
+            bench.cases += 1
+    return [bench.sinks[f"result__{client}"].received for client in bench.clients]
+
+
+@bench_test(MemoryBench, pattern=list(PATTERNS))
+async def segments(bench: MemoryBench, pattern: str) -> None:
+    """Segments of any length at any place, both clients at once, every end stalled at random by itself."""
+    bench.behave(pattern)
+    bench.memory.latency = bench.rng.choice((0, 3, 40))
+    for _ in range(4 if bench.full else 1):
+        packets = [[bench.pieces(bench.rng.randint(1, 6), 0, MEMORY_BYTES) for _ in range(4)] for _ in bench.clients]
+        assert not any(any(results) for results in await _read(bench, packets))
+
+
+@bench_test(MemoryBench)
+async def empty_packets(bench: MemoryBench) -> None:
+    """A packet of no bytes, and one of padding alone, come out and end."""
+    place = bench.memory.base
+    packets = [[[Piece(place, 0, 0)], [Piece(place, 0, 9)], [Piece(place, 0, 0), Piece(place, 5, 0)]] for _ in bench.clients]
+    await _read(bench, packets)
+
+
+@bench_test(MemoryBench)
+async def errors(bench: MemoryBench) -> None:
+    """A packet of which memory refuses a word says so, all its words come, and the next packet is not touched."""
+    base = bench.memory.base
+    bench.memory.faulty = range(base + 4096, base + 4097)
+    good, bad = [Piece(base + 100, 700, 3)], [Piece(base + 4000, 200, 0), Piece(base, 64, 0)]
+    results = await _read(bench, [[good, bad, good], [bad, good, bad]])
+    assert results == [[0, 1, 0], [1, 0, 1]]
+    bench.cases += 6
+
+
+@bench_test(MemoryBench)
+async def rate(bench: MemoryBench) -> None:
+    """With a latency of 20 cycles a long segment keeps the port busy: many bursts are under way."""
+    bench.memory.latency = 20
+    words = 512
+    before = bench.cycle
+    await _read(bench, [[[Piece(bench.memory.base, words * bench.size, 0)]], []])
+    cycles = bench.cycle - before
+    bench.figures["long segment"] = f"{words} words in {cycles} cycles"
+    assert cycles < 1.3 * words + 80, f"{words} words took {cycles} cycles"

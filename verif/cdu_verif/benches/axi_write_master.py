@@ -1,0 +1,118 @@
+"""Tests of the writing half of an AXI4 port: packets, segments, and what is in memory afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdu.delivery.manifest import pack, unpack
+
+from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
+from cdu_verif.simulation.bench_test import bench_test
+from cdu_verif.simulation.patterns import PATTERNS
+
+
+@dataclass(frozen=True)
+class _Packet:
+    pieces: list[Piece]
+    content: bytes
+
+
+def _golden(memory: bytearray, base: int, packet: _Packet) -> bool:
+    """Put a packet where it belongs; whether something is left of it."""
+    rest = packet.content
+    for one in packet.pieces:
+        part, rest = rest[: one.bytes], rest[one.bytes :]
+        memory[one.address - base : one.address - base + len(part)] = part
+        rest = rest[one.pad :]
+    return bool(rest)
+
+
+async def _write(bench: MemoryBench, packets: list[list[_Packet]], cycles: int = 60) -> list[list[dict[str, int]]]:
+    """Write packets, those of each client one after the other, compare the memory; the results of each client."""
+    golden = bytearray(bench.memory.bytes)
+    surplus = []
+    for client, wanted in enumerate(packets):
+        bench.sinks[f"result__{client}"].received.clear()
+        port = bench.ports[f"i__{client}__payload"]
+        for packet in wanted:
+            bench.send_segments(client, packet.pieces)
+            begins = range(0, max(1, len(packet.content)), bench.size)
+            parts = [packet.content[begin : begin + bench.size] for begin in begins]
+            bench.sources[f"i__{client}"].send(
+                pack(port, {"data": int.from_bytes(part, "little"), "count": len(part), "last": place == len(parts)})
+                for place, part in enumerate(parts, 1)
+            )
+        surplus.append([_golden(golden, bench.memory.base, packet) for packet in wanted])
+    work = sum(len(packet.content) + bench.size * (1 + len(packet.pieces)) for wanted in packets for packet in wanted)
+    await bench.run(
+        lambda: all(len(bench.sinks[f"result__{client}"].received) >= len(wanted) for client, wanted in enumerate(packets)),
+        2000 + cycles * work // bench.size,
+        "packets",
+    )
+    results = []
+    for client, wanted in enumerate(packets):
+        port = bench.ports[f"result__{client}__payload"]
+        found = [unpack(port, bits) for bits in bench.sinks[f"result__{client}"].received]
+        assert [one["bytes"] for one in found] == [len(packet.content) for packet in wanted]
+        assert [bool(one["surplus"]) for one in found] == surplus[client]
+        results.append(found)
+        bench.cases += len(wanted)
+    if not bench.memory.faulty:
+        differs = [place for place, (got, right) in enumerate(zip(bench.memory.bytes, golden, strict=True)) if got != right]
+        assert not differs, f"{len(differs)} bytes differ, first at {differs[0]:#x}"
+    return results
+
+
+def _packet(bench: MemoryBench, begin: int, end: int) -> _Packet:
+    """Segments that share no byte, and a packet that is as long, shorter or longer."""
+    pieces = bench.pieces(bench.rng.randint(1, 5), begin, end, apart=True)
+    length = sum(one.bytes + one.pad for one in pieces)
+    other = bench.rng.choice((length, length, bench.rng.randint(0, length), length + bench.rng.randint(1, 3 * bench.size)))
+    return _Packet(pieces, bench.rng.randbytes(other))
+
+
+@bench_test(MemoryBench, pattern=list(PATTERNS))
+async def packets(bench: MemoryBench, pattern: str) -> None:
+    """Packets of any length, both clients at once, every end stalled at random by itself."""
+    bench.behave(pattern)
+    for _ in range(4 if bench.full else 1):
+        places = [MEMORY_BYTES * number // 8 for number in range(9)]
+        wanted = [
+            [_packet(bench, begin, end) for begin, end in zip(places[client::2], places[client + 1 :: 2], strict=False)]
+            for client in bench.clients
+        ]
+        results = await _write(bench, wanted)
+        assert not any(one["failed"] for found in results for one in found)
+
+
+@bench_test(MemoryBench)
+async def empty_packets(bench: MemoryBench) -> None:
+    """A packet of no bytes writes nothing and has a result; so has one whose segments are empty."""
+    place = bench.memory.base
+    nothing = _Packet([Piece(place, 700, 1), Piece(place, 9, 0)], b"")
+    nowhere = _Packet([Piece(place, 0, 0)], bench.rng.randbytes(3 * bench.size))
+    await _write(bench, [[nothing, nowhere, nothing], [nowhere, nothing, nowhere]])
+
+
+@bench_test(MemoryBench)
+async def errors(bench: MemoryBench) -> None:
+    """A packet of which memory refuses a burst says so, and the next one is not touched."""
+    base = bench.memory.base
+    bench.memory.faulty = range(base + 4096, base + 4097)
+    good = _Packet([Piece(base + 100, 700, 3)], bench.rng.randbytes(703))
+    bad = _Packet([Piece(base + 4000, 200, 0)], bench.rng.randbytes(200))
+    results = await _write(bench, [[good, bad, good], [bad, good, bad]])
+    assert [[one["failed"] for one in found] for found in results] == [[0, 1, 0], [1, 0, 1]]
+
+
+@bench_test(MemoryBench)
+async def rate(bench: MemoryBench) -> None:
+    """A long packet keeps the port busy."""
+    words = 512
+    before = bench.cycle
+    await _write(
+        bench, [[_Packet([Piece(bench.memory.base, words * bench.size, 0)], bench.rng.randbytes(words * bench.size))], []]
+    )
+    cycles = bench.cycle - before
+    bench.figures["long packet"] = f"{words} words in {cycles} cycles"
+    assert cycles < 1.3 * words + 80, f"{words} words took {cycles} cycles"

@@ -1,0 +1,238 @@
+"""A unit with its DMA engine in a simulation: memory at its port, jobs as descriptors, results as the golden model's bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cocotb
+from actcodec.backends.job import Job, tensor_from_beats
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, pack_shifts
+from cdu_spec.dma import (
+    COMPLETION_BYTES,
+    DESCRIPTOR_BYTES,
+    Completion,
+    Descriptor,
+    dma_address,
+    dma_register,
+    row_major_strides,
+    tensor_extents,
+)
+from cdu_spec.registers import REGISTER_BITS, Channel
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
+from torch import Tensor
+
+from cdu_verif.simulation.axi_memory import AxiMemory
+from cdu_verif.simulation.axi_ports import Registers, random_patterns
+from cdu_verif.simulation.bench import CLOCK_NS, Bench
+from cdu_verif.simulation.patterns import PATTERNS
+from cdu_verif.stimulus.payloads import float_bytes
+from cdu_verif.stimulus.tensors import Exchange
+
+#: Where memory begins, above 32 bits, and its bytes.
+BASE, MEMORY_BYTES = 0x12_3400_0000, 1 << 22
+#: What lies where nothing was put; no golden value is made of it.
+_FILLING = 0xA5
+
+
+@dataclass(frozen=True)
+class DmaJob:
+    """A descriptor, and what the golden model says of it.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    descriptor
+        The job.
+    place
+        Where its result begins.
+    result
+        Bytes from there on, filling included where nothing is written.
+    size
+        ``bytes`` of the record.
+    errors, unit_errors
+        Names of the bits of the record.
+    """
+
+    name: str
+    descriptor: Descriptor
+    place: int
+    result: bytes
+    size: int
+    errors: frozenset[str] = frozenset()
+    unit_errors: frozenset[str] = frozenset()
+
+
+class DmaBench(Bench):
+    """One simulated unit with engine and memory; parameters as in :class:`~cdu_verif.simulation.bench.Bench`."""
+
+    def __init__(self, dut: Any, test: str) -> None:
+        super().__init__(dut, test)
+        self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, BASE)
+        self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
+        self.bus = Registers(dut)
+        self._next = BASE
+        self._value_bytes = self.config.dtype.bits // 8
+
+    async def start(self) -> DmaBench:
+        """Start the clock and reset the unit."""
+        Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
+        self._reset.drive(True)
+        await ClockCycles(self.dut.clk, 2)
+        self._reset.drive(False)
+        await ClockCycles(self.dut.clk, 2)
+        return self
+
+    def behave(self, pattern: str) -> None:
+        """Every channel of every port behaves by this pattern, independently of the others."""
+        self.memory.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
+        self.bus.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
+
+    def room(self, size: int, align: int = 1) -> int:
+        """A place in memory that nothing else has, with some room around it."""
+        begin = -(-(self._next + 16) // align) * align
+        self._next = begin + size
+        assert self._next < BASE + MEMORY_BYTES, "the memory is full"
+        return begin
+
+    def put(self, content: bytes, align: int = 1) -> int:
+        """Put something into memory; where it lies."""
+        begin = self.room(len(content), align)
+        self.memory.put(begin, content)
+        return begin
+
+    def compression(self, x: Tensor, item: Exchange, room: int | None = None) -> DmaJob:
+        """The job of compressing a tensor; ``room`` for the payload, as much as it needs unless given."""
+        job, golden = item.compression, item.payload
+        room = len(golden) if room is None else room
+        place = self.room(max(room, len(golden)) + 64)
+        tensor = self.put(float_bytes(x.contiguous()), self._value_bytes)
+        descriptor = self._described(x.shape, job, tensor, place, room)
+        kept = golden[:room]
+        filling = bytes([_FILLING]) * (len(golden) + 64 - len(kept))
+        errors = frozenset({"overflow"} if room < len(golden) else ())
+        return DmaJob(f"compress {item.name}", descriptor, place, kept + filling, len(golden), errors)
+
+    def decompression(self, x: Tensor, item: Exchange) -> DmaJob:
+        """The job of getting it back."""
+        job, golden = item.decompression, restored(x, item)
+        place = self.room(len(golden) + 64, self._value_bytes)
+        payload = self.put(item.payload)
+        descriptor = self._described(x.shape, job, place, payload, len(item.payload))
+        values = job.beats * 8 * self._value_bytes
+        return DmaJob(f"decompress {item.name}", descriptor, place, golden + bytes([_FILLING]) * 64, values)
+
+    def job(self, channel: Channel, x: Tensor, item: Exchange) -> DmaJob:
+        """The job of one direction."""
+        return self.compression(x, item) if channel is Channel.COMPRESS else self.decompression(x, item)
+
+    def _described(self, shape: Any, job: Job, tensor: int, payload: int, payload_bytes: int) -> Descriptor:
+        extents = tensor_extents(tuple(shape), job.mode)
+        factors = self.put(float_bytes(job.scales[: extents[1]]), 4) if job.mode.has_scales else 0
+        return Descriptor(
+            *(job.mode, job.dtype, *extents, tensor),
+            **row_major_strides(extents, self._value_bytes),
+            payload=payload,
+            payload_bytes=payload_bytes,
+            completion=self.room(COMPLETION_BYTES, 4),
+            scales=factors,
+            shifts=pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES),
+            coder=job.coder,
+            point=job.point,
+            tag=self.rng.getrandbits(REGISTER_BITS),
+        )
+
+    async def write(self, name: str, channel: Channel, **fields: int) -> None:
+        """Write a register of the engine."""
+        response = await self.bus.write(dma_address(name, channel), dma_register(name).pack(**fields))
+        assert not response, f"a write to {name} was answered with {response}"
+
+    async def read(self, name: str, channel: Channel) -> dict[str, int]:
+        """The fields of a register of the engine."""
+        return dma_register(name).unpack(await self.bus.read(dma_address(name, channel)))
+
+    async def open(self, channel: Channel, log2: int) -> int:
+        """Give a direction an empty ring; its address."""
+        ring = self.room(DESCRIPTOR_BYTES << log2, DESCRIPTOR_BYTES)
+        field = dma_register("RING_LOW").field("address")
+        await self.write("RING_LOW", channel, address=field.get(ring))
+        await self.write("RING_HIGH", channel, address=ring >> REGISTER_BITS)
+        await self.write("RING_SIZE", channel, log2=log2)
+        await self.write("TAIL", channel, value=0)
+        await self.write("CONTROL", channel, enable=1)
+        return ring
+
+    async def close(self, channel: Channel) -> None:
+        """Stop a ring; AssertionError when it does not come to rest."""
+        await self.write("CONTROL", channel, enable=0)
+        for _ in range(100):
+            if not (await self.read("STATUS", channel))["busy"]:
+                break
+        assert (await self.read("HEAD", channel))["value"] == 0
+
+    async def play(self, channel: Channel, jobs: list[DmaJob], log2: int = 2, patience: int = 60) -> list[Completion]:
+        """Run jobs through a ring, which wraps when it has fewer places, compare everything; their records.
+
+        The record of a job that is run several times is that of the last time.
+        """
+        ring, places = await self.open(channel, log2), 1 << log2
+        head, given = 0, 0
+        while head < len(jobs):
+            while given < len(jobs) and given - head < places:
+                self.memory.put(ring + given % places * DESCRIPTOR_BYTES, jobs[given].descriptor.pack())
+                given += 1
+            await self.write("TAIL", channel, value=given)
+            work = max(job.size for job in jobs) + 4000
+            head = await self._progress(channel, head, patience * work)
+        last = {id(job): number for number, job in enumerate(jobs)}
+        records = [self.record(job, last[id(job)]) for job in jobs]
+        await self.close(channel)
+        return records
+
+    async def _progress(self, channel: Channel, head: int, limit: int) -> int:
+        """HEAD, when it has moved on."""
+
+        async def moved() -> int:
+            while (now := (await self.read("HEAD", channel))["value"]) == head:
+                await ClockCycles(self.dut.clk, 20)
+            return now
+
+        try:
+            return await with_timeout(cocotb.start_soon(moved()), limit * CLOCK_NS, "ns")
+        except SimTimeoutError:
+            state = await self.read("STATUS", channel), await self.read("ERRORS", channel)
+            raise AssertionError(f"{channel.value}: job {head} has no end after {limit} cycles: {state}") from None
+
+    def record(self, job: DmaJob, number: int) -> Completion:
+        """The record of a job, which is as it should be, as is what lies in memory."""
+        found = Completion.unpack(self.memory.get(job.descriptor.completion, COMPLETION_BYTES))
+        assert found.done == 1, f"{job.name}: no record"
+        assert (found.job, found.tag) == (number, job.descriptor.tag), f"{job.name}: the record of another job"
+        assert set(found.names) == set(job.errors), f"{job.name}: errors {found.names}, not {set(job.errors)}"
+        assert set(found.unit_names) == set(job.unit_errors), f"{job.name}: {found.unit_names}, not {set(job.unit_errors)}"
+        assert found.bytes == job.size, f"{job.name}: {found.bytes} bytes, not {job.size}"
+        got = self.memory.get(job.place, len(job.result))
+        differs = [place for place, (one, other) in enumerate(zip(got, job.result, strict=True)) if one != other]
+        assert not differs, f"{job.name}: {len(differs)} of {len(got)} bytes differ, first at {differs[0]}"
+        self.cases += 1
+        return found
+
+    def refused(self, job: DmaJob, error: str, **changed: Any) -> DmaJob:
+        """A job that the engine refuses because of these fields of its descriptor: nothing is written."""
+        untouched = bytes([_FILLING]) * len(job.result)
+        return replace(
+            job,
+            name=f"{job.name} with {changed}",
+            descriptor=replace(job.descriptor, **changed),
+            result=untouched,
+            size=0,
+            errors=frozenset({error}),
+        )
+
+
+def restored(x: Tensor, item: Exchange) -> bytes:
+    """The values that come back, without padding."""
+    view = MatrixView.of(tuple(x.shape), item.decompression.mode)
+    return float_bytes(tensor_from_beats(item.restored, view, tuple(x.shape)).contiguous())

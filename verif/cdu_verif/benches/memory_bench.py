@@ -1,0 +1,72 @@
+"""A master of a memory port in a simulation: segments in, packets in or out, memory at the other side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cdu.delivery.manifest import pack
+from cdu.dma.segments import PAD_BITS
+from cdu_spec.dma import MEMORY_ADDRESS_BITS
+
+from cdu_verif.simulation.axi_memory import AxiMemory
+from cdu_verif.simulation.axi_ports import random_patterns
+from cdu_verif.simulation.bench import Bench
+from cdu_verif.simulation.patterns import PATTERNS
+
+#: Bytes of the memory, which ends at the end of the address space.
+MEMORY_BYTES = 1 << 16
+_BASE = (1 << MEMORY_ADDRESS_BITS) - MEMORY_BYTES
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment: some bytes of memory, then padding."""
+
+    address: int
+    bytes: int
+    pad: int
+
+
+class MemoryBench(Bench):
+    """One simulated master and its memory; parameters as in :class:`~cdu_verif.simulation.bench.Bench`."""
+
+    def __init__(self, dut: Any, test: str) -> None:
+        super().__init__(dut, test)
+        self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, _BASE)
+        self.memory.put(_BASE, self.rng.randbytes(MEMORY_BYTES))
+        self.size = self.ports["m_axi_rdata" if "m_axi_rdata" in self.ports else "m_axi_wdata"]["width"] // 8
+        self.clients = range(sum(name.startswith("segments__") and name.endswith("__valid") for name in self.ports))
+
+    def behave(self, pattern: str) -> None:
+        """Every stream and every channel behaves by this pattern, independently of the others."""
+        for source in self.sources.values():
+            source.pattern = PATTERNS[pattern](self.rng)[0]
+        for sink in self.sinks.values():
+            sink.pattern = PATTERNS[pattern](self.rng)[1]
+        self.memory.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
+
+    def pieces(self, count: int, begin: int, end: int, apart: bool = False) -> list[Piece]:
+        """Random segments between two places of the memory; with ``apart`` no two share a byte."""
+        found = []
+        for number in range(count):
+            share = (end - begin) // count
+            first, room = (begin + number * share, share) if apart else (begin, end - begin)
+            size = min(self.rng.choice((0, 1, 3, self.size, 28, 128, 300, 5000)), room)
+            place = self.rng.randint(0, room - size)
+            found.append(Piece(_BASE + first + place, size, self.rng.choice((0, 0, 1, self.size, (1 << PAD_BITS) - 1))))
+        return found
+
+    def send_segments(self, client: int, pieces: list[Piece]) -> None:
+        """Queue the segments of a packet."""
+        port = self.ports[f"segments__{client}__payload"]
+        words = [{"address": one.address, "bytes": one.bytes, "pad": one.pad, "last": one is pieces[-1]} for one in pieces]
+        self.sources[f"segments__{client}"].send(pack(port, word) for word in words)
+
+    def packet(self, words: list[tuple[int, int, int]]) -> bytes:
+        """The bytes of words of data, count and last; AssertionError for one that is not as it should be."""
+        for place, (data, count, last) in enumerate(words):
+            assert bool(last) == (place == len(words) - 1)
+            assert data >> 8 * count == 0, "something behind the end of a word"
+            assert last or count == self.size, "a partial word in the middle of a packet"
+        return b"".join(data.to_bytes(self.size, "little")[:count] for data, count, _ in words)

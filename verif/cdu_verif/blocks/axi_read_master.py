@@ -1,0 +1,49 @@
+"""The reading half of an AXI4 port."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.read_master import AxiReadMaster
+from cdu_spec.config import CduConfig
+
+from cdu_verif.blocks import Record
+from cdu_verif.formal import device
+from cdu_verif.formal.binding import instance
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.levels import queue_facts
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.properties import block_device
+from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.stream_rules import with_assumptions
+
+#: Bytes of the words that the stream rules are proven for, and how many wait.
+_BYTES, _WORDS = 8, BURST_WORDS
+#: Queues by their name in the device, and how much they hold.
+_QUEUES = {"reader0.arrived": _WORDS, "reader0.plan": 16}
+
+
+def _narrow(config: CduConfig) -> Device:
+    return device.of_component(AxiReadMaster(_BYTES, (_WORDS,)), "axi_read_master", config)
+
+
+def _harness(made: Device) -> str:
+    """Every request that is offered is a burst that AXI4 allows."""
+    ports = {name: f"m_axi_ar{name}" for name in ("valid", "addr", "len", "size", "burst")}
+    return with_assumptions(made, instance("axi_burst", {}, ports))
+
+
+def _properties(config: CduConfig) -> list[Property]:
+    made = partial(block_device, "axi_read_master", config)
+    statement = "Every read is of whole words, at most 16, and ends before the next boundary of 4 KiB."
+    return [Property("axi_read_master", "bursts", statement, made, Sby(INDUCTION, 2, _harness))]
+
+
+RECORD = Record(
+    benches=["axi_read_master"],
+    quick=[{}, {"dma_bits": 64}, {"dma_bits": 512}],
+    full=[{"dma_bits": 256}],
+    streams=queue_facts(_narrow, _QUEUES),
+    properties=_properties,
+)

@@ -1,0 +1,128 @@
+"""Memory at an AXI4 port, by cocotbext-axi: latency, pauses on every channel, addresses that answer with an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+from cocotb.queue import Queue
+from cocotb.triggers import ClockCycles
+from cocotb.utils import get_sim_time
+from cocotbext.axi import AxiReadBus, AxiSlaveRead, AxiSlaveWrite, AxiWriteBus
+
+from cdu_verif.simulation.bench import CLOCK_NS
+from cdu_verif.simulation.patterns import Pattern
+from cdu_verif.simulation.reset import Reset
+
+
+class AxiMemory:
+    """``size`` bytes from address ``base`` on, at the halves of the port ``prefix`` that a top has.
+
+    An access outside, or to :attr:`faulty` addresses, is answered with SLVERR. A burst that crosses 4 KiB, WLAST elsewhere than
+    at the end of a burst and other breaches are found by cocotbext-axi and fail the test.
+
+    Parameters
+    ----------
+    dut
+        cocotb's handle of the top.
+    prefix
+        Name of the port without ``_arvalid``.
+    size, base
+        Bytes, and the address of the first one.
+    """
+
+    def __init__(self, dut: Any, prefix: str, size: int, base: int = 0) -> None:
+        for channel in ("", "_aw", "_w", "_b", "_ar", "_r"):
+            logging.getLogger(f"cocotb.{dut._name}.{prefix}{channel}").setLevel(logging.ERROR)
+        self.base, self.bytes = base, bytearray(size)
+        self.faulty: range = range(0)
+        self.bursts = 0  #: read so far
+        reset = Reset(dut).axi()
+        self._latency = 0
+        self._channels: list[Any] = []
+        if hasattr(dut, f"{prefix}_arvalid"):
+            read = AxiSlaveRead(AxiReadBus.from_prefix(dut, prefix), dut.clk, target=self, **reset)
+            self._channels += [read.ar_channel, read.r_channel]
+            read.ar_channel.queue_occupancy_limit = read.r_channel.queue_occupancy_limit = 8
+            read.ar_channel = _Delayed(read.ar_channel, self, dut.clk)
+        if hasattr(dut, f"{prefix}_awvalid"):
+            write = AxiSlaveWrite(AxiWriteBus.from_prefix(dut, prefix), dut.clk, target=self, **reset)
+            self._channels += [write.aw_channel, write.w_channel, write.b_channel]
+            write.b_channel.queue_occupancy_limit = 8
+
+    def stall(self, patterns: Iterator[Pattern]) -> None:
+        """Let every channel transfer in the cycles that its pattern names."""
+        for channel, pattern in zip(self._channels, patterns, strict=False):
+            channel.set_pause_generator(not willing for willing in pattern)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from the request of a read to its first word, at least; requests are taken meanwhile."""
+        return self._latency
+
+    @latency.setter
+    def latency(self, cycles: int) -> None:
+        self._latency = cycles
+
+    def put(self, address: int, content: bytes) -> None:
+        """Write without the port."""
+        begin = address - self.base
+        assert 0 <= begin <= len(self.bytes) - len(content), f"{address:#x} is not in this memory"
+        self.bytes[begin : begin + len(content)] = content
+
+    def get(self, address: int, size: int) -> bytes:
+        """Read without the port."""
+        begin = address - self.base
+        assert 0 <= begin <= len(self.bytes) - size, f"{address:#x} is not in this memory"
+        return bytes(self.bytes[begin : begin + size])
+
+    async def read(self, address: int, size: int) -> bytes:
+        """What cocotbext-axi calls for every word."""
+        self._check(address, size)
+        return self.get(address, size)
+
+    async def write(self, address: int, content: bytes) -> None:
+        """What cocotbext-axi calls for every run of bytes that a word enables."""
+        self._check(address, len(content))
+        self.put(address, content)
+
+    def _check(self, address: int, size: int) -> None:
+        inside = self.base <= address and address + size <= self.base + len(self.bytes)
+        if not inside or (address < self.faulty.stop and address + size > self.faulty.start):
+            raise ValueError(f"no memory at {address:#x}")
+
+
+class _Delayed:
+    """A channel of requests, each of which is seen as many cycles after it came as the memory says."""
+
+    def __init__(self, channel: Any, memory: AxiMemory, clock: Any) -> None:
+        self._channel, self._memory, self._clock = channel, memory, clock
+        self._queue: Queue[tuple[float, Any]] = Queue()
+        cocotb.start_soon(self._take())
+
+    @property
+    def bus(self) -> Any:
+        """That of the channel."""
+        return self._channel.bus
+
+    async def _take(self) -> None:
+        while True:
+            request = await self._channel.recv()
+            self._memory.bursts += 1
+            self._queue.put_nowait((get_sim_time("ns"), request))
+
+    async def recv(self) -> Any:
+        """The next request, when its time has come."""
+        since, request = await self._queue.get()
+        left = self._memory.latency - round((get_sim_time("ns") - since) / CLOCK_NS)
+        if left > 0:
+            await ClockCycles(self._clock, left)
+        return request
+
+    def clear(self) -> None:
+        """Forget what waits (reset)."""
+        self._channel.clear()
+        while not self._queue.empty():
+            self._queue.get_nowait()
