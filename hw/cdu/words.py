@@ -293,9 +293,9 @@ def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stre
             m.d.comb += coding(seen.quantizer).eq(coding(job.quantizer))
 
 
-def is_one_of(mode: Value, modes: Iterable[Mode]) -> Value:
-    """Whether ``mode`` is among ``modes``."""
-    return reduce(or_, (mode == other for other in modes), Const(0))
+def is_one_of(value: Value, others: Iterable[Mode | Coder]) -> Value:
+    """Whether a mode or coder is among some."""
+    return reduce(or_, (value == other for other in others), Const(0))
 
 
 def gives_statistics(config: CduConfig, tag: Any) -> Value:

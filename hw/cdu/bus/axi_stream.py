@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from cdu.parts.width_converter import Bytes, expand
+from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Signals of a port that receives, with their direction there; a port that sends has the opposite ones.
 _SIGNALS = {"tdata": In, "tkeep": In, "tlast": In, "tvalid": In, "tready": Out}
@@ -27,6 +27,13 @@ def join(m: Module, top: wiring.Component, prefix: str, end: wiring.Component) -
     for name in _SIGNALS:
         ours, theirs = getattr(top, f"{prefix}_{name}"), getattr(end, name)
         m.d.comb += theirs.eq(ours) if end.signature.members[name].flow is In else ours.eq(theirs)
+
+
+def link(m: Module, sender: wiring.Component, receiver: wiring.Component, prefix: str) -> None:
+    """Connect ports of the same name: of a component that sends, and one that receives."""
+    for name, flow in _SIGNALS.items():
+        given, taken = getattr(sender, f"{prefix}_{name}"), getattr(receiver, f"{prefix}_{name}")
+        m.d.comb += taken.eq(given) if flow is In else given.eq(taken)
 
 
 class AxiReceiver(wiring.Component):
@@ -170,7 +177,7 @@ class AxiSender(wiring.Component):
                 stale.eq(cutting),
                 self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
                 bits.eq(Mux(cutting, 0, word["data"])),
-                keep.eq(Mux(cutting, 0, Cat(*(word["count"] > place for place in range(self.size))))),
+                keep.eq(Mux(cutting, 0, ones(word["count"], self.size))),
                 last.eq(cutting | word["last"]),
             ]
             with m.If(cutting):

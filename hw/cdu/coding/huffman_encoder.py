@@ -13,7 +13,7 @@ from cdu_spec.jpeg import MAX_DC_SIZE
 from cdu.coding.jpeg_words import PIECE_BYTES, RunLengthSymbol
 from cdu.parts.bit_shift import raised
 from cdu.parts.streams import registered
-from cdu.parts.width_converter import Bytes, expand
+from cdu.parts.width_converter import Bytes, expand, ones
 
 _PIECE_BITS = 8 * PIECE_BYTES
 #: Ones that fill the last byte: what is over is cut off.
@@ -103,9 +103,12 @@ class HuffmanEncoder(wiring.Component):
             m.d.sync += self.o.valid.eq(valid[-1] & (over | ends))
             with m.If(valid[-1]):
                 count = Mux(ends, total[3:], PIECE_BYTES)
-                whole = Cat(*(count > place for place in range(PIECE_BYTES)))
                 in_order = Cat(*(both.word_select(place, 8)[::-1] for place in range(PIECE_BYTES)))
-                m.d.sync += [word["data"].eq(in_order & expand(whole)), word["count"].eq(count), word["last"].eq(ends)]
+                m.d.sync += [
+                    word["data"].eq(in_order & expand(ones(count, PIECE_BYTES))),
+                    word["count"].eq(count),
+                    word["last"].eq(ends),
+                ]
                 with m.If(ends):
                     m.d.sync += [kept.eq(0), level.eq(0)]
                 with m.Else():

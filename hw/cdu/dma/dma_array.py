@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out
 from cdu_spec.config import CduConfig
 from cdu_spec.ports import PORTS, REGISTER_PORT
 
-from cdu.bus import axi_lite
+from cdu.bus import axi_lite, axi_stream
 from cdu.dma import axi4, register_bridge
 from cdu.dma.dma import MEMORY_PORT, CduDma
 from cdu.unit.array import CduArray
@@ -51,9 +51,8 @@ class CduDmaArray(wiring.Component):
         axi_lite.join(m, engine, register_bridge.PREFIX, unit, REGISTER_PORT)
         axi4.join(m, self, engine, axi4.read_members(MEMORY_PORT, self._size) | axi4.write_members(MEMORY_PORT, self._size))
         for names in PORTS.values():
-            for port, to_unit in ((names.input, True), (names.scales, True), (names.output, False)):
-                for signal in ("tdata", "tkeep", "tlast", "tvalid", "tready"):
-                    ours, theirs = getattr(engine, f"{port}_{signal}"), getattr(unit, f"{port}_{signal}")
-                    m.d.comb += theirs.eq(ours) if to_unit ^ (signal == "tready") else ours.eq(theirs)
+            for port in (names.input, names.scales):
+                axi_stream.link(m, engine, unit, port)
+            axi_stream.link(m, unit, engine, names.output)
         m.d.comb += self.irq.eq(unit.irq | engine.irq)
         return m

@@ -16,6 +16,7 @@ from cdu_spec.registers import COUNT_BITS, Channel
 
 from cdu.dma.records import VALUES_BITS, Counts, Errors, Fetched, Planned
 from cdu.dma.serial_multiplier import SerialMultiplier
+from cdu.words import is_one_of
 
 
 class JobPlanner(wiring.Component):
@@ -49,9 +50,9 @@ class JobPlanner(wiring.Component):
         m = Module()
         descriptor: Any = self.i.payload["descriptor"]
         mode = descriptor["mode"]
-        in_tiles = one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])
-        has_zvc = one_of(mode, [mode for mode in DMA_MODES if mode.has_zvc and not mode.in_tiles])
-        has_scales = one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])
+        in_tiles = is_one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])
+        has_zvc = is_one_of(mode, [mode for mode in DMA_MODES if mode.has_zvc and not mode.in_tiles])
+        has_scales = is_one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])
         flat = ~has_scales
         planned: Any = self.o.payload
         counts: Any = Signal(Counts())
@@ -152,16 +153,10 @@ class JobPlanner(wiring.Component):
         coder, point = descriptor["coder"], descriptor["point"]
         default = (coder == Coder.ZVC) & (point == 0)
         if self.config.has_gmc:
-            built = one_of(coder, self.config.built_coders) & (point <= MAX_POINT)
+            built = is_one_of(coder, self.config.built_coders) & (point <= MAX_POINT)
             default = Mux(descriptor["mode"] == Mode.JPEG_ACT, built, default)
-        right: Value = one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default
+        right: Value = is_one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default
         return ~right
-
-
-def one_of(value: Value, numbers: Any) -> Value:
-    """Whether a value is one of some numbers."""
-    found: Value = Cat(value == int(number) for number in numbers).any()
-    return found
 
 
 def _units(value: Value, unit: int) -> Value:

@@ -12,10 +12,10 @@ from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, 
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.control.register_file import layout
-from cdu.dma.job_planner import one_of
 from cdu.dma.memory_writer import WriteResult
 from cdu.dma.records import Outcome, Planned, ScalesJob, TensorJob
 from cdu.dma.segments import Segment
+from cdu.words import is_one_of
 
 #: Errors of START: nothing was queued.
 _REFUSALS = ("bad_job", "bad_length", "queue_full")
@@ -135,8 +135,8 @@ class JobRunner(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 mode = self.i.payload["fetched"]["descriptor"]["mode"]
                 m.d.sync += [
-                    has_scales.eq(one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])),
-                    in_tiles.eq(one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])),
+                    has_scales.eq(is_one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])),
+                    in_tiles.eq(is_one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])),
                 ]
                 m.d.sync += [job.eq(self.i.payload), unit_errors.eq(0), cycles.eq(0), size.eq(0), wait.eq(_SETTLE_CYCLES - 1)]
                 with m.If(self.i.valid):

@@ -9,11 +9,11 @@ from amaranth.utils import exact_log2
 from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
-from cdu.dma.segments import PAD_BITS, Segment, ones, words_to_boundary
+from cdu.dma.segments import PAD_BITS, Segment, words_to_boundary
 from cdu.parts.barrel import rotate_right
 from cdu.parts.byte_packer import BytePacker
 from cdu.parts.stream_fifo import StreamFifo
-from cdu.parts.width_converter import Bytes, expand
+from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Segments of which words are under way.
 _SEGMENTS = 16

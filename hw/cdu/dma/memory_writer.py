@@ -12,10 +12,10 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.burst_former import BurstFormer, Word
-from cdu.dma.segments import PAD_BITS, Segment, ones
+from cdu.dma.segments import PAD_BITS, Segment
 from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
-from cdu.parts.width_converter import Bytes, expand
+from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Most bursts without an answer.
 _MAX_UNANSWERED = 31

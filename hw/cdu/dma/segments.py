@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Value
+from amaranth.hdl import Value
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
@@ -23,8 +23,3 @@ class Segment(data.StructLayout):
 def words_to_boundary(address: Value, size: int) -> Value:
     """Words of ``size`` bytes from that in which ``address`` lies up to the next boundary that a burst must not cross."""
     return (BOUNDARY_BYTES // size) - address[exact_log2(size) : exact_log2(BOUNDARY_BYTES)]
-
-
-def ones(count: Value, size: int) -> Value:
-    """``size`` bits, of which the lowest ``count`` are ones."""
-    return Cat(*(count > place for place in range(size)))

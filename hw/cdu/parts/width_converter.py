@@ -14,6 +14,11 @@ class Bytes(data.StructLayout):
         super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})
 
 
+def ones(count: Value, size: int) -> Value:
+    """``size`` bits, of which the lowest ``count`` are ones."""
+    return Cat(*(count > place for place in range(size)))
+
+
 def expand(mask: Value) -> Value:
     """Every bit of a mask eight times: a byte enable as a bit mask."""
     return Cat(*(bit.replicate(8) for bit in mask))

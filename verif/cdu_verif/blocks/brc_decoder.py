@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu.delivery.blocks import only
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import SLICES
 from cdu_verif.formal import coding, promises
 from cdu_verif.formal.proof import Property
-from cdu_verif.formal.properties import block_device, something_moves
-from cdu_verif.formal.solver import REACHABILITY, Sby
+from cdu_verif.formal.properties import something_moves
 
 if TYPE_CHECKING:
     from cdu_verif.cases.case import Cases
@@ -26,27 +22,13 @@ def _cases() -> Cases:
     return BRC_DECODER
 
 
-_CONTENT = "Rows of a block are those of the bytes in its slice, for all content."
-
-
 def _properties(config: CduConfig) -> list[Property]:
-    label = "brc_decoder"
-    harness = Sby(REACHABILITY, 0, partial(coding.decoder_harness, config=config))
-    return [
-        something_moves(label, config, 12),
-        Property(
-            label,
-            "content",
-            _CONTENT,
-            partial(block_device, label, config),
-            harness,
-        ),
-    ]
+    return [something_moves("brc_decoder", config, 12), coding.decoder_content(config)]
 
 
 RECORD = Record(
     cases=_cases,
     full=SLICES,
     properties=_properties,
-    promised=promises.slices(partial(only, mode=Mode.BRC)),
+    promised=promises.slices(coding.BUILT),
 )

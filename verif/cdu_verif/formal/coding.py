@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from cdu.delivery.blocks import only
@@ -11,25 +12,42 @@ from cdu_spec.config import CduConfig
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import Device
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.properties import block_device
+from cdu_verif.formal.solver import REACHABILITY, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-_ONLY = partial(only, mode=Mode.BRC)
+#: The configuration that these blocks are built for.
+BUILT = partial(only, mode=Mode.BRC)
 
 
-def encoder_harness(device: Device, config: CduConfig) -> str:
-    """Slices of a block are the bytes of its rows."""
+def encoder_content(config: CduConfig) -> Property:
+    """Of ``brc_encoder``."""
+    return _content("brc_encoder", "Slices of a block are the bytes of its rows, with a bit for each value.", _encoder, config)
+
+
+def decoder_content(config: CduConfig) -> Property:
+    """Of ``brc_decoder``."""
+    return _content("brc_decoder", "Rows of a block are those of the bytes in its slice.", _decoder, config)
+
+
+def _content(block: str, statement: str, harness: Callable[[Device, CduConfig], str], config: CduConfig) -> Property:
+    method = Sby(REACHABILITY, 0, lambda device: harness(device, config))
+    return Property(block, "content", statement, partial(block_device, block, config), method)
+
+
+def _encoder(device: Device, config: CduConfig) -> str:
     ports = {**fields(device, "i__payload", "ends", "values"), **fields(device, "o__payload", "data", "count", "ends", "rows")}
-    return _harness(device, config, promises.rows(_ONLY), "encoded_block", ports)
+    return _harness(device, config, promises.rows(BUILT), "encoded_block", ports)
 
 
-def decoder_harness(device: Device, config: CduConfig) -> str:
-    """Rows of a block are those of the bytes in its slice."""
+def _decoder(device: Device, config: CduConfig) -> str:
     ports = {**fields(device, "i__payload", "data", "count", "ends", "rows"), **fields(device, "o__payload", "values", "ends")}
-    return _harness(device, config, promises.slices(_ONLY), "decoded_block", ports)
+    return _harness(device, config, promises.slices(BUILT), "decoded_block", ports)
 
 
 def _harness(device: Device, config: CduConfig, promised: promises.Promise, module: str, ports: dict[str, str]) -> str:
-    size = _ONLY(config).slice_bytes
+    size = BUILT(config).slice_bytes
     parameters = {"SLICE_BYTES": size, "COUNT_BITS": size.bit_length()}
     handshakes = {f"{stream}_{role}": f"{stream}__{role}" for stream in "io" for role in ("valid", "ready")}
     body = promised(device, config) + instance(module, parameters, {**handshakes, **ports})

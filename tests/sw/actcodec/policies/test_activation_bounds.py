@@ -24,6 +24,7 @@ def used(gradient_with, shape, error):
     return total / DRAWS / (GROWTH * float(exact.square().sum()))
 
 
+#: Function, deviation of x, and the factor by which the bound is loose at most.
 FUNCTIONS = {
     "gelu": (F.gelu, 1.0, 3),
     "gelu, large": (F.gelu, 3.0, 10),
@@ -31,19 +32,19 @@ FUNCTIONS = {
     "silu": (F.silu, 1.0, 3),
     "mish": (F.mish, 1.0, 4),
     "softplus": (lambda x: F.softplus(x, 3.0), 1.0, 5),
-    "logsigmoid": (F.logsigmoid, 1.0, 3),
-    "exp": (torch.exp, 1.0, 1.2),
-    "square": (torch.square, 1.0, 1.2),
-    "cube": (lambda x: x**3, 1.0, 2),
-    "tanh": (torch.tanh, 1.0, 30),
-    "tanh, small": (torch.tanh, 0.1, 200),
-    "sigmoid": (torch.sigmoid, 1.0, 40),
+    "logsigmoid": (F.logsigmoid, 1.0, 4),
+    "exp": (torch.exp, 1.0, 1.1),
+    "square": (torch.square, 1.0, 1.1),
+    "cube": (lambda x: x**3, 1.0, 6),
+    "tanh": (torch.tanh, 1.0, 10),
+    "tanh, small": (torch.tanh, 0.1, 500),
+    "sigmoid": (torch.sigmoid, 1.0, 8),
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_single_values(name):
-    """Large errors of functions with one slope lose their effect, so the looseness is that of small ones."""
+    """What is allowed is used up to the factor in the table: large where the slope is seldom as steep as it can be."""
     run, spread, loose = FUNCTIONS[name]
     x, g = spread * normal(6, 50), normal(6, 50, seed=2)
 
@@ -64,8 +65,7 @@ def test_functions_of_single_values(name):
     error = largest_error(demand, GROWTH)
     part = used(gradient_with, x.shape, error)
     # Where the slope is the same everywhere, all of it is used, but for what the draws make of it.
-    assert part < (1.1 if name in ("exp", "square") else 1)
-    assert part > (1 / loose if float(demand.limit) == torch.inf or name == "cube" else 0) / 3
+    assert 1 / loose < part < (1.1 if name in ("exp", "square") else 1)
 
 
 def test_steepness_is_the_greatest_second_derivative():
