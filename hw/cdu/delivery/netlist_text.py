@@ -6,10 +6,6 @@ import re
 
 #: A name in RTLIL, or the name of a memory inside a parameter of its ports.
 _NAME = re.compile(r"""\\(?P<plain>[^\s"]+)|(?<=\\MEMID )"\\\\(?P<memory>[^"]+)\"""")
-#: A comparison.
-_COMPARISON = re.compile(r"^  cell \$(?:eq|ne|lt|le|gt|ge) [^\n]*\n(?:    [^\n]*\n)*  end\n", re.MULTILINE)
-_SETTING = re.compile(r"parameter \\(\w+) (\d+)$", re.MULTILINE)
-_CONSTANT = re.compile(r"connect \\B \d+'([01]+)$", re.MULTILINE)
 
 
 def plain_names(text: str) -> tuple[str, dict[str, str]]:
@@ -39,17 +35,3 @@ def plain_names(text: str) -> tuple[str, dict[str, str]]:
             if re.fullmatch(r"\w+", match["plain"] or match["memory"], re.ASCII):
                 plain(match["plain"] or match["memory"])
     return "".join(_NAME.sub(replace, line) if want else line for line, want in zip(lines, wanted, strict=True)), renamed
-
-
-def full_constants(text: str) -> str:
-    """RTLIL in which the constants of unsigned comparisons have the width of what they are compared with: ``mode == 4'h3``."""
-    return _COMPARISON.sub(lambda cell: _full_constant(cell[0]), text)
-
-
-def _full_constant(cell: str) -> str:
-    settings = {name: int(value) for name, value in _SETTING.findall(cell)}
-    constant, width = _CONSTANT.search(cell), settings["A_WIDTH"]
-    if not constant or settings["A_SIGNED"] or settings["B_SIGNED"] or settings["B_WIDTH"] >= width:
-        return cell
-    wide = _CONSTANT.sub(f"connect \\\\B {width}'{constant[1].zfill(width)}", cell)
-    return wide.replace(f"parameter \\B_WIDTH {settings['B_WIDTH']}\n", f"parameter \\B_WIDTH {width}\n")

@@ -2,8 +2,9 @@
 
 Amaranth writes RTLIL. Yosys turns processes into multiplexers and registers and finds what resets and enables these
 (``if (rst) ... else if (enable) ...``: a gated clock on a chip, an enable on an FPGA); a named value whose choice a register
-took over that way has no driver left and is 0. Amaranth's own Verilog output holds ``always @*`` blocks, which a simulator need
-not run before one of their inputs changes; this one has none.
+took over that way has no driver left and is 0. What is computed twice is computed once, with the bits that are used; operands
+have the width of their operators. Amaranth's own Verilog output holds ``always @*`` blocks, which a simulator need not run
+before one of their inputs changes; this one has none.
 Ports stand in the heads of modules, below a line that says what the module is; names that nothing uses are left out.
 The text depends on nothing but the component and the versions of the two programs: no dates, no paths, no source
 locations, no order of hash tables.
@@ -29,12 +30,14 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 
+from cdu.delivery.full_widths import full_widths
 from cdu.delivery.instance_names import named_by_instances
 from cdu.delivery.memories import HEAD, Memories
 from cdu.delivery.module_heads import CLOCKING, described, with_heads
-from cdu.delivery.netlist_text import full_constants, plain_names
+from cdu.delivery.netlist_text import plain_names
 from cdu.delivery.reset import WithReset, has_own_reset
 from cdu.delivery.shared_modules import shared_modules
+from cdu.delivery.unread_bits import named_unused
 from cdu.parts.ram import Delivery
 
 _SCRIPT = """\
@@ -49,7 +52,11 @@ opt_clean
 setundef -undriven -zero
 pmuxtree
 opt_clean
+opt_merge
+wreduce
+opt_clean
 memory_collect
+techmap -map full_widths.v
 opt_clean{purge}
 write_verilog -noattr design.v
 """
@@ -98,13 +105,14 @@ def convert(
     ram = memories.module(platform.sizes)
     with tempfile.TemporaryDirectory(prefix="cdu-verilog-") as folder:
         directory = Path(folder)
-        (directory / "design.il").write_text(full_constants(shared_modules(text)), encoding="utf-8")
+        (directory / "design.il").write_text(shared_modules(text), encoding="utf-8")
+        (directory / "full_widths.v").write_text(full_widths(), encoding="utf-8")
         (directory / "ram.v").write_text(HEAD + "endmodule\n", encoding="utf-8")
         yosys.run(_SCRIPT.format(name=name, purge="" if every_name else " -purge"), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
     comments = {names[module]: comment for module, comment in described(design).items() if module in names}
     body = with_heads(_plain_bits(_YOSYS_HEADER.sub("", body)), name, list(dict.fromkeys([*CLOCKING, *ports])), comments)
-    return _header(name, config) + (body if every_name else named_by_instances(body)) + ram
+    return _header(name, config) + (body if every_name else named_unused(named_by_instances(body))) + ram
 
 
 def versions() -> dict[str, str]:

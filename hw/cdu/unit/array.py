@@ -64,13 +64,13 @@ class CduArray(wiring.Component):
         self.registers = self.control.registers
         values, packed = value_bytes(config), config.packed_bytes
         self._bytes = {Channel.COMPRESS: (values, packed), Channel.DECOMPRESS: (packed, values)}
-        ports: dict[str, Any] = axi_lite.members(REGISTER_PORT) | {"irq": Out(1), "idle": Out(1)}
+        ports: dict[str, Any] = {}
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             names = PORTS[direction]
             ports |= axi_stream.members(names.input, i_bytes, receives=True)
             ports |= axi_stream.members(names.scales, scale_port_bytes(config.has_offsets), receives=True)
             ports |= axi_stream.members(names.output, o_bytes, receives=False)
-        super().__init__(ports)
+        super().__init__(ports | axi_lite.members(REGISTER_PORT) | {"irq": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -85,12 +85,16 @@ class ValueIntake(wiring.Component):
         ]
         m.d.comb += self.o.payload["came"].eq(word["values"])
         for lane, beat in enumerate(self.o.payload["values"]):
-            absent = self.o.payload["absent"][lane]
-            # Behind the count of a word are zeros already, and a word of a job has a beat.
-            m.d.comb += absent.eq(ended | (plan["count"] <= lane) if lane else ended)
+            # Behind the count of a word are zeros already, and a word of a job has a beat. A payload whose bits depend on
+            # others of it would look like a loop to tools that see it as one net.
+            present = Signal(name=f"present{lane}")
             m.d.comb += [
-                ours.eq(theirs & (~absent).replicate(len(theirs)))
-                for ours, theirs in zip(beat, word["values"][lane], strict=True)
+                present.eq(~ended & (plan["count"] > lane) if lane else ~ended),
+                self.o.payload["absent"][lane].eq(~present),
+                *(
+                    ours.eq(theirs & present.replicate(len(theirs)))
+                    for ours, theirs in zip(beat, word["values"][lane], strict=True)
+                ),
             ]
         with m.If(taken):
             m.d.sync += ended.eq((ended | word["last"]) & ~plan["last"])

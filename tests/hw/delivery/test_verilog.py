@@ -49,7 +49,7 @@ def test_every_build_of_yosys_writes_the_same_text(small, name):
 def test_every_block_is_accepted_by_every_tool(generated, block, tmp_path):
     name, top, text = generated[block].name, generated[block].top, generated[block].verilog
     path = tmp_path / f"{name}.v"
-    path.write_text(text)
+    generated[block].write(tmp_path)
     assert verilator.find().lint(path, top=top) == ""
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     assert all(re.fullmatch(rf"{top}(__\w+)?|{RAM_MODULE}", module) for module in modules)
@@ -94,9 +94,8 @@ def test_verible_finds_nothing_but_long_lines_and_memories_of_2005(generated, tm
 )
 def test_a_block_with_all_modes_is_lint_clean(tmp_path, block, settings):
     made = generator.kept(CduConfig(modes=CONFIGS["universal"].modes, **settings), block)
-    path = tmp_path / f"{block}.v"
-    path.write_text(made.verilog)
-    assert verilator.find().lint(path, top=made.top) == ""
+    made.write(tmp_path)
+    assert verilator.find().lint(tmp_path / f"{block}.v", top=made.top) == ""
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus is not installed: apt-get install iverilog")
@@ -104,21 +103,6 @@ def test_icarus_parses_the_small_component(small, tmp_path):
     path = tmp_path / "adder.v"
     path.write_text(verilog.convert(small, "adder"))
     assert subprocess.run(["iverilog", "-g2005", "-Wall", "-o", os.devnull, path], check=False).returncode == 0
-
-
-def test_lint_reports_what_is_not_waived(tmp_path):
-    path = tmp_path / "bad.v"
-    path.write_text("module bad(input a, input b, output c);\n  assign c = a;\n  assign c = b;\n  wire d;\nendmodule\n")
-    assert "UNDRIVEN" in verilator.find().lint(path, top="bad") or "MULTIDRIVEN" in verilator.find().lint(path, top="bad")
-
-
-def test_waivers_are_the_allowed_ones_and_have_reasons():
-    lines = verilator.WAIVERS.read_text().splitlines()
-    rules = [line.split()[-1] for line in lines if line.startswith("lint_off")]
-    assert all(re.fullmatch(r"WIDTH\w+|UNUSEDSIGNAL|UNOPTFLAT|DECLFILENAME", rule) for rule in rules)
-    for number, line in enumerate(lines):
-        if line.startswith("lint_off"):
-            assert lines[number - 1].startswith(("//", "lint_off"))
 
 
 def test_plain_names_do_not_collide():
@@ -230,21 +214,18 @@ def test_ports_of_a_unit_are_in_the_order_of_its_manifest(generated):
     assert [line.rstrip(",").split()[-1] for line in head[2].splitlines()] == [port["name"] for port in made.manifest["ports"]]
 
 
-def test_a_constant_is_as_wide_as_what_it_is_compared_with():
-    cell = (
-        "  cell $lt $1\n    parameter \\A_SIGNED 0\n    parameter \\A_WIDTH 5\n    parameter \\B_SIGNED {signed}\n"
-        "    parameter \\B_WIDTH {width}\n    parameter \\Y_WIDTH 1\n    connect \\A \\count\n    connect \\B {value}\n"
-        "    connect \\Y $2\n  end\n"
-    )
-    narrow = cell.format(signed=0, width=2, value="2'10")
-    assert netlist_text.full_constants(narrow) == cell.format(signed=0, width=5, value="5'00010")
-    for other in (
-        cell.format(signed=0, width=6, value="6'000010"),
-        cell.format(signed=0, width=2, value="\\limit"),
-        cell.format(signed=1, width=2, value="2'10"),
-        narrow.replace("$lt", "$add"),
-    ):
-        assert netlist_text.full_constants(other) == other
+def test_ports_of_a_unit_are_in_the_order_of_the_manual(generated):
+    page = (Path(__file__).parents[3] / "docs" / "user" / "integration.md").read_text()
+    rows = re.findall(r"^\| (`.+?`) \|", page.partition("| port | what | width | to |")[2], re.MULTILINE)
+    patterns = [name for row in rows for name in re.findall(r"`([\w*]+)`", row)]
+    streams = {name.removesuffix("*") for name in patterns if name.endswith("*")}
+
+    def row(port):
+        longest = max((stream for stream in streams if port.startswith(stream)), key=len, default=None)
+        return f"{longest}*" if longest else port
+
+    ports = [port["name"] for port in generated[None].manifest["ports"]]
+    assert list(dict.fromkeys(map(row, ports))) == patterns
 
 
 def test_header_states_versions_and_configuration(small):
