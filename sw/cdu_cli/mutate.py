@@ -19,7 +19,7 @@ MutantsOption = Annotated[int, typer.Option("--mutants", help="Faults of each bl
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of their choice and of all stimulus.", min=0, max=MAX_SEED)]
 
 TableOption = Annotated[
-    Path | None, typer.Option("--table", help="A mutants.csv in which the rows of each block take the place of its old ones.")
+    Path | None, typer.Option("--table", help="Also put the rows of each block in this mutants.csv, in place of its old ones.")
 ]
 
 

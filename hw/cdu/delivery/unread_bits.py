@@ -22,7 +22,8 @@ _REGISTER = re.compile(r"^ .*?(?P<written>\\?\w+ ?(?:\[[^\]]*\])?) <= (?P<read>.
 _CONDITION = re.compile(r"\bif \((.*?)\)")
 #: A net, all of it or bits of it; not the digits of a constant.
 _USE = re.compile(r"(?<![\w'\\])(?P<name>[A-Za-z_]\w*|\\\S+ )(?:\[(?P<high>\d+)(?::(?P<low>\d+))?\])?")
-#: A name that Yosys made up.
+#: What a name that nothing reads begins with, and a name that Yosys made up.
+UNREAD = "unused_"
 _MADE_UP = re.compile(r"_\d+_")
 
 
@@ -89,7 +90,7 @@ def _without_unread(module: str, outputs: Mapping[str, frozenset[str]]) -> str:
             lines[net.line] = lines[net.line].replace(f"[{net.high}:{net.low}]", f"[{high}:{low}]")
             net.low, net.high = low, high
         if net.named and not net.read:
-            new = f"unused_{net.name.strip('_')}"
+            new = UNREAD + net.name.strip("_")
             while new in taken:
                 new += "_"
             renamed[net.name] = new

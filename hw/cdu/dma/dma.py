@@ -30,7 +30,7 @@ _READ_WORDS, _WRITE_WORDS = (4 * BURST_WORDS, BURST_WORDS, BURST_WORDS), (2 * BU
 
 
 class CduDma(wiring.Component):
-    """Runs the jobs of two rings of descriptors, one for each direction (docs/user/dma.md).
+    """Runs the jobs of two rings of descriptors, one for each direction (page ``dma.md``).
 
     Parameters
     ----------

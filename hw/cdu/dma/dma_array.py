@@ -27,7 +27,7 @@ class CduDmaArray(wiring.Component):
     Ports
     -----
     s_axil_*
-        AXI4-Lite of all registers (``docs/user/dma.md``).
+        AXI4-Lite of all registers (page ``dma.md``).
     m_axi_*
         AXI4 to memory.
     irq

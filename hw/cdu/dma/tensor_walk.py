@@ -26,7 +26,7 @@ class Cursor(data.StructLayout):
 
 
 class TensorWalk(wiring.Component):
-    """Walks over a tensor (docs/reference/bitstream.md, section 2): in strips and tiles, or row by row.
+    """Walks over a tensor (page ``bitstream.md``, section 2): in strips and tiles, or row by row.
 
     Ports
     -----

@@ -36,6 +36,7 @@ def test_what_there_is():
         ("dqt", "--record"),
         ("formal", "--table"),
         ("coverage", "--table"),
+        ("mutate", "--table"),
     } == files
 
 

@@ -24,18 +24,27 @@ def netlist(tmp_path):
     """The folder with the flat netlist of the shift quantiser, and its mutants."""
     generated = generator.kept(TINY, "shift_quantizer")
     generated.write(tmp_path)
-    chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.top, tmp_path, 6, seed=1)
+    chosen = mutants.choose(tmp_path / "shift_quantizer.v", generated.top, tmp_path, 16, seed=1)
     return tmp_path, chosen
 
 
 def test_mutants_are_spread_and_follow_the_seed(netlist, tmp_path):
     """As many as are asked for, all different, the same for the same seed and others for another."""
     folder, chosen = netlist
-    again, others = (mutants.choose(folder / "shift_quantizer.v", "cdu_shift_quantizer", tmp_path, 6, seed) for seed in (1, 2))
-    assert [mutant.number for mutant in chosen] == [1, 2, 3, 4, 5, 6]
-    assert len({mutant.options for mutant in chosen}) == 6
+    again, others = (mutants.choose(folder / "shift_quantizer.v", "cdu_shift_quantizer", tmp_path, 16, seed) for seed in (1, 2))
+    assert [mutant.number for mutant in chosen] == list(range(1, 17))
+    assert len({mutant.options for mutant in chosen}) == 16
     assert again == chosen != others
     assert all(mutant.mode and mutant.line.startswith("shift_quantizer.v:") for mutant in chosen)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_unread_bits_are_no_place_for_a_fault(netlist, tmp_path, seed):
+    folder, _ = netlist
+    chosen = mutants.choose(folder / "shift_quantizer.v", "cdu_shift_quantizer", tmp_path, 200, seed)
+    assert "-wire unused_" in (tmp_path / "mutants.txt").read_text()
+    assert len(chosen) == 200
+    assert not any("unused_" in mutant.options for mutant in chosen)
 
 
 def test_the_first_content_of_a_memory_is_no_place_for_a_fault(tmp_path):
@@ -44,7 +53,7 @@ def test_the_first_content_of_a_memory_is_no_place_for_a_fault(tmp_path):
     chosen = mutants.choose(tmp_path / "alignment_buffer.v", generated.top, tmp_path, 40, seed=1)
     assert "$meminit" in (tmp_path / "mutants.txt").read_text()
     assert [mutant.number for mutant in chosen] == list(range(1, len(chosen) + 1))
-    assert len(chosen) < 40
+    assert len(chosen) == 40
     mutants.selectable(chosen, generated.manifest["ports"], generated.top, tmp_path)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdu.delivery.unread_bits import UNREAD
 from cdu_tools import yosys
 
 from cdu_verif.formal.device import Device
@@ -17,8 +19,10 @@ from cdu_verif.mutation import miter
 ARGUMENT = "mutant"
 _SELECT = "mutant_select"
 _BASE, _LIST = "base.il", "mutants.txt"
-#: In the name of a cell that gives a memory its first content, and in the place of a fault in a clock.
-_CONTENT, _CLOCK = "$meminit", " CLK["
+#: In the options of a fault in a cell that gives a memory its first content, or in bits that nothing reads.
+_NO_PLACE = re.compile(rf"\$meminit|-wire (\S+\.)?{UNREAD}")
+#: In the place of a fault in a clock.
+_CLOCK = " CLK["
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,14 @@ def choose(verilog: Path, top: str, folder: Path, count: int, seed: int) -> list
         f"hierarchy -top {top}",
         *("proc", "flatten", "opt_clean"),
         f"write_rtlil {_BASE}",
-        f"mutate -list {count} -seed {seed} -o {_LIST}",
+        f"mutate -list {2 * count} -seed {seed} -o {_LIST}",
     ]
     yosys.run("\n".join(script), folder)
     found = [line.removeprefix("mutate ") for line in (folder / _LIST).read_text("utf-8").splitlines()]
-    # The first content of a memory is no gate, and Yosys reads none that is not constant.
-    return [Mutant(number, options) for number, options in enumerate((one for one in found if _CONTENT not in one), 1)]
+    # The first content of a memory is no gate, and Yosys reads none that is not constant; what is not read is part of none.
+    places = [one for one in found if not _NO_PLACE.search(one)]
+    taken = sorted(random.Random(seed).sample(range(len(places)), min(count, len(places))))
+    return [Mutant(number, places[place]) for number, place in enumerate(taken, 1)]
 
 
 def selectable(mutants: Sequence[Mutant], ports: Sequence[dict[str, Any]], top: str, folder: Path) -> Path:

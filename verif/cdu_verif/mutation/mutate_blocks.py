@@ -11,7 +11,7 @@ from typing import Any
 from cdu.delivery.blocks import BLOCKS, check_block
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
+from cdu_tools.files import check_target, write_whole
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
 
@@ -50,6 +50,9 @@ class MutationSettings:
     def __post_init__(self) -> None:
         for name in self.blocks:
             check_block(name)
+        if self.table:
+            check_target(self.table)
+            _rows(self.table)
 
 
 def mutate_blocks(settings: MutationSettings, command: str, progress: Progress | None = None) -> Report:
@@ -119,12 +122,19 @@ _COLUMNS = ("block", "mutant", "mode", "cell", "line", "outcome", "test")
 
 
 def _merged(path: Path, score: Score) -> Table:
-    """The rows of a table with those of one block anew, in the order of the blocks. UserError for a file that is none."""
-    lines = list(csv.reader(path.read_text("utf-8").splitlines())) if path.exists() else [list(_COLUMNS)]
-    if tuple(lines[0]) != _COLUMNS:
-        raise UserError(f"{path} is no table of mutants: use a file that `cdu mutate` has written, or a new one")
-    kept = [row for row in lines[1:] if row[0] != score.block]
+    """The rows of a table with those of one block anew, in the order of the blocks that there are."""
+    kept = [row for row in _rows(path) if row[0] in BLOCKS and row[0] != score.block]
     return Table(_COLUMNS, sorted([*kept, *_every([score]).rows], key=lambda row: list(BLOCKS).index(row[0])))
+
+
+def _rows(path: Path) -> list[tuple[str, ...]]:
+    """The rows of a table, none of one that is not there yet. UserError for a file that is none."""
+    if not path.exists():
+        return []
+    header, *rows = [tuple(row) for row in csv.reader(path.read_text("utf-8", errors="replace").splitlines())] or [()]
+    if header != _COLUMNS or any(len(row) != len(_COLUMNS) for row in rows):
+        raise UserError(f"{path} is no table of mutants: use a file that `cdu mutate` has written, or a new one")
+    return rows
 
 
 def _every(scores: Sequence[Score]) -> Table:

@@ -20,7 +20,7 @@ module promised_rows #(
       tag <= i_tag;
     end
   always @* if (i_valid) begin
-    assume (!BINARY[i_mode] || !(i_values & {8{8'hfe}}));
+    assume (!BINARY[i_mode] || (i_values & {8{8'hfe}}) == 0);
     assume (number == 7 ? i_ends : !(i_ends & WHOLE[i_mode]));
     assume (number == 0 || i_tag == tag);
   end

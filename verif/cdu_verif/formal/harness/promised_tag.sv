@@ -10,6 +10,6 @@ module promised_tag #(
 );
   always @* if (valid) begin
     assume (MODES[mode]);
-    assume (SETTINGS[mode] || !{heads, quantizer});
+    assume (SETTINGS[mode] || {heads, quantizer} == 0);
   end
 endmodule
