@@ -144,8 +144,8 @@ class DataPath:
             self._store(tuple(bits), replace(word, stage=0))
             self.read(bits)
 
-    def read(self, bits: Sequence[Bit], signed: bool = True) -> Word:
-        """The number that some bits hold.
+    def read(self, bits: Sequence[Bit], signed: bool = True, *, modulo: bool = False) -> Word:
+        """The number that some bits hold, or with ``modulo`` one that agrees with it in these bits.
 
         Raises AnalysisError when the number does not fit them, or is not affine in the inputs.
         """
@@ -157,10 +157,10 @@ class DataPath:
         if all(isinstance(bit, str) for bit in rest):
             value = _constant(rest, signed) << zeros
             return Word(Form(Fraction(value)), value, value)
-        word = self._run(rest, signed)
+        word = self._run(rest, signed, modulo)
         return word << zeros if zeros else word
 
-    def _run(self, bits: list[Bit], signed: bool) -> Word:
+    def _run(self, bits: list[Bit], signed: bool, modulo: bool) -> Word:
         """Bits that follow each other in one word, with an extension by zeros or by the sign."""
         first = bits[0]
         if first not in self._place:
@@ -176,7 +176,7 @@ class DataPath:
             raise AnalysisError(f"bits {bits} are no number of one word")
         word = self._shifted(source, start)
         least, most = (-(1 << (count - 1)), (1 << (count - 1)) - 1) if signed else (0, (1 << count) - 1)
-        if word.low < least or word.high > most:
+        if (word.low < least or word.high > most) and not (modulo and not extension):
             raise AnalysisError(f"values from {word.low} to {word.high} in {count} bits, which hold {least} to {most}")
         return word
 
@@ -194,7 +194,9 @@ class DataPath:
         kind, wires = cell["type"], cell["connections"]
 
         def operand(port: str) -> Word:
-            return self.read(wires[port], bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2)))
+            # Of an operand that is as wide as the result only that many bits matter: whether the result fits is seen later.
+            signed = bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2))
+            return self.read(wires[port], signed, modulo=len(wires[port]) == len(wires["Y"]))
 
         if kind in ("$add", "$sub"):
             a, b = operand("A"), operand("B")
