@@ -45,8 +45,8 @@ def _library(name):
 
 @pytest.fixture(scope="module")
 def netlist(nangate45):
-    """A block with a queue, a store of two buffers and nets of many ends."""
-    made = generator.kept(CduConfig(), "zvc_decoder")
+    """A block with a store of two buffers and nets of many ends, one of whose trees of buffers a placement makes anew."""
+    made = generator.kept(CduConfig(), "zvc_encoder")
     design, _ = kept_netlist(made.verilog, made.top, nangate45, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
     return Netlist.of(design, made.top)
 
@@ -194,7 +194,7 @@ def test_new_buffers_and_sizes_are_faster_and_compute_the_same(netlist, nangate4
     sized = resized(buffered, nangate45, wires_of(buffered, nangate45, known, again).wires)
     final = settled(again, sites_of(sized, nangate45, known), known)
     _legal(final, 1.4)
-    assert buffered.cells != netlist.cells
+    assert len(buffered.cells) != len(netlist.cells)
     assert sized.cells != buffered.cells
     assert period(sized, final) < 0.97 * period(netlist, placed)
     assert _agree(netlist, sized, nangate45, tmp_path)
