@@ -26,6 +26,7 @@ from cdu_cli import (
     pdk,
     place,
     power,
+    registers,
     summary,
     sweep,
     synth,
@@ -72,6 +73,7 @@ def common(
 for module in (
     inventory,
     generate,
+    registers,
     verify,
     formal,
     mutate,
