@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import plain, register_blocks
+from cdu_spec.register_documents import identifier
 from cdu_spec.registers import BLOCK_BYTES, MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register
 
 _ACCESS = {Access.RO: "read-only", Access.RW: "read-write", Access.WO: "write-only", Access.W1C: "read-write"}
@@ -71,7 +72,7 @@ def _field(fields: Element, part: Field) -> None:
     if part.values:
         named = SubElement(element, "enumeratedValues")
         for name, number in part.values.items():
-            _texts(SubElement(named, "enumeratedValue"), name=name, value=number)
+            _texts(SubElement(named, "enumeratedValue"), name=identifier(name), value=number)
 
 
 def _texts(parent: Element, **texts: object) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from cdu_spec.config import CduConfig
 from cdu_spec.register_blocks import RegisterBlock, plain, register_blocks
+from cdu_spec.register_documents import identifier
 from cdu_spec.registers import MAJOR, MINOR, REGISTER_BITS, REGISTER_BYTES, Access, Field, Register
 
 #: What software and the unit may do with a field. The unit changes what is read only and what is sticky.
@@ -59,15 +60,11 @@ def _rights(block: RegisterBlock, entry: Register) -> str:
 
 def _field(name: str, rights: str, part: Field) -> Iterator[str]:
     if part.values:
-        named = " ".join(f"{_identifier(value)} = {number};" for value, number in part.values.items())
+        named = " ".join(f"{identifier(value)} = {number};" for value, number in part.values.items())
         yield f"enum {name}_values {{ {named} }};"
     encode = f" encode = {name}_values;" if part.values else ""
     high = part.low + part.width - 1
     yield f"field {{ {rights}{encode} desc = {_quoted(part.description)}; }} {name}[{high}:{part.low}] = {part.reset:#x};"
-
-
-def _identifier(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
 def _quoted(text: str) -> str:
