@@ -134,7 +134,7 @@ class AxiWrites(wiring.Component):
         with m.FSM():
             with m.State("rest"):
                 m.d.comb += bus.s_axi_awready.eq(1)
-                m.d.sync += [place.eq(bus.s_axi_awaddr), bus.s_axi_bid.eq(bus.s_axi_awid), refused.eq(0)]
+                m.d.sync += [place.eq(bus.s_axi_awaddr), bus.s_axi_bid.eq(bus.s_axi_awid)]
                 with m.If(bus.s_axi_awvalid):
                     m.next = "take"
             with m.State("take"):
@@ -143,7 +143,7 @@ class AxiWrites(wiring.Component):
                     bus.s_axi_wready.eq(self.memory.o.ready | outside),
                 ]
                 with m.If(bus.s_axi_wvalid & bus.s_axi_wready):
-                    m.d.sync += [place.eq(place + WORD_BYTES), refused.eq(refused | outside)]
+                    m.d.sync += [place.eq(place + WORD_BYTES), refused.eq(outside)]
                     with m.If(bus.s_axi_wlast):
                         m.next = "answer"
             with m.State("answer"):
