@@ -10,7 +10,7 @@ import pytest
 import torch
 from cdu_cli import main as entry
 from cdu_spec.bitstream import Mode
-from cdu_spec.config import CduConfig
+from cdu_spec.config import CONFIGS, CduConfig
 from cdu_tools.errors import MissingToolError, UserError
 from cdu_verif.soc import program, run_tasks, system, tasks
 from cdu_verif.soc.run_tasks import run_tasks as run
@@ -42,6 +42,16 @@ def test_activations_go_through_the_system(tmp_path, monkeypatch):
     assert interrupts == sorted(interrupts)
     assert interrupts[-1] >= 2 * len(interrupts)
     assert "early_last" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.campaign
+@needs_verilator
+@needs_system
+@pytest.mark.parametrize("changed", [{"coders": ("gmc",)}, {"value_format": "bf16", "cdus": 2, "duplex": "half"}], ids=str)
+def test_other_units_do_as_well(changed):
+    config = system.configuration(CONFIGS["universal"].override(**changed))
+    outcomes, _ = run(config, run_tasks.recorded_tasks(config))
+    assert [fault for one in outcomes for fault in one.faults] == []
 
 
 def _task(mode=Mode.SFPR_ZVC, shape=(1, 2, 8, 24)):

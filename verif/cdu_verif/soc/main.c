@@ -61,6 +61,7 @@ static void work(struct cdu_dma_ring *compress, struct cdu_dma_ring *decompress,
     struct cdu_dma_job job = {
         .mode = (uint8_t)task->mode,
         .value_format = (uint8_t)task->value_format,
+        .coder = (uint8_t)task->coder,
         .n = task->n,
         .c = task->c,
         .h = task->h,
@@ -78,6 +79,7 @@ static void work(struct cdu_dma_ring *compress, struct cdu_dma_ring *decompress,
     task->compressed = run(compress, &job, &record) == CDU_DMA_OK;
     task->payload_bytes = record.bytes;
     task->compress_cycles = record.cycles;
+    job.point = (uint8_t)task->point;
     job.tensor = task->restored;
     job.scales = task->reciprocals;
     job.payload_bytes = task->payload_bytes - 1; /* the last byte is missing */

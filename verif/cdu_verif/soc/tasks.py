@@ -24,7 +24,7 @@ TASKS = 0x8000
 TRAPPED = 99
 #: A task of the program: numbers of 32 bits. The first ones are given, the others are what became of it.
 GIVEN = (
-    *("mode", "value_format", "n", "c", "h", "w", "stride_n", "stride_c", "stride_h"),
+    *("mode", "value_format", "coder", "point", "n", "c", "h", "w", "stride_n", "stride_c", "stride_h"),
     *("tensor", "multipliers", "reciprocals", "payload", "room", "restored"),
 )
 FOUND = (
@@ -106,6 +106,7 @@ class Memory:
     def __init__(self, program: bytes, size: int) -> None:
         if len(program) > TASKS:
             raise UserError(f"the program has {len(program)} bytes: {TASKS} are allowed")
+        self._next = TASKS
         self.content = bytearray(_FILLING * size)
         self.content[:TASKS] = program.ljust(TASKS, b"\0")
 
@@ -127,6 +128,7 @@ class Memory:
         golden = task.restored
         given = dict(zip("nchw", extents, strict=True)) | strides
         given |= {"mode": int(task.mode), "value_format": int(job.dtype), "room": len(item.payload)}
+        given |= {"coder": int(job.coder), "point": item.decompression.point}
         given |= {
             "tensor": self._add(float_bytes(task.values.contiguous())),
             "multipliers": self._add(_scales(item.compression, extents[1])),
