@@ -1,4 +1,4 @@
-"""``cdu generate``: Verilog, manifest, FuseSoC description and C header of a unit, or of one of its blocks."""
+"""``cdu generate``: Verilog, manifest, FuseSoC description and registers of a unit, or Verilog of one of its blocks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def generate(
 ) -> None:
     """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
 
-    For the whole unit also NAME.h, the registers in C, and NAME_tb.sv, a bench of a page. NAME is the name of the
-    configuration, or of the block with --block. The bytes are the same on every machine.
+    For the whole unit also its registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, and NAME_tb.sv, a
+    bench of a page. NAME is the name of the configuration, or of the block with --block. The bytes are the same on every
+    machine.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator

@@ -183,7 +183,7 @@ def register_definitions(prefix: str, register: Register) -> Iterator[str]:
         yield _define(f"{name}_RESET", f"{register.reset:#010x}u")
     # The elements of arrays are made by loops
     for part in register.fields if register.count == 1 and not register.is_number else ():
-        field = f"{name}_{_c_name(part.name)}"
+        field = f"{name}_{identifier(part.name)}"
         if part.is_flag:
             yield _define(field, f"{part.mask:#010x}u")
         else:
@@ -191,7 +191,7 @@ def register_definitions(prefix: str, register: Register) -> Iterator[str]:
             yield f"#define {field}(value) (((uint32_t)(value) << {part.low}) & {part.mask:#010x}u)"
             yield f"#define {field}_GET(register) (((uint32_t)(register) & {part.mask:#010x}u) >> {part.low})"
         for value, number in part.values.items():
-            yield _define(f"{field}_{_c_name(value)}", f"{number}u")
+            yield _define(f"{field}_{identifier(value)}", f"{number}u")
     yield ""
 
 
@@ -199,7 +199,8 @@ def _define(name: str, value: str) -> str:
     return f"#define {name} {value}"
 
 
-def _c_name(name: str) -> str:
+def identifier(name: str) -> str:
+    """The name of a field or value as languages take it: capitals, digits and underscores."""
     return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 

