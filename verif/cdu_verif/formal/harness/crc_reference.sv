@@ -3,14 +3,14 @@ module crc_reference #(
   parameter int BYTES,
   parameter bit [31:0] POLYNOMIAL
 ) (
-  input [31:0] before,
+  input [31:0] prior,
   input [8*BYTES-1:0] data,
   input [$clog2(BYTES+1)-1:0] count,
   output logic [31:0] behind
 );
   integer place, shift;
   always @* begin
-    behind = before;
+    behind = prior;
     for (place = 0; place < BYTES; place = place + 1)
       if (place < count) begin
         behind = behind ^ {24'b0, data[8*place +: 8]};

@@ -1,4 +1,4 @@
-// Behind the last byte of a packet that is to have a CRC its four bytes leave, in a word of their own as far as there is no room.
+// Behind the last byte of a packet that is to have a CRC its four bytes leave, in a word of their own where there is no room.
 module crc_writer_rules #(
   parameter int BYTES
 ) (
@@ -17,7 +17,8 @@ module crc_writer_rules #(
 );
   always @* if (i__valid) assume (i_count <= BYTES && (i_data >> {i_count, 3'b0}) == 0);
 
-  wire [8*BYTES+31:0] whole = {32'b0, data2} | (inner_signs ? {{8*BYTES{1'b0}}, inner_crc2} << {count2, 3'b0} : {8*BYTES+32{1'b0}});
+  wire [8*BYTES+31:0] added = inner_signs ? {{8*BYTES{1'b0}}, inner_crc2} << {count2, 3'b0} : 0;
+  wire [8*BYTES+31:0] whole = {32'b0, data2} | added;
   wire [$clog2(BYTES+5)-1:0] total = count2 + (inner_signs ? 4 : 0);
   wire spills = total > BYTES;
   always @* if (started & ~rst) begin
