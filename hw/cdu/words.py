@@ -262,11 +262,11 @@ class PortEvents(data.StructLayout):
     """What may go wrong at the ports of a direction, each high for one cycle when it does.
 
     ``keep``: a bad TKEEP. ``bad_scale``, ``scale_source``: see :class:`~cdu.values.scale_join.ScaleJoin`. ``payload_length``:
-    see :class:`~cdu.control.payload_length.PayloadLength`.
+    see :class:`~cdu.control.payload_length.PayloadLength`. ``bad_crc``: see :class:`~cdu.integrity.crc_checker.CrcChecker`.
     """
 
     def __init__(self) -> None:
-        super().__init__(dict.fromkeys(("keep", "bad_scale", "scale_source", "payload_length"), 1))
+        super().__init__(dict.fromkeys(("keep", "bad_scale", "scale_source", "payload_length", "bad_crc"), 1))
 
 
 def packer_word(config: CduConfig) -> BlockWord:

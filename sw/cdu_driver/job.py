@@ -26,7 +26,8 @@ class Job:
     beats, row_beats, channel_rows
         Rows of 8 values of the whole job, padding included; the same per row of the matrix; matrix rows per scale.
     data
-        Compression: ``beats`` rows of 8 values, little endian, in the order of the jobs. Decompression: the payload.
+        Compression: ``beats`` rows of 8 values, little endian, in the order of the jobs. Decompression: the payload, and
+        with ``crc`` its CRC-32.
     scales
         Little-endian float32 numbers, one for every ``channel_rows`` rows; multipliers when compressing, reciprocals when
         decompressing. Empty in modes without scales.
@@ -40,6 +41,8 @@ class Job:
         Of mode jpeg-act.
     point
         Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; means nothing to compression.
+    crc
+        The payload carries its CRC-32 in four more bytes: compression gives them, decompression checks them.
 
     Raises UserError for what cannot be a job, whatever the unit.
     """
@@ -55,6 +58,7 @@ class Job:
     offsets: bytes | memoryview = b""
     coder: Coder = Coder.ZVC
     point: int = 0
+    crc: bool = False
 
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from struct import iter_unpack, pack
 
-from cdu_spec.bitstream import Coder, Dtype, Mode
+from cdu_spec.bitstream import CRC_BYTES, Coder, Dtype, Mode
 from cdu_spec.geometry import LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
@@ -98,13 +98,17 @@ class JobQueue:
         self._value_bytes = 0
         self._modes: frozenset[Mode] = frozenset()
         self._coders: frozenset[Coder] = frozenset()
+        self._payload_crc = False
         self._jobs: deque[_UnderWay] = deque()
         self._tables: list[tuple[int, ...] | None] = [None] * BANKS
         self._written: dict[str, int] = {}
         self._jobs_done = 0
 
-    async def open(self, dtype: Dtype, modes: Collection[Mode], coders: Collection[Coder], watchdog: int) -> None:
+    async def open(
+        self, dtype: Dtype, modes: Collection[Mode], coders: Collection[Coder], watchdog: int, payload_crc: bool
+    ) -> None:
         """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
+        self._payload_crc = payload_crc
         self._value_bytes = dtype.bits // 8
         self._modes, self._coders = frozenset(modes), frozenset(coders)
         self._tables = [None] * BANKS
@@ -134,9 +138,13 @@ class JobQueue:
         """Program a job and hand over its data; waits while too many are under way.
 
         Raises JobRefusedError when the unit does not take it, JobLostError when something is wrong with the jobs before it,
-        UserError when the data do not have the length that the job says, or the job needs GMC and the unit has none.
+        UserError when the data do not have the length that the job says, or the job needs GMC or CRCs and the unit has none.
         """
         self._check_length(job)
+        if job.crc and not self._payload_crc:
+            raise UserError(
+                "this unit writes and checks no CRC of payloads: use a job without, or build it with payload_crc = 1"
+            )
         if job.needs_coding and Coder.GMC not in self._coders:
             raise UserError("this unit has neither GMC nor a reconstruction point: use coder zvc and point 0")
         while sum(not entry.done for entry in self._jobs) >= DEPTH or (bank := self._bank(job)) is None:
@@ -223,8 +231,10 @@ class JobQueue:
                 values["SEED"] = settings.seed
         if job.mode is Mode.JPEG_ACT and Coder.GMC in self._coders:
             values["CODING"] = register("CODING").pack(coder=job.coder, point=job.point)
+        if self._payload_crc:
+            values["PAYLOAD_CRC"] = register("PAYLOAD_CRC").pack(present=job.crc)
         if self.channel is Channel.DECOMPRESS:
-            length = memoryview(job.data).nbytes
+            length = _payload_bytes(job)
             values |= {
                 "PAYLOAD_BYTES_LOW": length & ((1 << REGISTER_BITS) - 1),
                 "PAYLOAD_BYTES_HIGH": length >> REGISTER_BITS,
@@ -311,18 +321,25 @@ class JobQueue:
             raise UserError(
                 f"{length} bytes are no {job.beats} beats of 8 values: give {job.beats * LANES * self._value_bytes} bytes"
             )
-        if not length:
+        if length < 1 or (self.channel is Channel.DECOMPRESS and _payload_bytes(job) < 1):
             raise UserError("an empty payload cannot be decompressed: give its bytes")
 
     def _most_output_bytes(self, job: Job) -> int:
         values = job.beats * LANES * self._value_bytes
-        return values if self.channel is Channel.DECOMPRESS or job.mode is Mode.BYPASS else job.most_payload_bytes
+        if self.channel is Channel.DECOMPRESS:
+            return values
+        return (values if job.mode is Mode.BYPASS else job.most_payload_bytes) + (CRC_BYTES if job.crc else 0)
 
     async def _read(self, name: str) -> int:
         return await self._device.read(address(name, self.channel))
 
     async def _write(self, name: str, value: int) -> None:
         await self._device.write(address(name, self.channel), value)
+
+
+def _payload_bytes(job: Job) -> int:
+    """Bytes of a payload that is decompressed, without its CRC."""
+    return memoryview(job.data).nbytes - (CRC_BYTES if job.crc else 0)
 
 
 def _flags(errors: int) -> list[str]:

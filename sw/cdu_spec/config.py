@@ -100,6 +100,8 @@ class CduConfig:
     reset_kind
         ``sync``: registers are reset at a clock edge. ``async``: at once, without a clock. Either ends in step with the clock,
         as AXI has it (ARM IHI 0022, A3.1.2).
+    payload_crc
+        1: a payload may carry its CRC-32 behind it, which the unit writes and checks where a job says so. 0: none does.
     dma_bits
         Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
     """
@@ -124,6 +126,7 @@ class CduConfig:
     counter_bits: int = max(COUNTER_BITS)
     reset_active: str = "high"
     reset_kind: str = "sync"
+    payload_crc: int = 0
     dma_bits: int = 0
 
     def __post_init__(self) -> None:
@@ -160,7 +163,7 @@ class CduConfig:
         self._one_of("duplex", DUPLEX)
         self._one_of("value_port_bits", [0, *(rows * self.beat_bits for rows in PORT_BEATS)])
         self._one_of("packed_port_bits", [0, *PACKED_PORT_BITS])
-        for name in ("dct_stages", "multiplier_stages", "register_slices"):
+        for name in ("dct_stages", "multiplier_stages", "register_slices", "payload_crc"):
             self._one_of(name, range(2))
         self._one_of("counter_bits", COUNTER_BITS)
         self._one_of("reset_active", RESET_PORTS)
@@ -306,7 +309,7 @@ class CduConfig:
     def to_dict(self) -> dict[str, Any]:
         """All parameters as plain values (JSON, TOML); that of the DMA engine in units that have one."""
         values = asdict(self) | {"modes": list(self.modes), "coders": list(self.coders)}
-        return {name: value for name, value in values.items() if name != "dma_bits" or value}
+        return {name: value for name, value in values.items() if name not in ("payload_crc", "dma_bits") or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:

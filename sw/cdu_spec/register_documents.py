@@ -145,6 +145,7 @@ def register_summary(table: Sequence[Register]) -> Iterator[str]:
         built = f" Only in units with {'one of the modes' if len(register.modes) > 1 else 'mode'} {modes}." if modes else ""
         if register.coder is not None:
             built += f" Only in units with coder {register.coder.label}."
+        built += f" Only in units with `{register.option}`." if register.option else ""
         yield f"| {offset} | {name} | {register.access.value} | {reset} | {text}{only}{built} |"
 
 

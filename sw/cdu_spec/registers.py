@@ -35,7 +35,7 @@ SCALE_QUEUE = 4
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 4
+MAJOR, MINOR = 1, 5
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -104,8 +104,8 @@ class Register:
 
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
     the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). With
-    ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it. Bits outside
-    the fields read 0, and what is written to them is ignored.
+    ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it, with ``option``
+    in those whose parameter of that name is not 0. Bits outside the fields read 0, and what is written to them is ignored.
     """
 
     name: str
@@ -118,10 +118,13 @@ class Register:
     configured: bool = False
     modes: tuple[Mode, ...] = ()
     coder: Coder | None = None
+    option: str = ""
 
     def exists_in(self, config: CduConfig) -> bool:
         """Whether a unit of this configuration has the register."""
         if self.coder is not None and self.coder not in config.built_coders:
+            return False
+        if self.option and not getattr(config, self.option):
             return False
         return not self.modes or not set(self.modes).isdisjoint(config.built_modes)
 
@@ -198,6 +201,7 @@ ERROR_FLAGS = (
     ),
     ("bad_head", "a block began with a range that no encoder writes; its values are wrong"),
     ("payload_length", "the payload had another number of bytes than PAYLOAD_BYTES"),
+    ("bad_crc", "the four bytes behind a payload were not its CRC-32, or not there"),
 )
 
 _MODES = {mode.label: int(mode) for mode in Mode}
@@ -225,6 +229,7 @@ GLOBAL = (
             Field("port_beats", 8, 4, "rows of 8 values per word of an uncompressed port"),
             Field("packed_bytes", 16, 8, "bytes per word of a packed port"),
             Field("duplex", 24, 1, "kind of duplex", values={name: number for number, name in enumerate(DUPLEX)}),
+            Field("payload_crc", 25, 1, "payloads may carry a CRC-32"),
         ),
         configured=True,
     ),
@@ -473,6 +478,14 @@ CHANNEL = (
         coder=Coder.GMC,
     ),
     Register(
+        "PAYLOAD_CRC",
+        0x50,
+        Access.RW,
+        "Next job: what stands behind its payload.",
+        (Field("present", 0, 1, "the payload's CRC-32, least significant byte first, which PAYLOAD_BYTES does not count"),),
+        option="payload_crc",
+    ),
+    Register(
         "JOBS_DONE",
         0x80,
         Access.RO,
@@ -562,6 +575,7 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
             port_beats=config.port_beats,
             packed_bytes=config.packed_bytes,
             duplex=DUPLEX.index(config.duplex),
+            payload_crc=config.payload_crc,
         ),
         "NUMBERS": _BY_NAME["NUMBERS"].pack(
             value_format=config.dtype,

@@ -45,7 +45,8 @@ class ChannelPorts(wiring.Signature):
     ``starts``
         High for a cycle when a job is started. In it ``scaled`` tells whether the job has scales, ``scale_order``
         (:class:`~cdu.values.scale_join.ScaleOrder`) what is known of them, and ``expected_length``
-        (:class:`~cdu.control.payload_length.ExpectedLength`, only when decompressing) of its payload.
+        (:class:`~cdu.control.payload_length.ExpectedLength`, only when decompressing) of its payload; ``has_crc``, in units
+        with ``payload_crc``, whether that has a CRC.
     ``room``
         Who is told that has room for one more job; no job is started otherwise.
     ``abort``
@@ -69,7 +70,9 @@ class ChannelPorts(wiring.Signature):
     """
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
-        expected = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
+        expected: dict[str, Any] = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
+        if config.payload_crc:
+            expected["has_crc"] = Out(1)
         super().__init__(
             {
                 "job": Out(stream.Signature(Job())),
@@ -225,6 +228,8 @@ class ChannelControl(wiring.Component):
             Value.cast(order.source).eq(registers.mode.scales),
             order.affine.eq(is_one_of(job.mode, [mode for mode in modes if mode.is_affine])),
         ]
+        if self.config.payload_crc:
+            m.d.comb += self.unit.has_crc.eq(registers.payload_crc.present)
         if self.channel is Channel.DECOMPRESS:
             payload_bytes, expected = Signal(LENGTH_BITS), self.unit.expected_length
             m.d.comb += [

@@ -22,6 +22,8 @@ from cdu.control.control import Control
 from cdu.dma.dma_array import CduDmaArray
 from cdu.dma.read_master import AxiReadMaster
 from cdu.dma.write_master import AxiWriteMaster
+from cdu.integrity.crc_checker import CrcChecker
+from cdu.integrity.crc_writer import CrcWriter
 from cdu.lanes.collector import Collector
 from cdu.lanes.distributor import Distributor
 from cdu.lanes.gatherer import Gatherer
@@ -123,6 +125,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "gatherer": lambda config: Gatherer(several(config)),
     "collector": Collector,
     "splitter": Splitter,
+    "crc_writer": lambda config: CrcWriter(config.packed_bytes),
+    "crc_checker": lambda config: CrcChecker(config.packed_bytes),
     "compressor": Compressor,
     "decompressor": Decompressor,
     "control": Control,

@@ -18,6 +18,8 @@ from cdu.bus import axi_lite, axi_stream
 from cdu.bus.axi_stream import AxiReceiver, AxiSender
 from cdu.control.control import Control
 from cdu.control.payload_length import PayloadLength
+from cdu.integrity.crc_checker import CrcChecker
+from cdu.integrity.crc_writer import CrcWriter
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.unit.duplex import both_directions
 from cdu.unit.idle import IdleMonitor
@@ -95,8 +97,8 @@ class CduArray(wiring.Component):
             m.d.comb += [
                 join_scales.job.valid.eq(channel.starts & channel.scaled),
                 join_scales.job.payload.eq(channel.scale_order),
-                channel.room.eq(join_scales.job.ready),
             ]
+            rooms = [join_scales.job.ready]
             connect(m, channel.scales, join_scales.written)
             partial_scale = _scales_of_bytes(m, scale_receiver.o, join_scales.streamed)
             connect(m, join_scales.o, scales.i)
@@ -105,17 +107,29 @@ class CduArray(wiring.Component):
             # Data, and how much of them
             transfer_in, transfer_out = half.i.valid & half.i.ready, half.o.valid & half.o.ready
             partial_beat = Signal(name=f"{name}_partial_beat")
-            m.d.comb += [
-                sender.i.valid.eq(half.o.valid),
-                half.o.ready.eq(sender.i.ready),
-            ]
+            leaving, arriving = half.o, receiver.o
+            if self.config.payload_crc:
+                crc: CrcWriter | CrcChecker
+                if direction is Channel.COMPRESS:
+                    crc = CrcWriter(o_bytes)
+                    connect(m, leaving, crc.i)
+                    leaving = crc.o
+                else:
+                    crc = CrcChecker(i_bytes)
+                    connect(m, arriving, crc.i)
+                    arriving = crc.o
+                    m.d.comb += channel.port_events["bad_crc"].eq(crc.bad_crc)
+                m.submodules[f"{name}_crc"] = ResetInserter(channel.abort)(crc)
+                m.d.comb += [crc.job.valid.eq(channel.starts), crc.job.payload.eq(channel.has_crc)]
+                rooms.append(crc.job.ready)
+            m.d.comb += [sender.i.valid.eq(leaving.valid), leaving.ready.eq(sender.i.ready)]
             if direction is Channel.COMPRESS:
                 self._values_of_bytes(m, receiver.o.payload, half.i.payload)
                 m.d.comb += [
                     half.i.valid.eq(receiver.o.valid),
                     receiver.o.ready.eq(half.i.ready),
                     partial_beat.eq(transfer_in & part_of_beat(self.config, receiver.o.payload["count"])),
-                    sender.i.payload.eq(half.o.payload),
+                    sender.i.payload.eq(leaving.payload),
                     channel.values.eq(Mux(transfer_in, half.i.payload["count"].shift_left(exact_log2(LANES)), 0)),
                     channel.packed.eq(Mux(transfer_out, half.o.payload["count"], 0)),
                 ]
@@ -126,9 +140,9 @@ class CduArray(wiring.Component):
                 m.d.comb += [
                     length.job.valid.eq(channel.starts),
                     length.job.payload.eq(channel.expected_length),
-                    channel.room.eq(join_scales.job.ready & length.job.ready),
                 ]
-                connect(m, receiver.o, length.i)
+                rooms.append(length.job.ready)
+                connect(m, arriving, length.i)
                 connect(m, length.o, half.i)
                 m.d.comb += [
                     channel.port_events["payload_length"].eq(length.payload_length),
@@ -139,6 +153,7 @@ class CduArray(wiring.Component):
             # Jobs, tables, events
             connect(m, channel.job, half.job)
             m.d.comb += [
+                channel.room.eq(Cat(rooms).all()),
                 half.shifts.eq(channel.shifts),
                 channel.events.eq(half.events),
                 channel.port_events["keep"].eq(receiver.bad_keep | partial_beat | scale_receiver.bad_keep | partial_scale),

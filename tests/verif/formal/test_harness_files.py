@@ -31,6 +31,8 @@ BOUND = [
     ("channel_control", "watchdog"),
     ("code_packing", "inverse"),
     ("collector", "order"),
+    ("crc_checker", "checksum"),
+    ("crc_writer", "joins"),
     ("distributor", "order"),
     ("gatherer", "order"),
     ("gmc_decoder", "column"),
