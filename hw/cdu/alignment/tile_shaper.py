@@ -106,14 +106,13 @@ class TileShaper(wiring.Component):
 
     def _tiles(self, m: Module, shape: Any, final: Signal, step: Signal, beats: Signal) -> None:
         """Tiles in place of single blocks."""
-        row_bits = (BLOCK_SIDE - 1).bit_length()
-        # Blocks of a strip, a job has one at least; of these, from this tile on
-        row, left = (Signal(BEATS_BITS - row_bits, name=name, reset_less=True) for name in ("row", "left"))
+        row = Signal(BEATS_BITS, reset_less=True)
+        left = Signal(BEATS_BITS, reset_less=True)  # blocks of the row, from this tile on
         # Comparisons of wide counts are made a tile ahead.
         wide = Signal(reset_less=True)  # left > TILE_BLOCKS
         many = Signal(reset_less=True)  # blocks > TILE_BLOCKS
         width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
-        blocks = beats[row_bits:]
+        blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
         with m.If(is_one_of(shape.tag.mode, [mode for mode in self.config.built_modes if mode.in_tiles])):
             m.d.comb += [
                 width.eq(Mux(wide, TILE_BLOCKS, left)),
@@ -136,6 +135,6 @@ class TileShaper(wiring.Component):
             m.d.sync += [
                 row.eq(next_job.row_beats),
                 left.eq(next_job.row_beats),
-                wide.eq(next_job.row_beats[: len(row)] > TILE_BLOCKS),
+                wide.eq(next_job.row_beats > TILE_BLOCKS),
                 many.eq(next_job.beats > BLOCK_SIDE * TILE_BLOCKS),
             ]

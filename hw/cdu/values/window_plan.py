@@ -79,8 +79,8 @@ class WindowPlan(data.StructLayout):
             {
                 "row_places": RUN_BITS,
                 "row_period": BEATS_BITS,
-                "window_beats": BEATS_BITS,
-                "later_beats": BEATS_BITS + 2,
+                "window_beats": RUN_BITS,
+                "later_beats": RUN_BITS + 2,
                 "single": 1,
                 "places": places,
                 "final_places": places,
@@ -94,7 +94,7 @@ def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
     plan: Any = Signal(WindowPlan(config), name="planned")
     in_strips = is_in_tiles(config, job.mode)
     beats = padded_beats(config, job)
-    span = Signal(BEATS_BITS)  # a strip has no more beats than its job
+    span = Signal(RUN_BITS)
     # A narrow row may end more than once in a window, so that all rows of a channel count as one.
     narrow = ~in_strips & (job.row_beats < _NARROW)
     channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
