@@ -26,6 +26,7 @@ from cdu.control.counter import counter, event_counter, registered, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck
 from cdu.control.payload_length import ExpectedLength
 from cdu.control.register_file import BlockPort, RegisterFile, layout
+from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.values.scale_join import ScaleOrder
 from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, coding, is_one_of
@@ -249,7 +250,7 @@ class ChannelControl(wiring.Component):
     def _jobs(self, m: Module, registers: Any, start: Signal, job: Any) -> tuple[Signal, Signal]:
         """The queue, and the jobs under way: whether there are any, and whether the oldest one ends in this cycle."""
         unit, status = self.unit, registers.status
-        m.submodules.jobs = jobs = ResetInserter(unit.abort)(StreamFifo(Job(), JOB_QUEUE))
+        m.submodules.jobs = jobs = ResetInserter(unit.abort)(HeadFifo(Job(), JOB_QUEUE))
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
         connect(m, jobs.o, flipped(unit.job))
         waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))

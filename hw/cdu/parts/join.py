@@ -80,12 +80,13 @@ def split_in_order(
 def hand_out(m: Module, source: stream.Interface, queues: Sequence[tuple[stream.Interface, Value]]) -> None:
     """Hand every payload of ``source`` to all queues whose condition holds, when there is room in all of them.
 
-    The readiness of a queue must not depend on its valid. Queues with a payload of another shape get theirs elsewhere.
+    The readiness of a queue must not depend on its valid, which does not depend on its own readiness but on that of the others.
+    Queues with a payload of another shape get theirs elsewhere.
     """
-    room = reduce(and_, (queue.ready for queue, _ in queues))
-    m.d.comb += source.ready.eq(room)
-    for queue, wanted in queues:
-        m.d.comb += queue.valid.eq(source.valid & room & wanted)
+    ready = [queue.ready for queue, _ in queues]
+    m.d.comb += source.ready.eq(reduce(and_, ready))
+    for number, (queue, wanted) in enumerate(queues):
+        m.d.comb += queue.valid.eq(reduce(and_, ready[:number] + ready[number + 1 :], source.valid & wanted))
         if queue.payload.shape() == source.payload.shape():
             m.d.comb += queue.payload.eq(source.payload)
 

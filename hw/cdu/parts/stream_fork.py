@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,26 +19,28 @@ class StreamFork(wiring.Component):
     takers
         Number of streams ``o``.
 
-    Every ``o`` has a register, so that it may be one payload behind the others. Latency 1 cycle, one transfer per cycle.
+    The payload stays in ``i`` until the last taker has it, so that none can be more than one payload ahead of another. Once a
+    taker has a payload, ``i`` may lose its valid for a while but comes back with the same payload. No latency, one transfer per
+    cycle; the readiness of ``i`` does not depend on its valid.
     """
 
     i: stream.Interface
     o: Any
-
-    latency = 1
 
     def __init__(self, shape: Any, takers: int) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(takers)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        room = Signal(len(self.o))
-        m.d.comb += self.i.ready.eq(room.all())
+        takers = len(self.o)
+        taken, done = Signal(takers), Signal(takers)  # in earlier cycles; with this one
+        m.d.comb += self.i.ready.eq(done.all())
         for taker, o in enumerate(self.o):
-            kept: Any = Signal(o.payload.shape(), name=f"kept{taker}", reset_less=True)
-            m.d.comb += [room[taker].eq(~o.valid | o.ready), o.payload.eq(kept)]
-            with m.If(room[taker]):
-                m.d.sync += o.valid.eq(0)
-            with m.If(self.i.valid & self.i.ready):
-                m.d.sync += [o.valid.eq(1), kept.eq(self.i.payload)]
+            m.d.comb += [
+                o.payload.eq(self.i.payload),
+                o.valid.eq(self.i.valid & ~taken[taker]),
+                done[taker].eq(taken[taker] | o.ready),
+            ]
+        with m.If(self.i.valid):
+            m.d.sync += taken.eq(Mux(self.i.ready, 0, done))
         return m

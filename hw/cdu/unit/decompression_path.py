@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Const, Module, Mux
 from amaranth.lib.wiring import connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.lanes.block_unpacker import BlockUnpacker
+from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.join import hand_out, join_in_order, split_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
@@ -17,7 +18,7 @@ from cdu.unit.job_count import JobCount
 from cdu.values.value_back import ValueBack
 from cdu.words import Job, PackedWord, TileWord, ValueWord, join_jobs
 
-#: Jobs whose payload may be under way to the back end at the same time.
+#: Jobs whose payload may be coming, and jobs whose blocks may be under way to the back end, at the same time.
 _JOBS_UNDER_WAY = 4
 
 
@@ -60,10 +61,9 @@ class DecompressionPath(DirectionPath):
         m.submodules.jobs = jobs = JobCount()
         m.submodules.unpacker = unpacker = BlockUnpacker(config)
         m.submodules.back = back = ValueBack(config)
-        m.submodules.unpacker_jobs = unpacker_jobs = StreamFifo(Job(), 2)
-        m.submodules.back_jobs = back_jobs = StreamFifo(Job(), _JOBS_UNDER_WAY)
+        m.submodules.payload_jobs = payload_jobs = StreamFifo(Job(), 2)
+        m.submodules.back_jobs = back_jobs = HeadFifo(Job(), _JOBS_UNDER_WAY)
         join_jobs(m, config, self.job, jobs.i)
-        connect(m, unpacker_jobs.o, unpacker.job)
         connect(m, back_jobs.o, back.job)
         connect(m, flipped(self.scales), back.scales)
         connect(m, unpacker.o, back.i)
@@ -84,30 +84,34 @@ class DecompressionPath(DirectionPath):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
         if not config.has_bypass:
-            hand_out(m, jobs.o, [(unpacker_jobs.i, Const(1)), (back_jobs.i, Const(1))])
+            hand_out(m, jobs.o, [(payload_jobs.i, Const(1)), (back_jobs.i, Const(1))])
+            connect(m, payload_jobs.o, unpacker.job)
             connect(m, flipped(self.i), unpacker.i)
             connect(m, back.o, flipped(self.o))
             return m
 
         # Both ways from the input and to the output take turns in the order of the jobs.
         m.submodules.bypass = bypass = BypassUnpacker(config)
-        m.submodules.bypass_jobs = bypass_jobs = StreamFifo(Job(), 2)
-        m.submodules.arrivals = arrivals = StreamFifo(1, jobs.depth)
+        m.submodules.arrivals = arrivals = StreamFifo(1, _JOBS_UNDER_WAY)
         m.submodules.departures = departures = StreamFifo(1, jobs.depth)
         bypassed = jobs.o.payload.mode == Mode.BYPASS
         hand_out(
             m,
             jobs.o,
             [
-                (unpacker_jobs.i, ~bypassed),
+                (payload_jobs.i, Const(1)),
                 (back_jobs.i, ~bypassed),
-                (bypass_jobs.i, bypassed),
                 (arrivals.i, Const(1)),
                 (departures.i, Const(1)),
             ],
         )
-        connect(m, bypass_jobs.o, bypass.job)
+        next_job = payload_jobs.o
+        bypasses = next_job.payload.mode == Mode.BYPASS
         m.d.comb += [
+            unpacker.job.valid.eq(next_job.valid & ~bypasses),
+            bypass.job.valid.eq(next_job.valid & bypasses),
+            next_job.ready.eq(Mux(bypasses, bypass.job.ready, unpacker.job.ready)),
+            *(taker.job.payload.eq(next_job.payload) for taker in (unpacker, bypass)),
             arrivals.i.payload.eq(bypassed),
             departures.i.payload.eq(bypassed),
             arrivals.o.ready.eq(self.i.valid & self.i.ready & self.i.payload["last"]),

@@ -11,7 +11,7 @@ from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
-from cdu.alignment.tile_shaper import TileShaper
+from cdu.alignment.tile_shaper import TileShape, TileShaper
 from cdu.parts.lookup import lookup
 from cdu.parts.stream_fork import StreamFork
 from cdu.values.scale_windows import ONE, ScaleWindows
@@ -43,7 +43,7 @@ class PlannedWord(data.StructLayout):
 
 
 class ScaleFeeder(wiring.Component):
-    """Turns jobs and one scale per channel into one item per word, in the order in which words pass.
+    """Turns jobs, their tiles and one scale per channel into one item per word, in the order in which words pass.
 
     Words of a job in tiles go through every tile row by row, and all tiles of a strip use the scales of its 8 rows: a window
     of :class:`~cdu.values.scale_windows.ScaleWindows` serves a whole strip while the next one is being filled.
@@ -56,7 +56,9 @@ class ScaleFeeder(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`; two are taken ahead.
+        Stream of :class:`~cdu.words.Job`, of which the windows of scales are made.
+    tiles
+        Stream of :class:`~cdu.alignment.tile_shaper.TileShape`: the tiles of the same jobs.
     scales
         Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`.
     o
@@ -64,26 +66,26 @@ class ScaleFeeder(wiring.Component):
     missing, surplus
         See :class:`~cdu.values.scale_windows.ScaleWindows`.
     idle
-        No job is here.
+        No tile is here.
 
-    Latency 7 cycles. One word per cycle, also from job to job, as long as ``scales`` has what is needed and a scale serves at
-    least P beats; a scale that serves fewer takes a cycle of its own.
+    Latency 4 cycles from a job, 1 from a tile. One word per cycle, also from job to job, as long as ``scales`` has what is
+    needed and a scale serves at least P beats; a scale that serves fewer takes a cycle of its own.
     """
 
     job: stream.Interface
+    tiles: stream.Interface
     scales: stream.Interface
     o: stream.Interface
     missing: Signal
     surplus: Signal
     idle: Signal
 
-    latency = 7
-
     def __init__(self, config: CduConfig) -> None:
         self.config = config
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
+                "tiles": In(stream.Signature(TileShape())),
                 "scales": In(stream.Signature(Scale())),
                 "o": Out(stream.Signature(PlannedWord(config))),
                 "missing": Out(1),
@@ -95,17 +97,13 @@ class ScaleFeeder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         beats = self.config.port_beats
-        m.submodules.fork = fork = StreamFork(Job(), 2)
-        m.submodules.shaper = shaper = TileShaper(self.config)
         m.submodules.windows = windows = ScaleWindows(self.config)
-        join_jobs(m, self.config, self.job, fork.i)
-        connect(m, fork.o[0], shaper.job)
-        connect(m, fork.o[1], windows.job)
+        connect(m, flipped(self.job), windows.job)
         connect(m, flipped(self.scales), windows.scales)
         m.d.comb += [self.missing.eq(windows.missing), self.surplus.eq(windows.surplus)]
 
         # Words of the tile: its rows, all but one, and its blocks, all but one, are the number of its last beat.
-        tile = shaper.o.payload
+        tile = self.tiles.payload
         word_bits = (beats - 1).bit_length()
         last_row, last_block = Signal(range(BLOCK_SIDE)), Signal(range(TILE_BLOCKS))
         last_beat = Cat(last_row, last_block)
@@ -119,8 +117,8 @@ class ScaleFeeder(wiring.Component):
             last_row.eq(tile.rows - 1),
             last_block.eq(tile.blocks - 1),
             ends.eq(word == last_beat[word_bits:]),
-            take.eq(shaper.o.valid & (windows.o.valid | ~scaled) & advance),
-            shaper.o.ready.eq(take & ends),
+            take.eq(self.tiles.valid & (windows.o.valid | ~scaled) & advance),
+            self.tiles.ready.eq(take & ends),
             windows.o.ready.eq(take & scaled & (~in_strips | (ends & tile.strip_ends))),
         ]
         with m.If(take):
@@ -139,7 +137,7 @@ class ScaleFeeder(wiring.Component):
                 m.d.sync += planned["scales"][lane].eq(Mux(scaled, scale[:SCALE_BITS], ONE))
                 if self.config.has_offsets:
                     m.d.sync += planned["offsets"][lane].eq(scale[SCALE_BITS:])
-        m.d.comb += self.idle.eq(~fork.o[0].valid & ~shaper.busy & ~shaper.o.valid & ~self.o.valid)
+        m.d.comb += self.idle.eq(~self.tiles.valid & ~self.o.valid)
         return m
 
     def _place(self, m: Module, lane: int, in_strips: Value, blocks: Value, word: Value) -> Value | int:
@@ -154,3 +152,13 @@ class ScaleFeeder(wiring.Component):
         place = Signal(range(BLOCK_SIDE), name=f"place{lane}")
         m.d.comb += place.eq(Mux(in_strips, lookup(m, rows, blocks, word, f"row{lane}"), lane))
         return place
+
+
+def shaped_jobs(m: Module, config: CduConfig, jobs: stream.Interface, feeder: ScaleFeeder) -> TileShaper:
+    """Hand jobs to a feeder and to a shaper of their tiles, which is returned."""
+    m.submodules.fork = fork = StreamFork(Job(), 2)
+    m.submodules.shaper = shaper = TileShaper(config)
+    join_jobs(m, config, jobs, fork.i)
+    connect(m, fork.o[0], shaper.job)
+    connect(m, fork.o[1], feeder.job)
+    return shaper

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.wide_sum import below, wide_difference
 from cdu.values.sfpr import FP32_BIAS, FP32_FRACTION_BITS
-from cdu.values.window_plan import RUN_BITS, WindowPlan, WindowPlanner, none, window_places
+from cdu.values.window_plan import RUN_BITS, WindowPlan, has_scales, none, window_places, window_plan
 from cdu.words import SCALE_BITS, Job, Scale
 
 #: The float32 pattern of 1.0.
@@ -23,11 +23,6 @@ ONE = FP32_BIAS << FP32_FRACTION_BITS
 def scale_width(config: CduConfig) -> int:
     """Bits of a place: a scale and, above it, the offset where a mode has offsets."""
     return SCALE_BITS + (BASE_BITS if config.has_offsets else 0)
-
-
-def _places(plan: Any, later_beats: Value) -> Value:
-    """Places of a window that so many beats of the job are behind."""
-    return Mux(none(later_beats), plan.final_places, plan.places)
 
 
 class ScaleWindows(wiring.Component):
@@ -59,7 +54,7 @@ class ScaleWindows(wiring.Component):
         High for a cycle when a job got more scales than it has channels. The rest of them, up to ``last``, is thrown away
         before the next job that has scales.
 
-    Latency 4 cycles.
+    Latency 3 cycles.
     """
 
     job: stream.Interface
@@ -68,7 +63,7 @@ class ScaleWindows(wiring.Component):
     missing: Signal
     surplus: Signal
 
-    latency = 4
+    latency = 3
 
     def __init__(self, config: CduConfig) -> None:
         self.config = config
@@ -86,8 +81,7 @@ class ScaleWindows(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.planner = planner = WindowPlanner(self.config)
-        connect(m, flipped(self.job), planner.i)
+        next_plan = window_plan(m, self.config, self.job.payload)
         places = range(self.places + 1)
         busy = Signal()
         plan: Any = Signal(WindowPlan(self.config), reset_less=True)  # of this job, as far as it stays the same
@@ -127,7 +121,7 @@ class ScaleWindows(wiring.Component):
             self.missing.eq(go & fresh & ended),
             complete.eq(~begins | ~short),
             self.surplus.eq(go & complete & final & ~ended & ~(takes & scale.last)),
-            planner.o.ready.eq(~busy | (go & complete & final)),
+            self.job.ready.eq(~busy | (go & complete & final)),
         ]
         with m.If(move):
             m.d.sync += filled.eq(0)
@@ -151,7 +145,7 @@ class ScaleWindows(wiring.Component):
                 m.d.sync += [
                     filled.eq(1),
                     place.eq(0),
-                    room.eq(_places(plan, later)),
+                    room.eq(Mux(none(later), plan.final_places, plan.places)),
                     later_beats.eq(later),
                     final.eq(none(later)),
                 ]
@@ -160,13 +154,13 @@ class ScaleWindows(wiring.Component):
         with m.If(self.surplus):
             m.d.sync += discarding.eq(1)
 
-        with m.If(planner.o.ready):
+        with m.If(self.job.ready):
             m.d.sync += [
-                busy.eq(planner.o.valid),
-                plan.eq(planner.o.payload),
-                later_beats.eq(planner.o.payload.later_beats),
-                room.eq(_places(planner.o.payload, planner.o.payload.later_beats)),
-                final.eq(none(planner.o.payload.later_beats)),
+                busy.eq(self.job.valid & has_scales(self.config, self.job.payload.mode)),
+                plan.eq(next_plan),
+                later_beats.eq(next_plan.later_beats),
+                room.eq(Mux(next_plan.single, next_plan.final_places, next_plan.places)),
+                final.eq(next_plan.single),
                 rest.eq(0),
                 rows_left.eq(0),
                 ended.eq(0),

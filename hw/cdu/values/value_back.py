@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import TILE_BLOCKS
 
+from cdu.alignment.alignment_buffer import SLOTS
 from cdu.alignment.range_store import RangeStore
-from cdu.alignment.tile_shaper import TileShaper
+from cdu.alignment.tile_shaper import TileShape, TileShaper
 from cdu.lanes.head_check import HeadCheck
 from cdu.parts.register_slice import sliced
+from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.stream_fork import StreamFork
 from cdu.parts.streams import registered
 from cdu.values.affine_dequantizer import AffineDequantizer
 from cdu.values.inverse_sfpr import InverseSfpr
-from cdu.values.scale_feeder import ScaleFeeder
-from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord, join_jobs
+from cdu.values.scale_feeder import ScaleFeeder, shaped_jobs
+from cdu.words import BlockWord, Job, Scale, TileWord, ValueWord
 
 
 class ValueBack(wiring.Component):
@@ -33,7 +35,7 @@ class ValueBack(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`, one per tensor, none of mode bypass; two are taken ahead.
+        Stream of :class:`~cdu.words.Job`, one per tensor, none of mode bypass; up to two are taken ahead.
     scales
         Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`: reciprocals.
     i
@@ -51,7 +53,7 @@ class ValueBack(wiring.Component):
         No job is here.
 
     Latency from ``from_alignment`` (without modes in tiles from ``i``) that of
-    :class:`~cdu.values.inverse_sfpr.InverseSfpr`, and 2 cycles with affine modes; 7 from a job to its first word, and
+    :class:`~cdu.values.inverse_sfpr.InverseSfpr`, and 2 cycles with affine modes; 4 from a job to its first word, and
     ``register_slices`` more. One word per cycle, without an idle cycle between jobs when the next job is offered in time.
     """
 
@@ -91,10 +93,11 @@ class ValueBack(wiring.Component):
         connect(m, flipped(self.scales), feeder.scales)
         m.d.comb += [self.scale_missing.eq(feeder.missing), self.scale_surplus.eq(feeder.surplus)]
         words: stream.Interface = self.i
+        shaper = shaped_jobs(m, self.config, self.job, feeder)
         if self.aligned:
-            words = self._through_alignment(m, feeder)
+            words = self._through_alignment(m, shaper, feeder)
         else:
-            connect(m, flipped(self.job), feeder.job)
+            connect(m, shaper.o, feeder.tiles)
 
         # All units of a kind move together; what goes with their values moves beside them.
         plans = sliced(m, self.config, "plans", feeder.o)
@@ -134,7 +137,7 @@ class ValueBack(wiring.Component):
             m.d.comb += self.o.payload["values"][lane].eq(result & there.replicate(len(result)))
 
         beside: dict[str, Value] = {name: plan[name] for name in ("count", "last")}
-        busy: Value = Const(0)
+        busy: Value = shaper.busy | shaper.o.valid
         for number, kind in enumerate((firsts, units) if self.config.has_affine else (units,)):
             latency, advance = kind[0].latency, kind[0].i.ready
             for name in beside:
@@ -149,10 +152,10 @@ class ValueBack(wiring.Component):
         m.d.comb += self.idle.eq(idle & ~busy)
         return m
 
-    def _through_alignment(self, m: Module, feeder: ScaleFeeder) -> stream.Interface:
+    def _through_alignment(self, m: Module, shaper: TileShaper, feeder: ScaleFeeder) -> stream.Interface:
         """Send all blocks to the alignment buffer; returns the words that come back, with their beats' ranges."""
         if not self.ranged:
-            self._widths(m, feeder, self.to_alignment)
+            self._widths(m, shaper, feeder, self.to_alignment)
             return self.from_alignment
         m.submodules.range_store = ranges = RangeStore(self.config)
         m.submodules.head_check = check = HeadCheck(self.config)
@@ -163,30 +166,34 @@ class ValueBack(wiring.Component):
             check.range.eq(block["range"]),
             self.bad_head.eq(check.bad_head),
         ]
-        self._widths(m, feeder, ranges.i)
+        self._widths(m, shaper, feeder, ranges.i)
         connect(m, ranges.to_alignment, flipped(self.to_alignment))
         connect(m, flipped(self.from_alignment), ranges.from_alignment)
         return ranges.o
 
-    def _widths(self, m: Module, feeder: ScaleFeeder, sink: stream.Interface) -> None:
-        """Give every block on its way to the alignment buffer the width of its tile."""
-        m.submodules.fork = fork = StreamFork(Job(), 2)
-        m.submodules.shaper = shaper = TileShaper(self.config)
-        join_jobs(m, self.config, self.job, fork.i)
-        connect(m, fork.o[0], shaper.job)
-        connect(m, fork.o[1], feeder.job)
-        tile, word = shaper.o.payload, sink.payload
+    def _widths(self, m: Module, shaper: TileShaper, feeder: ScaleFeeder, sink: stream.Interface) -> None:
+        """Give every block on its way to the alignment buffer the width of its tile, which waits for the words that come back.
+
+        As many tiles wait as the buffer has slots, so that they never hold it up.
+        """
+        m.submodules.tile_fork = fork = StreamFork(TileShape(), 2)
+        m.submodules.tiles = tiles = StreamFifo(TileShape(), SLOTS)
+        connect(m, shaper.o, fork.i)
+        connect(m, fork.o[1], tiles.i)
+        connect(m, tiles.o, feeder.tiles)
+        enters = fork.o[0]
+        tile, word = enters.payload, sink.payload
         block = Signal(range(TILE_BLOCKS + 1), init=1)  # in the tile, from 1
         passes = Signal()
         m.d.comb += [
-            sink.valid.eq(self.i.valid & shaper.o.valid),
-            self.i.ready.eq(sink.ready & shaper.o.valid),
+            sink.valid.eq(self.i.valid & enters.valid),
+            self.i.ready.eq(sink.ready & enters.valid),
             passes.eq(self.i.valid & self.i.ready & self.i.payload.ends),
-            shaper.o.ready.eq(passes & (block == tile.blocks)),
+            enters.ready.eq(passes & (block == tile.blocks)),
             word.blocks.eq(tile.blocks),
         ]
         m.d.comb += [word[name].eq(self.i.payload[name]) for name, _ in self.i.payload.shape()]
         with m.If(passes):
             m.d.sync += block.eq(block + 1)
-            with m.If(shaper.o.ready):
+            with m.If(enters.ready):
                 m.d.sync += block.eq(1)

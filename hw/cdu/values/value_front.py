@@ -13,7 +13,7 @@ from cdu_spec.config import CduConfig
 
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import registered
-from cdu.values.scale_feeder import ScaleFeeder
+from cdu.values.scale_feeder import ScaleFeeder, shaped_jobs
 from cdu.values.sfpr import Sfpr
 from cdu.values.value_intake import ValueIntake
 from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord, is_one_of
@@ -30,7 +30,7 @@ class ValueFront(wiring.Component):
     Ports
     -----
     job
-        Stream of :class:`~cdu.words.Job`, one per tensor; two are taken ahead.
+        Stream of :class:`~cdu.words.Job`, one per tensor; up to two are taken ahead.
     scales
         Stream of :class:`~cdu.words.Scale`, see :class:`~cdu.values.scale_windows.ScaleWindows`: multipliers.
     i
@@ -50,7 +50,7 @@ class ValueFront(wiring.Component):
     idle
         No job is here. What is left of an input that was too long may still be thrown away.
 
-    Latency that of :class:`~cdu.values.sfpr.Sfpr`; 7 cycles from a job to its first word, with ``register_slices`` 8. One word
+    Latency that of :class:`~cdu.values.sfpr.Sfpr`; 4 cycles from a job to its first word, with ``register_slices`` 5. One word
     per cycle, without an idle cycle between jobs when the next job is offered as many cycles before its turn; jobs of a single
     word take 4 cycles for three.
     """
@@ -86,7 +86,8 @@ class ValueFront(wiring.Component):
         beats = self.config.port_beats
         m.submodules.feeder = feeder = ScaleFeeder(self.config)
         m.submodules.intake = intake = ValueIntake(self.config)
-        connect(m, flipped(self.job), feeder.job)
+        shaper = shaped_jobs(m, self.config, self.job, feeder)
+        connect(m, shaper.o, feeder.tiles)
         connect(m, flipped(self.scales), feeder.scales)
         plans = sliced(m, self.config, "plans", feeder.o)
         connect(m, plans, intake.plan)
@@ -147,7 +148,9 @@ class ValueFront(wiring.Component):
         under_way = Signal(latency)
         with m.If(advance):
             m.d.sync += under_way.eq(Cat(enters, under_way)[:latency])
-        idle = feeder.idle & ~plans.valid if self.config.register_slices else feeder.idle
+        idle = feeder.idle & ~shaper.busy
+        if self.config.register_slices:
+            idle &= ~plans.valid
         m.d.comb += [
             self.events.early_last.eq(intake.early_last),
             self.events.late_last.eq(intake.late_last),

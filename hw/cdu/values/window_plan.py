@@ -1,19 +1,18 @@
-"""What the scale windows of a job look like, worked out a cycle before they begin."""
+"""What the scale windows of a job look like."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu.alignment.tile_shaper import padded_beats
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.wide_sum import wide_difference, wide_sum
-from cdu.words import Job, is_one_of
+from cdu.words import is_one_of
 
 #: Rows of fewer beats than this may end several times in one window.
 _NARROW = BLOCK_SIDE
@@ -71,7 +70,7 @@ class WindowPlan(data.StructLayout):
 
     A scale holds for ``row_places`` places of the windows, ``row_period`` times in turn. A window has ``window_beats`` beats
     and ``places`` places, the last one ``final_places``. ``later_beats`` of the job are behind the first one, in two's
-    complement (:func:`none` of them: it is the last one).
+    complement; ``single``, there are :func:`none` of them, and the first one is the last one.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -82,59 +81,32 @@ class WindowPlan(data.StructLayout):
                 "row_period": BEATS_BITS,
                 "window_beats": RUN_BITS,
                 "later_beats": RUN_BITS + 2,
+                "single": 1,
                 "places": places,
                 "final_places": places,
             }
         )
 
 
-class WindowPlanner(wiring.Component):
-    """Plans the windows of one job after the other; jobs without scales have none.
-
-    The counts of a job are wide and what begins a window drives many flip-flops: with the plan in registers no path has both.
-
-    Parameters
-    ----------
-    config
-        P and ``modes`` are used.
-
-    Ports: ``i``, stream of :class:`~cdu.words.Job`; ``o``, stream of :class:`WindowPlan`. Latency 1 cycle, a job per cycle.
-    """
-
-    i: stream.Interface
-    o: stream.Interface
-
-    def __init__(self, config: CduConfig) -> None:
-        self.config = config
-        super().__init__({"i": In(stream.Signature(Job())), "o": Out(stream.Signature(WindowPlan(config)))})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        port_beats, most = self.config.port_beats, window_places(self.config)
-        job: Any = self.i.payload
-        plan: Any = Signal(WindowPlan(self.config), reset_less=True)
-        in_strips = is_in_tiles(self.config, job.mode)
-        beats = padded_beats(self.config, job)
-        span, places, final_places = Signal(RUN_BITS), Signal.like(plan.places), Signal.like(plan.places)
-        # A narrow row may end more than once in a window, so that all rows of a channel count as one.
-        narrow = ~in_strips & (job.row_beats < _NARROW)
-        channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
-        remainder = beats[: (port_beats - 1).bit_length()]
-        m.d.comb += [
-            span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
-            places.eq(Mux(in_strips, most, port_beats)),
-            final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
-            self.i.ready.eq(~self.o.valid | self.o.ready),
-            self.o.payload.eq(plan),
-        ]
-        with m.If(self.i.ready):
-            m.d.sync += [
-                self.o.valid.eq(self.i.valid & has_scales(self.config, job.mode)),
-                plan.row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
-                plan.row_period.eq(Mux(in_strips | narrow, 1, job.channel_rows)),
-                plan.window_beats.eq(span),
-                plan.later_beats.eq(wide_difference(beats, span, len(plan.later_beats))),
-                plan.places.eq(places),
-                plan.final_places.eq(final_places),
-            ]
-        return m
+def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
+    """The :class:`WindowPlan` of a :class:`~cdu.words.Job` that has scales, combinationally."""
+    port_beats, most = config.port_beats, window_places(config)
+    plan: Any = Signal(WindowPlan(config), name="planned")
+    in_strips = is_in_tiles(config, job.mode)
+    beats = padded_beats(config, job)
+    span = Signal(RUN_BITS)
+    # A narrow row may end more than once in a window, so that all rows of a channel count as one.
+    narrow = ~in_strips & (job.row_beats < _NARROW)
+    channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
+    remainder = beats[: (port_beats - 1).bit_length()]
+    m.d.comb += [
+        span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
+        plan.row_places.eq(Mux(in_strips, job.channel_rows, Mux(narrow, channel_beats, job.row_beats))),
+        plan.row_period.eq(Mux(in_strips | narrow, 1, job.channel_rows)),
+        plan.window_beats.eq(span),
+        plan.later_beats.eq(wide_difference(beats, span, len(plan.later_beats))),
+        plan.single.eq(beats <= span),
+        plan.places.eq(Mux(in_strips, most, port_beats)),
+        plan.final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
+    ]
+    return plan
