@@ -25,8 +25,8 @@ REMEDIES = {
     "bad_scale": "look for zeros, infinity, NaN, and more significand bits than NUMBERS says among the scales",
     "scale_source": "name the source of every job's scales in MODE.scales",
     "bad_head": "check where the payload comes from: it is not what was compressed",
-    "bad_crc": "read the payload again from where it is kept, or compress the tensor again",
     "payload_length": "look whether the payloads of two jobs have changed places, or were cut elsewhere",
+    "bad_crc": "read the payload again from where it is kept, or compress the tensor again",
 }
 _MEANINGS = dict(ERROR_FLAGS)
 
