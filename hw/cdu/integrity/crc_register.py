@@ -36,7 +36,10 @@ class CrcRegister:
         """
         register = Cat(self.value, Const(0, 8 * self.size))
         front = shift_left(m, register, places, "crc_front")
-        bits = front[: 8 * self.size] ^ word
+        bits = Signal(
+            8 * self.size, name="crc_bits"
+        )  # a name, or the expression would stand in the text as often as there are bits
+        m.d.comb += bits.eq(front[: 8 * self.size] ^ word)
         behind = Signal(CRC_BITS, name="crc_behind")
         columns = [after_zeros(1, 8 * self.size - place) for place in range(8 * self.size)]
         for place in range(CRC_BITS):
