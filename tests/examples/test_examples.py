@@ -67,6 +67,15 @@ def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
     assert "weights of the run that was gone on with: the same to the last bit" in said
 
 
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs transformers: pip install 'cdu[models]'")
+@pytest.mark.parametrize(("codec", "least"), [("bypass", 0.99), ("mxint8", 1.9)])
+def test_a_model_writes_with_a_compressed_cache(tmp_path, codec, least):
+    said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "kv_generate.py", "--codec", codec, "--new", 40)
+    same, new, ratio = map(float, re.search(r"(\d+) of (\d+) new ones.*, (\S+) times fewer", said, re.DOTALL).groups())
+    assert ratio > least
+    assert same == new or codec != "bypass"
+
+
 @pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'cdu[frameworks]'")
 def test_lightning_trains_as_a_file_says(tmp_path):
     mine = tmp_path / "mine.toml"
