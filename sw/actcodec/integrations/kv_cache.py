@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, cast
 
 import torch
@@ -71,7 +72,7 @@ class CompressedLayer(DynamicLayer):
         self._codecs, self._orders, self._recent = codecs, orders, recent
         self._group = orders[0].group
         self._packed: list[tuple[Packed, Packed]] = []
-        self._packed_tokens = self._token_bytes = 0
+        self._packed_tokens = 0
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Takes the keys and values of new tokens, and gives those of all."""
@@ -79,7 +80,6 @@ class CompressedLayer(DynamicLayer):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.keys, self.values = key_states[..., :0, :], value_states[..., :0, :]
-            self._token_bytes = (key_states.nbytes + value_states.nbytes) // key_states.shape[-2]
         keys, values = _joined(self._newest, (key_states, value_states))
         count = max(0, (keys.shape[-2] - self._recent) // self._group * self._group)
         if count:
@@ -101,7 +101,10 @@ class CompressedLayer(DynamicLayer):
 
     def whole_bytes(self, *, packed: bool = False) -> int:
         """Bytes of all tokens, or of those that are ``packed``, were none compressed."""
-        return self._token_bytes * (self._packed_tokens if packed else self.get_seq_length())
+        if not self.is_initialized:
+            return 0
+        token = sum(prod(states.shape[:-2]) * states.shape[-1] * states.element_size() for states in self._newest)
+        return token * (self._packed_tokens if packed else self.get_seq_length())
 
     def get_seq_length(self) -> int:
         """Tokens."""

@@ -6,6 +6,7 @@ from actcodec import codec
 from actcodec.golden import mx
 from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_tools.errors import UserError
+from torch.nn import functional as F
 
 
 @pytest.fixture
@@ -119,10 +120,8 @@ def test_a_channel_of_great_keys_costs_the_others_nothing(compressed):
     assert errors["token"] > 10 * errors["channel"]
 
 
-def test_beams_keep_what_the_codec_can_hold(compressed, model, tokens):
-    """Codes that are decoded and coded again are the same, so that beams change nothing by themselves."""
-    options = {"max_new_tokens": 30, "do_sample": False}
-    one = model.generate(tokens, past_key_values=compressed("mxint8", group=32, recent=0), num_beams=1, **options)
+def test_another_order_of_sequences_keeps_what_the_codec_can_hold(compressed, model, tokens):
+    """Codes that are decoded and coded again are the same, so that a choice among beams changes nothing by itself."""
     cache = compressed("mxint8", recent=0)
     model(tokens, past_key_values=cache)
     before = [layer._states() for layer in cache.layers]
@@ -131,7 +130,31 @@ def test_beams_keep_what_the_codec_can_hold(compressed, model, tokens):
         again = layer._states()
         assert torch.equal(again[0], keys[[2, 0, 1]])
         assert torch.equal(again[1], values[[2, 0, 1]])
-    assert one.shape == (3, 80)
+
+
+def test_ratios_are_those_of_the_sequences_that_are_there(compressed):
+    keys, values = states(80, 20), states(80, 21)
+    cache = compressed("mxfp4", recent=0)
+    filled(cache, keys, values, 80)
+    before = (cache.ratio, cache.packed_ratio)
+    cache.batch_repeat_interleave(4)
+    assert (cache.ratio, cache.packed_ratio) == pytest.approx(before, rel=0.01)
+    cache.batch_select_indices(torch.tensor([3]))
+    assert (cache.ratio, cache.packed_ratio) == pytest.approx(before, rel=0.02)  # headers weigh more
+    assert cache.get_seq_length() == 80
+
+
+@pytest.mark.parametrize("name", ["mxint8", "mxfp6-e2m3", "mxfp4"])
+def test_attention_is_off_by_no_more_than_its_keys_and_values_allow(compressed, name):
+    """An error of d in all logits changes each probability by a factor of at most exp(2 d)."""
+    keys, values, queries = states(64, 22), states(64, 23), states(8, 24)
+    cache = compressed(name, recent=0)
+    filled(cache, keys, values, 64)
+    given = [part[..., :64, :] for part in cache.update(states(1, 25), states(1, 26), 0)]
+    exact, found = (F.scaled_dot_product_attention(queries, *pair) for pair in ((keys, values), given))
+    logits = queries.abs().sum(-1).amax() * (given[0] - keys).abs().amax() / keys.shape[-1] ** 0.5
+    bound = (2 * logits).expm1() * values.abs().amax() + (given[1] - values).abs().amax()
+    assert 0 < (found - exact).abs().amax() <= bound
 
 
 @pytest.mark.parametrize(
