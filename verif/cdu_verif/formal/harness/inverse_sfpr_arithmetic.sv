@@ -25,6 +25,7 @@ module inverse_sfpr_arithmetic #(
   input [LANES-1:0][VALUE_BITS+RECIPROCAL_BITS-1:0] inner_product
 );
   localparam int BIAS = 127, FRACTION_BITS = 23;  // of float32
+  localparam int USED = 8 + RECIPROCAL_BITS - 1;  // bits of r that are kept: exponent, and what counts of the fraction
   function automatic allowed(input [31:0] r);
     allowed = !r[31] && r[30:23] >= BIAS - SCALE_EXPONENT_LIMIT && r[30:23] <= BIAS + SCALE_EXPONENT_LIMIT;
   endfunction
@@ -44,7 +45,7 @@ module inverse_sfpr_arithmetic #(
   end
   always @* if (started) begin
     same: assert (inner_valid == full);
-    if (full[1]) first: assert (inner_scale1 == r1 && allowed(r1));
+    if (full[1]) first: assert (inner_scale1[30 -: USED] == r1[30 -: USED] && allowed(r1));
     if (full[2]) second: assert (inner_exponent2 == r2[30:23] && allowed(r2));
     if (full[3]) third: assert (allowed(r3));
   end
