@@ -86,3 +86,8 @@ def test_what_is_a_link():
 
 def test_what_is_stray():
     assert stray("# A\n- a\n  b\n- c\n\n1. a\n2. b\n\n| a |\n\na\n- b) c\n\n```\na\n- b\n```") == ["- b) c"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_merge_is_left_open(page):
+    assert not re.search(r"^(<{7} |={7}$|>{7} )", page.read_text(encoding="utf-8"), re.MULTILINE)

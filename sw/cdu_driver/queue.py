@@ -321,7 +321,7 @@ class JobQueue:
             raise UserError(
                 f"{length} bytes are no {job.beats} beats of 8 values: give {job.beats * LANES * self._value_bytes} bytes"
             )
-        if length < 1 or (self.channel is Channel.DECOMPRESS and _payload_bytes(job) < 1):
+        if self.channel is Channel.DECOMPRESS and _payload_bytes(job) < 1:
             raise UserError("an empty payload cannot be decompressed: give its bytes")
 
     def _most_output_bytes(self, job: Job) -> int:

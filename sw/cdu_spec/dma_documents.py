@@ -17,6 +17,9 @@ from cdu_spec.dma import (
 from cdu_spec.register_documents import register_definitions, register_details, register_summary
 from cdu_spec.registers import Channel
 
+#: Bytes of the longest number in a record; what is longer is a table.
+_NUMBER_BYTES = 8
+
 
 def dma_markdown() -> str:
     """The tables: descriptor, completion record, errors, registers."""
@@ -41,6 +44,8 @@ def dma_c_header() -> str:
     for name, table, size in (("DESCRIPTOR", DESCRIPTOR, DESCRIPTOR_BYTES), ("COMPLETION", COMPLETION, COMPLETION_BYTES)):
         lines.append(f"#define CDU_DMA_{name}_SIZE {size}u")
         lines += [f"#define CDU_DMA_{name}_{part.name.upper()} {part.offset}u /* {part.size} bytes */" for part in table]
+        tables = [part for part in table if part.size > _NUMBER_BYTES]
+        lines += [f"#define CDU_DMA_{name}_{part.name.upper()}_SIZE {part.size}u" for part in tables]
         lines.append("")
     lines += [f"#define CDU_DMA_ERROR_{name.upper()} {1 << place:#x}u" for place, (name, _) in enumerate(DMA_ERRORS)]
     return "\n".join([*lines, "", "#endif", ""])

@@ -31,7 +31,7 @@ struct cdu_dma_job {
     uint64_t scales;
     uint64_t payload;
     uint32_t payload_bytes;
-    const uint8_t *shifts; /* 24 bytes, or none */
+    const uint8_t *shifts; /* CDU_DMA_DESCRIPTOR_SHIFTS_SIZE bytes, or none */
 };
 
 /* What became of a job; the members are those of a completion record. */

@@ -85,6 +85,13 @@ def test_what_is_no_unit(values, message):
         run(Driver(Elsewhere(values)).open())
 
 
+def test_a_job_with_a_crc_does_not_reach_a_unit_without():
+    """A queue that was not opened knows of a unit with nothing in it."""
+    queue = Driver(Elsewhere({})).compress
+    with pytest.raises(UserError, match="checks no CRC of payloads: use a job without, or build it with payload_crc = 1"):
+        run(queue.submit(Job(**GOOD | {"data": b"", "crc": True})))
+
+
 def test_run_gives_results_and_errors():
     async def three():
         return 3
