@@ -1,6 +1,9 @@
 """Verilator's runtime is compiled once, for every set of options."""
 
+import re
+import shlex
 import shutil
+import subprocess
 
 import pytest
 from cdu_spec.config import CduConfig
@@ -26,9 +29,19 @@ def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
         (test,) = regression.simulate(run, regression.Settings(folder, tests=("rate",))).tests
         assert test.status == "pass", test.message
         logs.append((folder / "runs" / run.folder / "build.log").read_text())
-        shutil.rmtree(folder)
+        if name == "first":
+            shutil.rmtree(folder)
     assert ["-c -o verilated.o" in log for log in logs] == [True, False]
     assert ["-c -o Vtop__ALL.o" in log for log in logs] == [True, True]
+    assert [log.count("-include") for log in logs] == [0, 2]  # cocotb's program and the design
+    _takes_the_precompiled(folder / "runs" / run.folder / "sim", logs[1])
+
+
+def _takes_the_precompiled(build, log):
+    """The compiler reads the headers again where its options differ from those of the precompiled ones, and says so if asked."""
+    for command in (line for line in log.splitlines() if "-include" in line):
+        said = subprocess.run([*shlex.split(command), "-H"], cwd=build, capture_output=True, text=True, check=True).stderr
+        assert re.search(r"^! .*runtime\.h\.gch$", said, re.MULTILINE)
 
 
 def test_options_are_kept_apart(tool):

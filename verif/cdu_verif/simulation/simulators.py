@@ -20,7 +20,7 @@ SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
 _QUIET = ("-Wno-fatal", "-Wno-lint")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
-#: All C++ of a design in one piece, which needs no precompiled header.
+#: All C++ of a design in one piece, which needs no precompiled header of its own.
 _MAKE = ("VM_PARALLEL_BUILDS=0",)
 #: Bytes of Verilog from which optimised C++ wins more time than it takes: simulations of blocks spend theirs in Python.
 _LARGE = 1 << 20
@@ -110,9 +110,11 @@ class Simulation:
         runtime = runtime_objects.ingredients(tool, options)
         # Counters make code that takes the compiler longer to optimise than the simulation to run.
         effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
-        runner = _VerilatorOfPorts([*_MAKE, f"OPT_FAST={effort}", *runtime_objects.lend(runtime, sim)])
+        compiler = " ".join([effort, *runtime_objects.included(runtime, effort)])
+        runner = _VerilatorOfPorts([*_MAKE, f"OPT_FAST={compiler}", *runtime_objects.lend(runtime, sim)])
         self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
         runtime_objects.keep(runtime, sim)
+        runtime_objects.keep_included(runtime, effort, sim, self._variables())
 
     def _build(self, runner: Runner, arguments: Sequence[str]) -> None:
         self._runner = runner
