@@ -79,9 +79,13 @@ def test_macros_for_other_sizes_change_nothing(file):
     )
 
 
+#: One of them in the quick tests, where their memories are used alike.
+BUFFERS = ["alignment_buffer", pytest.param("inverse_alignment_buffer", marks=pytest.mark.campaign)]
+
+
 @needs_verilator
 @pytest.mark.parametrize("holds", [True, False])
-@pytest.mark.parametrize("block", ["alignment_buffer", "inverse_alignment_buffer"])
+@pytest.mark.parametrize("block", BUFFERS)
 def test_the_buffer_works_on_macros_that_punish_mistakes(block, holds, file, tmp_path, monkeypatch):
     bound = read_memories(file(toml(more=f"holds = {str(holds).lower()}")))
     model = MODEL if holds else MODEL.replace("if (REN) Q <= ", "Q <= !REN ? 24'h123456 : ")
@@ -99,7 +103,7 @@ def test_the_buffer_works_on_macros_that_punish_mistakes(block, holds, file, tmp
 
 
 @needs_verilator
-@pytest.mark.parametrize("block", ["alignment_buffer", "inverse_alignment_buffer"])
+@pytest.mark.parametrize("block", BUFFERS)
 def test_the_buffer_works_on_latches(block, tmp_path, monkeypatch):
     def on_latches(config, name):
         made = generator.generate(config, name, read_memories(Path("latches")))

@@ -20,7 +20,10 @@ from cdu_verif.regression.plan import Run
 from cdu_verif.regression.regression import Settings, simulate
 from tools_here import needs_icarus, needs_verilator
 
-BLOCKS = ["inverse_shift_quantizer", "zvc_encoder", "zvc_decoder", "collector"]
+BLOCKS = [
+    *("inverse_shift_quantizer", "zvc_decoder"),
+    *(pytest.param(name, marks=pytest.mark.campaign) for name in ("zvc_encoder", "collector")),
+]
 
 
 def outcome(folder, block, kind, simulator, change):

@@ -144,6 +144,7 @@ def halves():
     return RtlBackend(CduConfig("halves", cdus=2, duplex="half", value_format="fp16"), threads=1)
 
 
+@pytest.mark.campaign  # `cdu verify` has such units, with every mode and error
 @pytest.mark.parametrize("name", MODES)
 def test_half_duplex_and_several_lanes(halves, name):
     for seed, shape in enumerate([(2, 3, 8, 8), (1, 2, 13, 33), (3, 5, 7, 11)]):
