@@ -1,4 +1,19 @@
-"""What a whole run of the tests shows at its end."""
+"""In which order a whole run of the tests goes, and what it shows at its end."""
+
+from pathlib import Path
+
+#: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long one.
+_LONG = ("verif", "synth", "hw", "examples")
+
+
+def pytest_collection_modifyitems(items):
+    """Stable, so that the tests of a file stay together."""
+
+    def place(item):
+        room = Path(item.path).relative_to(Path(__file__).parent).parts[0]
+        return _LONG.index(room) if room in _LONG else len(_LONG)
+
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -38,7 +38,7 @@ def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
 
 
 def _takes_the_precompiled(build, log):
-    """The compiler reads the headers again where its options differ from those of the precompiled ones, and says so if asked."""
+    """Where its options are not those of the precompiled headers, the compiler reads them again, and says so if asked."""
     for command in (line for line in log.splitlines() if "-include" in line):
         said = subprocess.run([*shlex.split(command), "-H"], cwd=build, capture_output=True, text=True, check=True).stderr
         assert re.search(r"^! .*runtime\.h\.gch$", said, re.MULTILINE)
