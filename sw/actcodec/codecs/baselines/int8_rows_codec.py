@@ -6,6 +6,7 @@ That is the vector-wise quantisation of Dettmers et al., "LLM.int8()", NeurIPS 2
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -76,8 +77,8 @@ def _rows(x: Tensor) -> Tensor:
     return x.view(-1, x.shape[-1])
 
 
-def _in_pieces(*tensors: Tensor) -> zip[tuple[Tensor, ...]]:
+def _in_pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Tensors (rows, ...) some rows at a time, by the first one."""
     rows, values = tensors[0].shape
     step = max(1, piece_values(rows * values, tensors[0].device) // values)
-    return zip(*(one.split(step) for one in tensors), strict=True)
+    return (tuple(one[first : first + step] for one in tensors) for first in range(0, rows, step))
