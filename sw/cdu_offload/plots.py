@@ -138,7 +138,7 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
             style = "--" if series == names[-1] else "-"
             places = [row["at"] if isinstance(row["at"], str) else row["at"] / scale for row in mine]
             one.plot(places, [row["slowdown"] for row in mine], "o", ls=style, label=series, color=colour, ms=4)
-        one.legend(fontsize=8, loc="center right", framealpha=0.8)
+        one.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
 
     def draw(axes: Sequence[Axes]) -> None:
         lines(axes[0], sweeps["link"], 1e9, True)
@@ -164,6 +164,6 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
             one.axhline(1, color="black", linewidth=0.8)
         for one in axes[2:]:
             method = (sweeps["cdus"] or [{"method": "jpeg-act"}])[0]["method"]
-            one.set_title(TITLES[method], fontsize=10)
+            one.set_title(TITLES[method], fontsize=10, loc="right")
 
     return _png(13, 8.5, 2, 2, draw)
