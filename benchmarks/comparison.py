@@ -239,14 +239,15 @@ def recorded() -> dict[str, list[Row]]:
     by_title = {f"{setting.title} on {setting.dataset}": network for network, setting in SETTINGS.items()}
     found: dict[str, list[Row]] = {}
     for title, method, score, difference, ratio, error, step in list(csv.reader(RECORD.read_text("utf-8").splitlines()))[1:]:
-        spreads = [*_numbers(score), *_numbers(difference or "0 ± 0")]
+        spreads = (*_numbers(score), *_numbers(difference or "0 ± 0"))
         row = Row(method, *spreads, float(ratio), float(error) if error else None, float(step))
         found.setdefault(by_title[title], []).append(row)
     return found
 
 
-def _numbers(cell: str) -> list[float]:
-    return [float(number) for number in cell.split(" ± ")]
+def _numbers(cell: str) -> tuple[float, float]:
+    mean, _, deviation = cell.partition(" ± ")
+    return float(mean), float(deviation)
 
 
 def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:

@@ -139,7 +139,7 @@ class Steps:
         self._network, self._model = network, network.build()
         if way.checkpoints:
             for part in network.parts(self._model):
-                part.forward = partial(checkpoint, part.forward, use_reentrant=False)  # type: ignore[method-assign]
+                part.forward = partial(checkpoint, part.forward, use_reentrant=False)
         self._context: AbstractContextManager[Any] = moved_to_host() if way.moved else nullcontext()
         if way.policy is not None:
             policy = named_policy(way.policy)[1]

@@ -128,7 +128,7 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
             axes.axhline(0, color="black", linewidth=0.8)
     score_axes.set(title="Score; a dot per seed", xlabel="step", ylabel=score_label)
     ratio_axes.set(title="Score at the end; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
-    ratio_axes.set_xlim(left=0)
+    ratio_axes.set_xlim(0, 1.1 * max(run.ratio for run in runs))
     for axes in (loss_axes, score_axes, ratio_axes):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
