@@ -6,7 +6,7 @@
 Networks have random weights and take photographs or texts: ResNet-18 and MobileNetV2 of torchvision, 3 x 64 x 64, a checkpoint
 around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. Beside the
 step as it is stand what everybody has: checkpoints, ``save_on_cpu``, storage in bfloat16 and in 8 bits by row; then policies,
-``recommended`` being the one with kernels that is recommended for the family, and that with checkpoints whose inputs are
+with the one with kernels that is recommended for the family as the last, and that with checkpoints whose inputs are
 compressed too (``checkpoints=True``). Prints a markdown table:
 
 peak
@@ -110,8 +110,8 @@ PLAIN = Way("without")
 def ways(family: str) -> list[Way]:
     """The step as it is, what everybody has, and policies."""
     best = recommended(family, has_kernels)
-    policies = dict.fromkeys(("bf16", "int8-rows", "sfpr", "jpeg-gmc", "actnn-L2", "blpa-coded", best.text))
-    specs = {name: CodecSpec(name) for name in policies} | {best.text: best.policy}
+    specs = {name: CodecSpec(name) for name in ("bf16", "int8-rows", "sfpr", "jpeg-gmc", "actnn-L2", "blpa-coded")}
+    specs |= {best.text: best.policy}
     return [
         PLAIN,
         Way("checkpoints", checkpoints=True),
