@@ -1,6 +1,7 @@
 """Every method on every reference network: score, ratio, error and time, over several seeds.
 
     python benchmarks/comparison.py [--network NAME ...] [--method NAME ...] [--seeds N] [--jobs N]
+    python benchmarks/comparison.py --draw
 
 A run is kept in build/comparison/NETWORK as soon as it has ended, so that an interrupted campaign goes on where it stopped;
 delete a file to repeat its run. Times are measured apart, some steps of every method in turn in one process, and kept beside
@@ -13,6 +14,7 @@ $CDU_DATA_DIR names the folder with CIFAR-10.
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 import multiprocessing
@@ -23,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any
 
 import published
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "comparison")
+RECORD = Path("docs", "evidence", "results_comparison_networks.csv")
 BASELINE = "none"
+#: What the digits of the table leave out.
+_LAST_DIGIT = 0.005
 #: Of the measurement of times: how often all methods take their turn, and steps in each, the first of which does not count.
 ROUNDS, STEPS = 3, 4
 
@@ -63,6 +68,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     BASELINE: ("none", {}),
     "cdma": ("cdma", {}),
     "gist fp8": ("gist", {"dpr": "fp8"}),
+    "bf16": ("bf16", {}),
+    "int8-rows": ("int8-rows", {}),
     "sfpr": ("sfpr", {}),
     "sfpr+zvc": ("sfpr+zvc", {}),
     "jpeg-base optL": ("jpeg-base", {"dqt": "optL"}),
@@ -227,58 +234,56 @@ def table(network: str, found: Sequence[Row], seeds: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def front(found: Sequence[Row]) -> list[Row]:
-    """The rows that no other one beats in both score and ratio, by ratio."""
-    return sorted(
-        (
-            row
-            for row in found
-            if not any(
-                o.ratio >= row.ratio and o.score >= row.score and (o.ratio, o.score) != (row.ratio, row.score) for o in found
-            )
-        ),
-        key=lambda row: row.ratio,
-    )
+def recorded() -> dict[str, list[Row]]:
+    """The rows of the table beside the page, by network."""
+    by_title = {f"{setting.title} on {setting.dataset}": network for network, setting in SETTINGS.items()}
+    found: dict[str, list[Row]] = {}
+    for title, method, score, difference, ratio, error, step in list(csv.reader(RECORD.read_text("utf-8").splitlines()))[1:]:
+        spreads = (*_numbers(score), *_numbers(difference or "0 ± 0"))
+        row = Row(method, *spreads, float(ratio), float(error) if error else None, float(step))
+        found.setdefault(by_title[title], []).append(row)
+    return found
+
+
+def _numbers(cell: str) -> tuple[float, float]:
+    mean, _, deviation = cell.partition(" ± ")
+    return float(mean), float(deviation)
 
 
 def picture(tables: Mapping[str, Sequence[Row]]) -> bytes:
-    """A PNG: difference of the score against ratio, a panel per network, the best methods joined by a line; names last."""
+    """A PNG: a panel per network, a line per method by its name, with its paired difference of the score and its ratio."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns = 2
-    lines = -(-(len(tables) + 1) // columns)
-    numbers = {row.method: number for number, row in enumerate(next(iter(tables.values())), 1)}
-    figure = Figure(figsize=(14, 5.2 * lines), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    for place, (network, found) in enumerate(tables.items(), 1):
-        axes = figure.add_subplot(lines, columns, place)
-        best = front(found)
+    ratios: dict[str, list[float]] = {}
+    for found in tables.values():
         for row in found:
-            on_front = row in best
-            colour = "#0072B2" if on_front else "#777777"
-            axes.errorbar(row.ratio, row.difference, row.difference_deviation, fmt="o", color=colour, capsize=2, markersize=5)
-            axes.annotate(
-                str(numbers[row.method]), (row.ratio, row.difference), (4, 3), textcoords="offset points", color=colour
-            )
-        axes.plot([row.ratio for row in best], [row.difference for row in best], color="#0072B2", linewidth=1, alpha=0.6)
-        axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xscale("log", base=2)
-        ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64) if tick <= 2 * max(row.ratio for row in found)]
-        axes.set_xticks(ticks, [f"{tick}x" for tick in ticks])
-        axes.set(
-            title=f"{SETTINGS[network].title} on {SETTINGS[network].dataset}",
-            xlabel="compression ratio of activations",
-            ylabel="score, difference to uncompressed",
-        )
+            ratios.setdefault(row.method, []).append(row.ratio)
+    methods = sorted(ratios.keys() - {BASELINE}, key=lambda method: geometric_mean(ratios[method]))
+    figure = Figure(figsize=(3.4 * len(tables) + 1.5, 0.3 * len(methods) + 1.4), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(tables), sharey=True, squeeze=False)[0]
+    for axes, (network, found) in zip(panels, tables.items(), strict=True):
+        axes.axvline(0, color="black", linewidth=0.8)
+        for row in found:
+            if row.method == BASELINE:
+                continue
+            place = methods.index(row.method)
+            away = abs(row.difference) - _LAST_DIGIT > 2 * (row.difference_deviation + _LAST_DIGIT)
+            colour = "#777777" if not away else "#0072B2" if row.difference > 0 else "#D55E00"
+            axes.errorbar(row.difference, place, xerr=row.difference_deviation, fmt="o", color=colour, capsize=2, markersize=4)
+            axes.text(1.02, place, f"{row.ratio:.1f}x", transform=axes.get_yaxis_transform(), va="center", fontsize=8)
+        axes.set_title(f"{SETTINGS[network].title} on {SETTINGS[network].dataset}", fontsize=10)
+        axes.set_xlabel("dB" if SETTINGS[network].dataset == "photos" else "points of accuracy")
+        axes.set_yticks(range(len(methods)), methods)
+        axes.locator_params(axis="x", nbins=4)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    names = figure.add_subplot(lines, columns, len(tables) + 1)
-    names.axis("off")
-    half = -(-len(numbers) // 2)
-    for method, number in numbers.items():
-        column, line = divmod(number - 1, half)
-        names.text(0.05 + 0.45 * column, 0.95 - 0.9 * line / half, f"{number}  {method}", fontsize=12, va="top")
+    figure.supxlabel(
+        "score less that of the uncompressed run of the same seed, mean and deviation; coloured beyond two deviations; at the "
+        "right the ratio",
+        fontsize=10,
+    )
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
@@ -291,8 +296,12 @@ def main() -> None:
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each network and method")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes, each on one core")
+    parser.add_argument("--draw", action="store_true", help="draw the page's picture from its table, and measure nothing")
     arguments = parser.parse_args()
     os.chdir(ROOT)
+    if arguments.draw:
+        write_whole(RECORD.with_name("results_comparison.png"), picture(recorded()))
+        return
     seeds = range(arguments.seeds)
     methods = list(dict.fromkeys((BASELINE, *arguments.method)))
     measure([(n, m, seed) for n in arguments.network for m in methods for seed in seeds], arguments.jobs)

@@ -15,8 +15,8 @@ ratio, of everything
     of activations, and of all that autograd keeps but weights.
 
 Without ``--models`` it writes sw/actcodec/policies/measured.json too, from which `cdu list` and the front page take what they
-say. What is measured of a model is kept in build/families, so that an interrupted run goes on where it stopped. On one core of
-2026 all models take about half an hour.
+say. What is measured of a model is kept in build/families, so that an interrupted run goes on where it stopped, and another one
+measures nothing but policies that are new. On one core of 2026 all models take about half an hour.
 """
 
 from __future__ import annotations
@@ -39,20 +39,23 @@ from digest import Table
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "actcodec" / "policies" / "measured.json"
 KEPT = ROOT / "build" / "families"
+#: What everybody has: storage in fewer bits.
+BASELINES = ("bf16", "int8-rows")
 SPECS = {named(spec): spec for spec in POLICIES}
 
 
 def measured_of(name: str) -> list[Row]:
-    """The rows of a model, from the last run where that is kept."""
+    """The rows of a model in the order of the policies, from the last run where that has them."""
     file = KEPT / f"{name}.json"
-    if not file.exists():
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    rows = {row["policy"]: Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before}
+    missing = [spec for policy, spec in SPECS.items() if policy not in rows]
+    if missing:
         print(name, file=sys.stderr, flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps([asdict(row) for row in rows_of(ZOO[name])]))
-    return [
-        Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")})
-        for row in json.loads(file.read_text(encoding="utf-8"))
-    ]
+        rows |= {row.policy: row for row in rows_of(ZOO[name], missing)}
+        write_whole(file, json.dumps([asdict(row) for row in rows.values()]))
+    return [rows[policy] for policy in (*SPECS, *BITS) if policy in rows]
 
 
 def models_table(rows: list[Row]) -> Table:
@@ -74,7 +77,7 @@ def models_table(rows: list[Row]) -> Table:
 
 
 def families_table(rows: list[Row]) -> Table:
-    """A row for each family: the densest of all good policies and of those with kernels, and where two bits do harm."""
+    """A row for each family: the densest of all good policies and of those with kernels, plain storage, and two bits' harm."""
     found = []
     for family in FAMILIES:
         cells = [family]
@@ -82,9 +85,12 @@ def families_table(rows: list[Row]) -> Table:
             its = one.families[family]
             cells += [f"`{one.text}`", f"{its.ratio:.1f}", f"{its.cosine:.4f}"]
         cells.insert(1, str(its.models))
+        for name in BASELINES:
+            plain = on_family(select(rows, family, name))
+            cells.append(f"{plain.ratio:.1f}, {plain.cosine:.4f}")
         found.append((*cells, *(f"{on_family(select(rows, family, bits)).cosine:.2f}" for bits in BITS)))
     header = ("network", "models", "densest", "ratio", "cosine", "with kernels", "its ratio", "its cosine")
-    return Table((*header, *BITS), tuple(found))
+    return Table((*header, *BASELINES, *BITS), tuple(found))
 
 
 def select(rows: list[Row], family: str, policy: str) -> list[Row]:

@@ -2,13 +2,15 @@
 
     pip install 'cdu[peers]'
     python benchmarks/peer_codecs.py --data cifar10.npz
+    python benchmarks/peer_codecs.py              # no measurement: picture and tables of what is on record
 
 Each network is trained without compression for some steps; what it saves of the next one is coded: results of convolutions and
 sums and the input; of VDSR, which has no normalisation, results of ReLU; of the vision transformer its tokens, as images of
 tokens times features. Writes peers_codecs.csv, peers_codecs.png and peers_codecs_speed.csv beside docs/evidence/peers.md, and
 prints the markdown tables of that page. The ratio is that of all tensors of a network together, with all that a decoder needs;
-error is ||x - x'|| / ||x||, mean over the tensors. Error bounds are parts of a tensor's root mean square. zfp, SZ3 and
-libjpeg-turbo are those of imagecodecs.
+error is ||x - x'|| / ||x||, mean over the tensors. Error bounds are parts of a tensor's root mean square. zfp, SZ3, blosc2 and
+libjpeg-turbo are those of imagecodecs. blosc2 is lossless (bytes of equal weight together, then zstd); it gets values rounded
+to some bits of fraction, where its own filter for floating point cuts, or the numbers of equal steps.
 """
 
 from __future__ import annotations
@@ -40,9 +42,12 @@ from actcodec.study.dqt.comparison import interpolated
 from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
 from cdu_spec.sfpr import DEFAULT_S, SFPR_RECIPROCAL_BITS
 from cdu_tools.files import write_whole
-from cdu_tools.report import table_row
+from cdu_tools.report import Table
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from recorded import Training, record, trainings
 from torch import Tensor, nn
 
@@ -55,6 +60,13 @@ _LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
 _ERRORS, _SPEED_ERROR = (0.05, 0.1, 0.2), 0.1
 _SPEED_NETWORK, _ROUNDS = "resnet", 15
 _JPEG_ROWS = 65_496  # of an image: at most 65,500, here whole blocks
+_FRACTION_BITS = 23  # of float32
+_BLOSC2_LEVEL = 5
+
+
+_SPEED_HEAD = ["codec", "setting", "error", "ratio", "compress, MB/s", "of jpeg-gmc", "decompress, MB/s", "of jpeg-gmc"]
+#: Error and ratio of a codec with some setting.
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,32 @@ def _sz3(x: Tensor, part: float) -> Coded:
     return Coded(len(data), lambda: torch.from_numpy(imagecodecs.sz3_decode(data, shape, dtype)).view(x.shape))
 
 
+def _blosc2_fraction(x: Tensor, bits: float) -> Coded:
+    """Values rounded to so many bits of fraction, halves away from zero."""
+    dropped = _FRACTION_BITS - int(bits)
+    data = _blosc2((x.numpy().view(np.int32) + (1 << dropped - 1)) >> dropped << dropped)
+    return Coded(len(data), lambda: _unblosc2(data, torch.float32).view(x.shape))
+
+
+def _blosc2_steps(x: Tensor, part: float) -> Coded:
+    """The numbers of equal steps; their error is uniform, its root mean square a step by the root of 12."""
+    step = part * float(_size(x)) * 12**0.5
+    numbers = (x / step).round_()
+    kind = torch.int16 if numbers.abs().max() <= torch.iinfo(torch.int16).max else torch.int32
+    data = _blosc2(numbers.to(kind).numpy())
+    return Coded(len(data), lambda: _unblosc2(data, kind).view(x.shape) * step)
+
+
+def _blosc2(values: np.ndarray[Any, Any]) -> bytes:
+    options = {"compressor": "zstd", "shuffle": "shuffle", "typesize": values.itemsize, "numthreads": 1}
+    data: bytes = imagecodecs.blosc2_encode(values, _BLOSC2_LEVEL, **options)
+    return data
+
+
+def _unblosc2(data: bytes, kind: torch.dtype) -> Tensor:
+    return torch.frombuffer(bytearray(imagecodecs.blosc2_decode(data, numthreads=1)), dtype=kind)
+
+
 def _turbo(x: Tensor, quality: float) -> Coded:
     """SFPR's integers plus 128 as grey images as wide as a channel, with Huffman codes of their own."""
     view = MatrixView.of(x.shape, Mode.JPEG_ACT)
@@ -138,36 +176,54 @@ PEERS = {
     "libjpeg-turbo": Peer(_turbo, (96, 92, 88, 80, 60, 40, 20, 10, 5), "quality", "#000000", "--"),
     "SZ3": Peer(_sz3, (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28), "greatest error", "#CC79A7", "--"),
     "zfp": Peer(_zfp, tuple(0.04 * 2**place for place in range(9)), "greatest error", "#56B4E9", "--"),
+    "blosc2, fraction": Peer(_blosc2_fraction, (5, 4, 3, 2, 1, 0), "bits of fraction", "#999999", "--"),
+    "blosc2, steps": Peer(_blosc2_steps, (0.02, 0.04, 0.08, 0.16, 0.32, 0.5), "RMS error", "#8A5A00", "--"),
 }
 
 
 def main() -> None:
-    """Measure, write and print."""
+    """Measure if there is data, then draw and print what is on record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 as .npz")
+    parser.add_argument("--data", type=Path, help="CIFAR-10 as .npz; nothing is measured unless given")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    rows, curves = [], {}
-    for network, training in trainings(load("cifar10", arguments.data, _IMAGES), _OWN, _LIBRARY):
+    if arguments.data:
+        _measure(arguments.data)
+    curves: dict[tuple[str, str], list[Point]] = {}
+    for network, name, _, _, error, ratio in _read("peers_codecs.csv"):
+        curves.setdefault((network, name), []).append((float(error), float(ratio)))
+    speeds = _read("peers_codecs_speed.csv")
+    write_whole(_EVIDENCE / "peers_codecs.png", _plot(curves, speeds))
+    _print_ratios(curves)
+    print()
+    print(Table(_SPEED_HEAD, speeds).markdown())
+
+
+def _measure(data: Path) -> None:
+    rows = []
+    for network, training in trainings(load("cifar10", data, _IMAGES), _OWN, _LIBRARY):
         tensors = _recorded(training)
         values = sum(x.numel() for x in tensors)
         print(f"{network}: {len(tensors)} tensors, {values} values", file=sys.stderr, flush=True)
+        points = {name: [measured(tensors, peer, setting) for setting in peer.settings] for name, peer in PEERS.items()}
         for name, peer in PEERS.items():
-            points = [measured(tensors, peer, setting) for setting in peer.settings]
-            curves[network, name] = points
             rows += [
                 [network, name, peer.unit, f"{setting:.4g}", f"{error:.5f}", f"{ratio:.3f}"]
-                for setting, (error, ratio) in zip(peer.settings, points, strict=True)
+                for setting, (error, ratio) in zip(peer.settings, points[name], strict=True)
             ]
         if network == _SPEED_NETWORK:
-            speeds = list(_speeds(tensors, {name: curves[network, name] for name in PEERS}))
-    _write("peers_codecs.csv", ["network", "codec", "unit of the setting", "setting", "error", "ratio"], rows)
-    write_whole(_EVIDENCE / "peers_codecs.png", _plot(curves))
-    _print_ratios(curves)
-    _print_speeds(speeds)
+            speeds = Table(_SPEED_HEAD, list(_speeds(tensors, points)))
+    head = ["network", "codec", "unit of the setting", "setting", "error", "ratio"]
+    write_whole(_EVIDENCE / "peers_codecs.csv", Table(head, rows).csv())
+    write_whole(_EVIDENCE / "peers_codecs_speed.csv", speeds.csv())
 
 
-def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> tuple[float, float]:
+def _read(name: str) -> list[list[str]]:
+    """The rows of a file beside the page."""
+    return list(csv.reader((_EVIDENCE / name).read_text("utf-8").splitlines()))[1:]
+
+
+def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> Point:
     """Error and ratio."""
     coded = [peer.code(x, setting) for x in tensors]
     errors = [float((one.decode() - x).norm() / x.norm()) for one, x in zip(coded, tensors, strict=True)]
@@ -191,7 +247,7 @@ def _recorded(training: Training) -> list[Tensor]:
     return [x[:_KEPT].float().contiguous() for x in found]
 
 
-def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[tuple[float, float]]]) -> Iterator[list[str]]:
+def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[Point]]) -> Iterator[list[str]]:
     """A row per codec, each with the setting whose error is nearest: all in turn, round by round, in processor time."""
     chosen = {
         name: min(range(len(points)), key=lambda place: abs(np.log(points[place][0] / _SPEED_ERROR)))
@@ -219,58 +275,64 @@ def _speeds(tensors: Sequence[Tensor], curves: dict[str, list[tuple[float, float
         yield cells
 
 
-def _print_ratios(curves: dict[tuple[str, str], list[tuple[float, float]]]) -> None:
+def _print_ratios(curves: dict[tuple[str, str], list[Point]]) -> None:
     networks = list(dict.fromkeys(network for network, _ in curves))
     for error in _ERRORS:
-        print(f"\nRatio at error {error:g}:\n")
-        print(table_row(["codec", *networks]))
-        print("|---|" + "--:|" * len(networks))
+        rows = []
         for name in PEERS:
             found = (interpolated(error, *zip(*curves[network, name], strict=True)) for network in networks)
-            print(table_row([name, *("-" if ratio is None else f"{ratio:.2f}" for ratio in found)]))
+            rows.append([name, *("-" if ratio is None else f"{ratio:.2f}" for ratio in found)])
+        print(f"\nError {error:g}:\n\n{Table(['codec', *networks], rows).markdown()}")
 
 
-def _print_speeds(rows: Sequence[Sequence[str]]) -> None:
-    head = ["codec", "setting", "error", "ratio", "compress, MB/s", "of jpeg-gmc", "decompress, MB/s", "of jpeg-gmc"]
-    _write("peers_codecs_speed.csv", head, rows)
-    print()
-    print(table_row(head))
-    print("|---|---|" + "--:|" * (len(head) - 2))
-    for row in rows:
-        print(table_row(list(row)))
-
-
-def _write(name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
-    write_whole(_EVIDENCE / name, text.getvalue().encode())
-
-
-def _plot(curves: dict[tuple[str, str], list[tuple[float, float]]]) -> bytes:
+def _plot(curves: dict[tuple[str, str], list[Point]], speeds: Sequence[Sequence[str]]) -> bytes:
+    """Ratio against error, a panel per network, and at the end ratio against speed."""
     networks = list(dict.fromkeys(network for network, _ in curves))
-    figure = Figure(figsize=(13, 7), dpi=110, layout="constrained")
+    figure = Figure(figsize=(14, 7.6), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(2, 4).flatten()
+    grid = figure.subplots(2, -(-(len(networks) + 1) // 2)).flatten()
     for axes, network in zip(grid, networks, strict=False):
         for name, peer in PEERS.items():
             errors, ratios = zip(*curves[network, name], strict=True)
             axes.plot(errors, ratios, peer.style, marker=".", color=peer.colour, linewidth=1.4, label=name)
         largest = max(ratio for name in PEERS for _, ratio in curves[network, name])
-        axes.set(title=network, xscale="log", yscale="log", xlim=(0.015, 0.5), ylim=(4, 1.2 * max(largest, 100)))
-        axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5], labels=["0.02", "0.05", "0.1", "0.2", "0.5"])
-        ticks = [tick for tick in (5, 10, 20, 50, 100, 200, 500, 1000) if tick < axes.get_ylim()[1]]
-        axes.set_yticks(ticks, labels=[str(tick) for tick in ticks])
-        axes.minorticks_off()
+        axes.set(title=network, xscale="log", yscale="log", xlim=(0.015, 0.5), ylim=(2, 1.2 * max(largest, 100)))
+        _label(axes.xaxis, (0.02, 0.05, 0.1, 0.2, 0.5))
+        _label(axes.yaxis, (2, 5, 10, 20, 50, 100, 200, 500), "x")
+        axes.set_xlabel("error ||x - x'|| / ||x||")
+    _plot_speeds(grid[len(networks)], speeds)
+    for axes in grid[: len(networks) + 1]:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid[len(networks) :]:
+    for axes in grid[len(networks) + 1 :]:
         axes.axis("off")
-    grid[-1].legend(*grid[0].get_legend_handles_labels(), loc="center", frameon=False)
-    figure.supxlabel("relative error ||x - x'|| / ||x||, mean over the tensors")
     figure.supylabel("ratio to float32")
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(PEERS), frameon=False)
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
+
+
+def _plot_speeds(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
+    """A line for each codec, from its speed of compressing to that of decompressing, the densest first."""
+    places = sorted(rows, key=lambda row: float(row[3]))
+    for place, (name, _, _, _, compress, _, decompress, _) in enumerate(places):
+        ways, peer = (float(compress), float(decompress)), PEERS[name]
+        axes.plot(ways, (place, place), peer.style, color=peer.colour, linewidth=1.4)
+        axes.plot(ways[0], place, "o", color=peer.colour)
+        axes.plot(ways[1], place, "D", color=peer.colour, markerfacecolor="white")
+    axes.set_yticks(range(len(places)), labels=[f"{row[0]} {float(row[3]):.1f}x" for row in places])
+    axes.set(title=f"{_SPEED_NETWORK}, error near {_SPEED_ERROR:g}", xscale="log", xlim=(15, 1500))
+    _label(axes.xaxis, (20, 50, 100, 200, 500, 1000))
+    axes.set_xlabel("MB/s: full compress, hollow decompress")
+
+
+def _label(axis: Axis, ticks: Sequence[float], unit: str = "") -> None:
+    """Numbers as they are read, on an axis that is logarithmic, those within its limits."""
+    low, high = axis.get_view_interval()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axis.set_ticks(shown, labels=[f"{tick:g}{unit}" for tick in shown])
+    axis.set_minor_locator(NullLocator())
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from torch import Tensor, nn
 WITHOUT, FLOOR = "without", "floor"
 #: Images of a batch.
 NETWORKS = {"resnet18": 64, "vgg11_bn": 32}
-POLICIES = ("none", "brc", "sfpr", "jpeg-act", "jpeg-gmc", "blpa", "blpa-coded", "actnn-L2")
+POLICIES = ("none", "brc", "bf16", "int8-rows", "sfpr", "jpeg-act", "jpeg-gmc", "blpa", "blpa-coded", "actnn-L2")
 _CLASSES = 10
 _STEPS = 3
 _MIB = 1 << 20

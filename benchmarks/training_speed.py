@@ -38,7 +38,7 @@ from cdu_tools.report import table_row
 
 #: The step without hooks, which all others are compared with.
 WITHOUT = "without"
-POLICIES = ("none", "sfpr", "sfpr+zvc", "division", "division-channel", "actnn", "actnn-L2", "jpeg-act")
+POLICIES = ("none", "bf16", "int8-rows", "sfpr", "sfpr+zvc", "division", "division-channel", "actnn", "actnn-L2", "jpeg-act")
 _KIB_PER_MIB, _MIB = 1 << 10, 1 << 20
 
 

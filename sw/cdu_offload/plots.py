@@ -77,6 +77,8 @@ def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str
             one.annotate(
                 f"JPEG-ACT's headline {text}: {PUBLISHED[key]}x",
                 (len(groups) - 0.5, PUBLISHED[key]),
+                (0, 3),
+                textcoords="offset points",
                 ha="right",
                 va="bottom",
                 fontsize=9,
@@ -136,7 +138,7 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
             style = "--" if series == names[-1] else "-"
             places = [row["at"] if isinstance(row["at"], str) else row["at"] / scale for row in mine]
             one.plot(places, [row["slowdown"] for row in mine], "o", ls=style, label=series, color=colour, ms=4)
-        one.legend(fontsize=8)
+        one.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
 
     def draw(axes: Sequence[Axes]) -> None:
         lines(axes[0], sweeps["link"], 1e9, True)
@@ -148,7 +150,8 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
             axes[0].axvline(tick, color="black", linestyle=":", linewidth=0.8)
         lines(axes[1], sweeps["ahead"], 1, True)
         axes[1].set(xlabel="layers ahead (vDNN: 1)", xscale="log")
-        axes[1].set_xticks([row["at"] for row in sweeps["ahead"]], [row["at"] for row in sweeps["ahead"]])
+        layers = list(dict.fromkeys(row["at"] for row in sweeps["ahead"]))
+        axes[1].set_xticks(layers, list(map(str, layers)))
         axes[1].set_xticks([], minor=True)
         if sweeps["cdus"]:
             lines(axes[2], sweeps["cdus"], 1, False)
@@ -161,6 +164,6 @@ def sensitivity(sweeps: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
             one.axhline(1, color="black", linewidth=0.8)
         for one in axes[2:]:
             method = (sweeps["cdus"] or [{"method": "jpeg-act"}])[0]["method"]
-            one.set_title(TITLES[method], fontsize=10)
+            one.set_title(TITLES[method], fontsize=10, loc="right")
 
     return _png(13, 8.5, 2, 2, draw)

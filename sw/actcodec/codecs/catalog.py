@@ -16,8 +16,10 @@ from actcodec.codecs.actnn.float_forms import ActnnFloatCodec
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
 from actcodec.codecs.actnn.sparse_groups import SparseSampleCodec
 from actcodec.codecs.affine.affine_codecs import ActnnCodec, AutoquantCodec, AutoquantZCodec, BlpaCodec, DivisionCodec
+from actcodec.codecs.baselines.bf16_codec import Bf16Codec
 from actcodec.codecs.baselines.cdma_codec import CdmaCodec
 from actcodec.codecs.baselines.gist_codec import GistCodec, GistCsrCodec
+from actcodec.codecs.baselines.int8_rows_codec import Int8RowsCodec
 from actcodec.codecs.baselines.vdnn_codec import VdnnCodec
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
@@ -51,7 +53,7 @@ _SOFTWARE = (
     AcgcSfprZvcCodec,
 )
 _BLOCK_SCALES = (MxInt8Codec, MxFp8E4m3Codec, MxFp8E5m2Codec, MxFp6E2m3Codec, MxFp6E3m2Codec, MxFp4Codec, Nvfp4Codec)
-_BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, NoCodec)
+_BASELINES = (GistCodec, GistCsrCodec, CdmaCodec, VdnnCodec, Bf16Codec, Int8RowsCodec, NoCodec)
 _CODECS: Mapping[str, Callable[..., Codec]] = {
     kind.name: kind for kind in (*_JPEG_ACT, *_AFFINE, *_SOFTWARE, *_BLOCK_SCALES, *_BASELINES)
 }

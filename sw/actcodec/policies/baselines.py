@@ -1,4 +1,4 @@
-"""Policies of the accelerators that JPEG-ACT is compared with: its table "which activation gets what".
+"""Policies that ours are compared with: accelerators of JPEG-ACT's table "which activation gets what", and plain storage.
 
 ======================================  ========  =====  ====
 activation                              gist      cdma   vdnn
@@ -9,7 +9,8 @@ ReLU, pool, dropout into other layers   gist-csr  cdma   vdnn
 shapes of rank 2                        gist      exact  vdnn
 ======================================  ========  =====  ====
 
-Losses and softmax results are exact, as everywhere.
+Storage in fewer bits, ``bf16`` and ``int8-rows``, is one codec for every activation, and signs for ReLU. Losses and softmax
+results are exact, as everywhere.
 """
 
 from __future__ import annotations
@@ -61,6 +62,18 @@ def vdnn_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Po
         return exact_policy(codec_factory)
     rules = (*LOSS_RULES, Rule("vdnn", dtypes=CODED_DTYPES))
     return Policy(rules, codec_factory=codec_factory, companions=False)
+
+
+def bf16_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """Every activation in float32 waits in bfloat16, those in 16 bits as they are; BRC for ReLU. Takes no options."""
+    _check_none("bf16", options)
+    return Policy((*first_rules({}), Rule("bf16", dtypes=(torch.float32,))), codec_factory=codec_factory)
+
+
+def int8_rows_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
+    """Every activation in 8 bits with a scale per row, BRC for ReLU. Takes no options."""
+    _check_none("int8-rows", options)
+    return Policy((*first_rules({}), Rule("int8-rows", dtypes=CODED_DTYPES)), codec_factory=codec_factory)
 
 
 def _check_none(name: str, options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from cdu_tools.errors import UserError
 from actcodec.codecs import Codec, codec_options
 from actcodec.policies.acgc import ACGC, acgc_policy
 from actcodec.policies.auto import AUTO_OPTIONS, auto_policy
-from actcodec.policies.baselines import cdma_policy, gist_policy, vdnn_policy
+from actcodec.policies.baselines import bf16_policy, cdma_policy, gist_policy, int8_rows_policy, vdnn_policy
 from actcodec.policies.block_scales import BLOCK_SCALES, block_scale_policy
 from actcodec.policies.blpa import blpa_coded_policy, blpa_policy
 from actcodec.policies.division import division_float_policy
@@ -51,6 +51,8 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "gist": gist_policy,
     "cdma": cdma_policy,
     "vdnn": vdnn_policy,
+    "bf16": bf16_policy,
+    "int8-rows": int8_rows_policy,
     "none": exact_policy,
     "auto": auto_policy,
 }

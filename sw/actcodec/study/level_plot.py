@@ -20,6 +20,7 @@ _COLOURS = ("#0072B2", "#E69F00", "#D55E00")
 
 def picture(title: str, measured: Sequence[Measurements], result: dict[str, Any]) -> bytes:
     """A PNG with a row for each coder: error against quality for channels of three kinds; measured against fitted errors."""
+    from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -34,7 +35,9 @@ def picture(title: str, measured: Sequence[Measurements], result: dict[str, Any]
         _curves(left, relation, features, errors, fitted)
         left.set(title=f"{one.coder}: error of a table", xlabel="quality of the image table")
         for level in range(0, len(relation.qualities), 4):
-            right.plot(fitted[level], errors[level], ".", markersize=1.5, label=f"image{relation.qualities[level]}")
+            quality = relation.qualities[level]
+            colour = colormaps["viridis"](quality / 100)
+            right.plot(fitted[level], errors[level], ".", color=colour, markersize=1.5, label=f"image{quality}")
         ends = [float(errors[errors > 0].min()), float(errors.max())]
         right.plot(ends, ends, color="black", linewidth=0.8)
         right.set(title=f"{one.coder}: every channel", xlabel="error by the relation (steps of SFPR)", xscale="log", xlim=ends)

@@ -83,7 +83,10 @@ def _not_counted(runs: Sequence[Run]) -> list[str]:
 
 
 def curves(title: str, runs: Sequence[Run]) -> bytes:
-    """A PNG: smoothed loss, score on the test images, and compression ratio against score, one colour per codec."""
+    """A PNG: smoothed loss; what a codec changes of the score, by seed, over the steps and at the end against its ratio.
+
+    Scores are compared with those of the uncompressed run of the same seed where there is one; else they are as they are.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -94,27 +97,38 @@ def curves(title: str, runs: Sequence[Run]) -> bytes:
     FigureCanvasAgg(figure)
     loss_axes, score_axes, ratio_axes = figure.subplots(1, 3)
     window = max(1, len(runs[0].losses) // 20)
-    for name in names:
+    plain = {run.seed: run for run in runs if run.codec == BASELINE}
+    paired = len(names) > 1 and all(run.seed in plain for run in runs)
+    for place, name in enumerate(names):
         style = {"color": colours[name], "linewidth": 2.0 if name == BASELINE else 1.6}
         mine = [run for run in runs if run.codec == name]
         smooth = _smooth([run.losses for run in mine], window)
         loss_axes.plot(range(window, window + len(smooth)), smooth, label=Path(name).name, **style)
-        steps = [0.0 + point[0] for point in mine[0].scores]
-        columns = [[run.scores[i][1] for run in mine] for i in range(len(steps))]
-        score_axes.plot(steps, [sum(c) / len(c) for c in columns], marker="o", markersize=3.5, label=Path(name).name, **style)
-        score_axes.fill_between(steps, list(map(min, columns)), list(map(max, columns)), color=colours[name], alpha=0.12)
-        ratio_axes.scatter(
-            [run.ratio for run in mine], [run.score for run in mine], color=colours[name], s=36, label=Path(name).name
-        )
+        if paired and name == BASELINE:
+            continue
+        # Dots of one step stand beside each other.
+        aside = (place - len(names) / 2) * 0.01 * len(mine[0].losses)
+        for run in mine:
+            before = plain[run.seed] if paired else None
+            changes = [score - (before.scores[at][1] if before else 0) for at, (_, score) in enumerate(run.scores)]
+            label = Path(name).name if run is mine[0] else None
+            steps = [done + aside for done, _ in run.scores]
+            score_axes.scatter(steps, changes, color=colours[name], s=18, label=label)
+            change = run.score - (before.score if before else 0)
+            ratio_axes.scatter(run.ratio, change, color=colours[name], s=36, label=label)
     unit = _UNITS[runs[0].score_name]
     score_label = f"test {'accuracy' if unit == '%' else 'PSNR'} ({unit})"
     loss_axes.set(title=f"Training loss (mean of {window} steps)", xlabel="step", ylabel="loss")
     drawn = [value for line in loss_axes.lines for value in line.get_ydata()]
     if max(drawn) > _LOG_FROM * min(drawn):
         loss_axes.set_yscale("log")
-    score_axes.set(title="Score; band: lowest to highest seed", xlabel="step", ylabel=score_label)
-    ratio_axes.set(title="What the bytes cost; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
-    ratio_axes.set_xlim(left=0)
+    if paired:
+        score_label += f", less that of {BASELINE}"
+        for axes in (score_axes, ratio_axes):
+            axes.axhline(0, color="black", linewidth=0.8)
+    score_axes.set(title="Score; a dot per seed", xlabel="step", ylabel=score_label)
+    ratio_axes.set(title="Score at the end; a dot per seed", xlabel="compression ratio of activations", ylabel=score_label)
+    ratio_axes.set_xlim(0, 1.1 * max(run.ratio for run in runs))
     for axes in (loss_axes, score_axes, ratio_axes):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

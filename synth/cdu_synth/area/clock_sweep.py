@@ -53,13 +53,13 @@ def chart(content: Mapping[str, Any]) -> bytes:
             fill = line.get_color() if met else "white"
             axes.plot(point["critical_path_ns"], point["ge"] / 1e3, "o", color=line.get_color(), markerfacecolor=fill)
             axes.annotate(
-                f"{point['clock_ns']:g}",
+                f"{point['clock_ns']:g} ns asked",
                 (point["critical_path_ns"], point["ge"] / 1e3),
                 xytext=(4, 5),
                 textcoords="offset points",
                 fontsize=8,
             )
-    axes.set_xlabel("critical path in ns (numbers: period asked for; hollow: missed), pre-layout")
+    axes.set_xlabel("critical path in ns (hollow: longer than asked for), pre-layout")
     axes.set_ylabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²)")
     axes.set_title(f"Configuration {content['config']['name']} in {content['pdk']}")
     axes.grid(alpha=0.3)

@@ -17,11 +17,12 @@ _NAMED = 3
 
 
 def fronts(content: Mapping[str, Any]) -> bytes:
-    """A panel per front of ``sweep.json``, as PNG: all points, those on the front with their numbers."""
+    """A panel per front of ``sweep.json``, as PNG: all points, those on the front with the values that vary."""
     shown = [front for front in content["fronts"] if front["points"]]
     figure = Figure(figsize=(5.6 * len(shown), 4.8), layout="constrained")
     for place, front in enumerate(shown, 1):
         _panel(figure.add_subplot(1, len(shown), place), front, content["points"])
+    figure.supxlabel(f"beside the points: {', '.join(_varying(content['points']))}", fontsize=9)
     image = io.BytesIO()
     # Without the version of matplotlib in the file, equal figures are equal bytes.
     figure.savefig(image, format="png", dpi=120, metadata={"Software": None})
@@ -37,16 +38,16 @@ def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -
     others = [place for number, place in places.items() if number not in best]
     if others:
         axes.scatter([a for a, _ in others], [b for _, b in others], color=_GREY, s=28, label="other points")
-    line = sorted(best.values())
-    axes.plot([a for a, _ in line], [b for _, b in line], color=_BLUE, marker="o", linewidth=1.2, label="Pareto front")
+    axes.scatter([a for a, _ in best.values()], [b for _, b in best.values()], color=_BLUE, s=36, label="Pareto front")
+    varying, parameters = _varying(points), {point["number"]: point["parameters"] for point in points}
     owners: dict[tuple[float, float], list[str]] = {}
     for number, place in best.items():
-        owners.setdefault(place, []).append(f"#{number}")
+        owners.setdefault(place, []).append(", ".join(str(parameters[number][name]) for name in varying))
     # Beside each other, labels of places that are close would cover each other.
-    for turn, (place, numbers) in enumerate(sorted(owners.items())):
-        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    for turn, (place, names) in enumerate(sorted(owners.items())):
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         offset, side = ((6, 5), "left") if turn % 2 else ((-6, -11), "right")
-        text = ", ".join(numbers[:_NAMED]) + more
+        text = "; ".join(names[:_NAMED]) + more
         axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=8, ha=side)
     axes.set_xlabel(pareto.FIGURES[x].label)
     axes.set_ylabel(pareto.FIGURES[y].label)
@@ -58,5 +59,11 @@ def _panel(axes: Axes, front: Mapping[str, Any], points: list[dict[str, Any]]) -
     axes.legend(fontsize=8, frameon=False)
 
 
+def _varying(points: list[dict[str, Any]]) -> list[str]:
+    """Names of the parameters that are not the same in all points; of all where none varies."""
+    names = list(dict.fromkeys(name for point in points for name in point["parameters"]))
+    return [name for name in names if len({str(point["parameters"].get(name)) for point in points}) > 1] or names
+
+
 def _aim(name: str) -> str:
-    return f"{'large' if pareto.FIGURES[name].larger_is_better else 'small'} {name}"
+    return f"{'large' if pareto.FIGURES[name].larger_is_better else 'small'} {pareto.FIGURES[name].label}"

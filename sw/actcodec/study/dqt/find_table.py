@@ -81,7 +81,7 @@ def find_table(settings: TableSettings, command: str, progress: Progress | None 
     origin = {"name": name, "command": command, "activations": fitted_from, **results["settings"]}
     files: dict[str, str | bytes] = {
         "table.json": table_text(found.table, origin),
-        "rate_distortion.png": plot.rate_distortion(others_from, found),
+        "rate_distortion.png": plot.rate_distortion(Path(others_from).name.removesuffix(".npz"), found),
         "results.json": json_text(results, 1),
         "report.md": report.markdown(command, about, found),
     }

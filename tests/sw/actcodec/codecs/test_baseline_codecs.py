@@ -1,6 +1,7 @@
-"""GIST, cDMA+ and vDNN: bytes after the papers, values after the definitions."""
+"""GIST, cDMA+, vDNN, bfloat16 and 8 bits by row: bytes after the papers, values after the definitions."""
 
 import actcodec
+import numpy as np
 import pytest
 import torch
 from actcodec.golden.minifloat import MINIFLOATS
@@ -149,12 +150,68 @@ def test_lossless_for_any_pattern(name, dtype):
     assert same_bits(packed.decompress(), before)
 
 
+@settings(max_examples=80)
+@given(shapes, st.sampled_from(FLOATS), st.integers(0, 2**31))
+def test_bf16_is_the_nearest_number_of_16_bits(shape, dtype, seed):
+    x = sparse(shape, 0.7, seed, dtype)
+    packed = actcodec.codec("bf16").compress(x)
+    assert packed.nbytes == 2 * x.numel()
+    if dtype != torch.float32:
+        assert same_bits(packed.decompress(), x)
+        return
+    # Ties to even in integers: half a step less one, and one more where the last bit that stays is set.
+    words = x.numpy().view(np.uint32).astype(np.uint64)
+    rounded = (words + 0x7FFF + (words >> 16 & 1)) >> 16 << 16
+    assert same_bits(packed.decompress(), torch.from_numpy(rounded.astype(np.uint32).view(np.float32)))
+
+
+def test_bf16_does_not_become_infinite():
+    greatest = torch.finfo(torch.bfloat16).max
+    x = torch.tensor([3.4e38, -3.4e38, greatest])
+    assert actcodec.codec("bf16").compress(x).decompress().tolist() == [greatest, -greatest, greatest]
+
+
+@settings(max_examples=80)
+@given(shapes, st.sampled_from(FLOATS), st.floats(0, 1), st.integers(0, 2**31))
+def test_int8_rows_after_its_definition(shape, dtype, density, seed):
+    x = sparse(shape, density, seed, dtype)
+    packed = actcodec.codec("int8-rows").compress(x)
+    rows = x.float().numpy().reshape(-1, shape[-1])
+    greatest = np.abs(rows).max(axis=1, keepdims=True)
+    divisors = np.where(greatest > 0, greatest, np.float32(1))
+    codes = np.rint(rows / divisors * np.float32(127)).astype(np.int8)
+    assert packed.nbytes == x.numel() + 4 * len(rows)
+    assert np.array_equal(packed.codes.numpy(), codes.reshape(shape))
+    want = codes.astype(np.float32) / np.float32(127) * greatest
+    assert same_bits(packed.decompress(), torch.from_numpy(want).to(dtype).view(shape))
+    # Half a step of the row, and what the number format rounds.
+    error = (packed.decompress().double() - x.double()).abs().view(rows.shape)
+    assert (error <= torch.from_numpy(greatest).double() * (0.5 / 127 + torch.finfo(dtype).eps)).all()
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # deprecated
+@settings(max_examples=30, deadline=None)
+@given(shapes, st.integers(0, 2**31))
+def test_int8_rows_is_what_torch_quantises_by_channel(shape, seed):
+    x = sparse(shape, 1.0, seed)
+    rows = x.view(-1, shape[-1])
+    scales = rows.abs().amax(1) / 127
+    torchs = torch.quantize_per_channel(rows, scales, torch.zeros(len(rows)), 0, torch.qint8)
+    packed = actcodec.codec("int8-rows").compress(x)
+    off = torchs.int_repr().int() - packed.codes.view(rows.shape).int()
+    # torch multiplies with the reciprocal of the scale: what is nearly a tie may go the other way.
+    assert off.abs().max() <= 1
+    near = ((rows / scales[:, None]).double() % 1 - 0.5).abs()
+    assert (near[off != 0] < 1e-4).all()
+    torch.testing.assert_close(torchs.dequantize()[off == 0], packed.decompress().view(rows.shape)[off == 0])
+
+
 def test_vdnn_keeps_as_many_bytes():
     assert actcodec.codec("vdnn").compress(torch.ones(3, 5)).nbytes == 60
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("name", ["gist", "gist-csr", "cdma", "vdnn"])
+@pytest.mark.parametrize("name", ["gist", "gist-csr", "cdma", "vdnn", "bf16", "int8-rows"])
 def test_cuda_gives_the_same(name):
     x = sparse((3, 8, 17, 19), 0.4, 3)
     here, there = actcodec.codec(name).compress(x), actcodec.codec(name).compress(x.cuda())
@@ -177,6 +234,9 @@ def test_cuda_gives_the_same(name):
         (lambda: actcodec.codec("gist").compress(torch.ones(3)).to_bytes(), "no bitstream"),
         (lambda: actcodec.codec("cdma").compress(torch.ones(3)).to_bytes(), "no bitstream"),
         (lambda: actcodec.codec("vdnn").compress(torch.ones(3)).to_bytes(), "no bitstream"),
+        (lambda: actcodec.codec("bf16").compress(torch.ones(3)).to_bytes(), "no bitstream"),
+        (lambda: actcodec.codec("int8-rows", bits=8), "codec 'int8-rows' has no option 'bits': it has none"),
+        (lambda: actcodec.codec("int8-rows").compress(torch.tensor([1.0, torch.nan])), "NaN or infinite"),
     ],
 )
 def test_bad_uses(call, message):

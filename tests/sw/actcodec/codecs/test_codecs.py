@@ -26,7 +26,7 @@ FLOAT_FORMS = [
     "acgc-quantz",
 ]
 #: Without a bitstream, see test_baseline_codecs.py.
-BASELINES = ["gist", "gist-csr", "cdma", "vdnn"]
+BASELINES = ["gist", "gist-csr", "cdma", "vdnn", "bf16", "int8-rows"]
 AFFINE = [mode.label for mode in AFFINE_MODES]
 #: See also test_baseline_codecs.py.
 NO_STREAM = [*FLOAT_FORMS, *BASELINES, *MX_FORMATS, NVFP4, "cusz"]

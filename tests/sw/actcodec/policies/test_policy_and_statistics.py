@@ -104,6 +104,23 @@ def test_the_tables_of_gist_and_cdma(tensor, by_gist, by_cdma):
         assert getattr(chosen, "dpr", "fp8") == "fp8"
 
 
+@pytest.mark.parametrize(
+    ("tensor", "by_bf16", "by_rows"),
+    [
+        (saved("conv", "norm", MAP), "bf16", "int8-rows"),
+        (saved("relu", "relu", MAP), "brc", "brc"),
+        (saved("relu", "linear", (4, 8)), "bf16", "int8-rows"),
+        (saved("conv", "norm", MAP, torch.float16), None, "int8-rows"),
+        (saved("conv", "norm", MAP, torch.float64), None, None),
+        (saved("softmax", "matmul", (4, 8)), None, None),
+    ],
+)
+def test_storage_in_fewer_bits(tensor, by_bf16, by_rows):
+    for name, want in (("bf16", by_bf16), ("int8-rows", by_rows)):
+        chosen = policy(name).choose(tensor)
+        assert (chosen and chosen.name) == want
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without CUDA")
 def test_vdnn_says_that_nothing_moves_on_the_cpu():
     with pytest.warns(UserWarning, match="nothing moves"):

@@ -1,0 +1,84 @@
+"""Eight bits by row: integers with one scale for what lies along the last dimension, as libraries for 8-bit layers have them.
+
+Of a row with the greatest magnitude m a value x is kept as round(127 x / m), ties to even, which stands for that times m / 127.
+That is the vector-wise quantisation of Dettmers et al., "LLM.int8()", NeurIPS 2022, section 3.1, without its outliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs.codec import Codec, check_finite, check_input
+from actcodec.codecs.compressed import Packed
+from actcodec.golden.pieces import piece_values
+
+#: What the greatest magnitude of a row becomes.
+FULL_SCALE = torch.iinfo(torch.int8).max
+
+
+@dataclass(frozen=True, eq=False)
+class Int8RowsForm:
+    """A tensor as integers, and the greatest magnitude of each row."""
+
+    dtype: torch.dtype
+    codes: Tensor  #: int8, in the shape of the tensor
+    greatest: Tensor  #: float32 (rows,)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of integers and magnitudes (shape and format are not counted)."""
+        return self.codes.nbytes + self.greatest.nbytes
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: no bitstream is defined for it."""
+        raise UserError("codec 'int8-rows' has no bitstream: use sfpr")
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The reconstructed tensor."""
+        rebuilt = torch.empty_like(self.codes, dtype=self.dtype)
+        for into, codes, greatest in _in_pieces(_rows(rebuilt), _rows(self.codes), self.greatest[:, None]):
+            into.copy_(codes / FULL_SCALE * greatest)
+        return rebuilt
+
+
+@dataclass
+class Int8RowsCodec(Codec):
+    """``int8-rows``: 8 bits per value with one scale per row, the last dimension. Any shape. NaN and infinity are refused."""
+
+    name = "int8-rows"
+    centred = True
+
+    def compress(self, x: Tensor) -> Int8RowsForm:
+        """See :class:`Codec`."""
+        check_input(x)
+        check_finite(x)
+        values = x.detach().contiguous()
+        least, most = _rows(values).aminmax(dim=1)
+        greatest = torch.maximum(least.abs(), most.abs()).float()
+        codes = torch.empty_like(values, dtype=torch.int8)
+        divisors = torch.where(greatest > 0, greatest, 1.0)[:, None]
+        for into, row, divisor in _in_pieces(_rows(codes), _rows(values), divisors):
+            into.copy_((row / divisor).mul_(FULL_SCALE).round_())
+        return Int8RowsForm(x.dtype, codes, greatest)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()
+
+
+def _rows(x: Tensor) -> Tensor:
+    """A tensor in one piece as (rows, values)."""
+    return x.view(-1, x.shape[-1])
+
+
+def _in_pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Tensors (rows, ...) some rows at a time, by the first one."""
+    rows, values = tensors[0].shape
+    step = max(1, piece_values(rows * values, tensors[0].device) // values)
+    return (tuple(one[first : first + step] for one in tensors) for first in range(0, rows, step))
