@@ -144,6 +144,12 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
 }
 
 
+def configured(name: str, config: CduConfig) -> CduConfig:
+    """The configuration of a whole unit that is asked for by name: with an engine, or clocks, where it says nothing of them."""
+    needed = {"dma_array": with_dma, "clocked_array": with_clocks}
+    return needed[name](config) if name in needed else config
+
+
 #: Of these the whole units.
 UNITS = ("array", "dma_array", "clocked_array")
 
