@@ -33,6 +33,10 @@ PACKED_PORT_BITS = (128, 256, 512, 1024)
 COUNTER_BITS = (0, 32, 64)
 #: Widths that the memory port of a DMA engine may have; 0 builds none.
 DMA_BITS = (0, 64, 128, 256, 512)
+#: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
+OWN_CLOCKS = ("registers", "values", "packed")
+#: Parameters that nothing says of units in which they are not used.
+_LEFT_OUT = ("payload_crc", "dma_bits", "own_clocks")
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: When registers take the reset: at a clock edge, or at once.
@@ -104,6 +108,10 @@ class CduConfig:
         1: a payload may carry its CRC-32 behind it, which the unit writes and checks where a job says so. 0: none does.
     dma_bits
         Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
+    own_clocks
+        Ports with clocks of their own, unrelated to ``clk``: ``registers`` (AXI4-Lite), ``values`` (with the scales),
+        ``packed``; beside a DMA engine ``registers``. They need ``reset_kind`` ``async``, for one clock may run before another.
+        Default: none, all ports are clocked by ``clk``.
     """
 
     name: str = "tiny"
@@ -128,6 +136,7 @@ class CduConfig:
     reset_kind: str = "sync"
     payload_crc: int = 0
     dma_bits: int = 0
+    own_clocks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -169,6 +178,18 @@ class CduConfig:
         self._one_of("reset_active", RESET_PORTS)
         self._one_of("reset_kind", RESET_KINDS)
         self._one_of("dma_bits", DMA_BITS)
+        if self.own_clocks:
+            self._each_once("own_clocks", OWN_CLOCKS)
+            if self.reset_kind != "async":
+                raise ConfigError(
+                    f"reset_kind = {self.reset_kind} is not allowed with own_clocks, which need not run while they are reset: "
+                    "use async"
+                )
+        if self.dma_bits and set(self.own_clocks) - {"registers"}:
+            raise ConfigError(
+                f"own_clocks = {', '.join(self.own_clocks)} is not allowed with a DMA engine, behind which the unit's streams "
+                "are: use registers, or dma_bits = 0"
+            )
 
     def _one_of(self, name: str, allowed: Any) -> None:
         value = getattr(self, name)
@@ -302,14 +323,21 @@ class CduConfig:
         return RESET_PORTS[self.reset_active]
 
     @property
+    def clock_ports(self) -> dict[str, tuple[str, str]]:
+        """Names of the ports of clock and reset, by domain: ``sync``, and :attr:`own_clocks`."""
+        own = {name: (f"{name}_clk", f"{name}_{self.reset_port}") for name in self.own_clocks}
+        return {"sync": ("clk", self.reset_port)} | own
+
+    @property
     def dtype(self) -> Dtype:
         """:attr:`value_format` as the enumeration."""
         return Dtype.from_label(self.value_format)
 
     def to_dict(self) -> dict[str, Any]:
-        """All parameters as plain values (JSON, TOML); that of the DMA engine in units that have one."""
-        values = asdict(self) | {"modes": list(self.modes), "coders": list(self.coders)}
-        return {name: value for name, value in values.items() if name not in ("payload_crc", "dma_bits") or value}
+        """All parameters as plain values (JSON, TOML); some only of units that have what they are about."""
+        lists = ("modes", "coders", "own_clocks")
+        values = asdict(self) | {name: list(getattr(self, name)) for name in lists}
+        return {name: value for name, value in values.items() if name not in _LEFT_OUT or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CduConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cdu_spec.config import OWN_CLOCKS
 from cdu_spec.registers import Channel
 
 
@@ -25,6 +26,17 @@ PORTS: Mapping[Channel, Ports] = {
 }
 #: Prefix of the AXI4-Lite port of the registers.
 REGISTER_PORT = "s_axil"
+_IN, _OUT = PORTS[Channel.COMPRESS], PORTS[Channel.DECOMPRESS]
+#: What has a clock of its own together, by the name of that clock. Scales go with values.
+CLOCKED_PORTS: Mapping[str, tuple[str, ...]] = dict(
+    zip(
+        OWN_CLOCKS,
+        ((REGISTER_PORT,), (_IN.input, _IN.scales, _OUT.scales, _OUT.output), (_IN.output, _OUT.input)),
+        strict=True,
+    )
+)
+#: The name of the clock that a port may have, by the port.
+CLOCK_OF: Mapping[str, str] = {port: name for name, ports in CLOCKED_PORTS.items() for port in ports}
 
 
 def scale_port_bytes(offsets: bool) -> int:

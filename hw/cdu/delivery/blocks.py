@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from amaranth.lib.wiring import Component
 from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Coder, Mode
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
 from cdu.alignment.range_finder import RangeFinder
@@ -39,6 +39,7 @@ from cdu.unit.compressor import Compressor
 from cdu.unit.decompressor import Decompressor
 from cdu.unit.jpeg_decoder import JpegDecoder
 from cdu.unit.jpeg_encoder import JpegEncoder
+from cdu.unit.own_clocks import ClockedUnit
 from cdu.values.affine_dequantizer import AffineDequantizer
 from cdu.values.inverse_sfpr import InverseSfpr
 from cdu.values.mx_decoder import MxDecoder
@@ -81,6 +82,11 @@ def with_gmc(config: CduConfig) -> CduConfig:
 def with_dma(config: CduConfig) -> CduConfig:
     """The configuration with a DMA engine, if it has none."""
     return config if config.dma_bits else config.override(dma_bits=_DMA_BITS)
+
+
+def with_clocks(config: CduConfig) -> CduConfig:
+    """The configuration with clocks of its ports, if it has none."""
+    return config if config.own_clocks else config.override(own_clocks=OWN_CLOCKS, reset_kind="async")
 
 
 #: Width of the memory port of blocks whose configuration has no DMA engine.
@@ -132,13 +138,20 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "control": Control,
     "array": CduArray,
     "dma_array": lambda config: CduDmaArray(with_dma(config)),
+    "clocked_array": lambda config: top(with_clocks(config)),
     "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8),
     "axi_write_master": lambda config: AxiWriteMaster(with_dma(config).dma_bits // 8),
 }
 
 
+def configured(name: str, config: CduConfig) -> CduConfig:
+    """The configuration of a whole unit that is asked for by name: with an engine, or clocks, where it says nothing of them."""
+    needed = {"dma_array": with_dma, "clocked_array": with_clocks}
+    return needed[name](config) if name in needed else config
+
+
 #: Of these the whole units.
-UNITS = ("array", "dma_array")
+UNITS = ("array", "dma_array", "clocked_array")
 
 
 def check_block(name: str, others: Sequence[str] = ()) -> None:
@@ -149,5 +162,6 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
 
 
 def top(config: CduConfig) -> Component:
-    """The whole unit of a configuration, with its DMA engine if it has one."""
-    return CduDmaArray(config) if config.dma_bits else CduArray(config)
+    """The whole unit of a configuration, with its DMA engine and clocks of its ports if it has them."""
+    unit = CduDmaArray(config) if config.dma_bits else CduArray(config)
+    return ClockedUnit(config, unit) if config.own_clocks else unit

@@ -80,7 +80,7 @@ class Generated:
 #: The file of an entry of the cache.
 _KEPT = "generated.json"
 #: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
-_UNITS = (None, "array", "dma_array", "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
+_UNITS = (None, *blocks.UNITS, "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(
@@ -96,6 +96,7 @@ def generate(
         blocks.check_block(block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
+    config = blocks.configured(block, config) if block else config
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)

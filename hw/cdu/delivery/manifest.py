@@ -74,10 +74,11 @@ def unpack(port: Entry, bits: int) -> Any:
 
 
 def _clocks(text: str, config: CduConfig) -> list[Entry]:
-    """Clock and reset, as far as the Verilog has them: a combinational component has neither."""
+    """Clocks and resets, as far as the Verilog has them: a combinational component has none."""
     return [
         _port(name, "input", Const(0, 1))
-        for name in ("clk", config.reset_port)
+        for pair in config.clock_ports.values()
+        for name in pair
         if re.search(rf"^  input +wire +{name}\b", text, re.MULTILINE)
     ]
 

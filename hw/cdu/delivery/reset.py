@@ -1,4 +1,4 @@
-"""Clock and reset of what is delivered: their ports, and how registers see the reset."""
+"""Clocks and resets of what is delivered: their ports, and how registers see the reset."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 
-#: The domain of all registers.
-_DOMAIN = "sync"
-
 
 class WithReset(Elaboratable):
     """A component whose reset has the level and the kind that ``config`` asks for.
 
-    Amaranth's own reset of a domain is ``rst``, active high and synchronous; this builds the others.
+    Amaranth's own reset of a domain is ``rst``, active high and synchronous; this builds the others, of all domains.
     """
 
     def __init__(self, component: wiring.Component[Any], config: CduConfig) -> None:
         self.component, self.config = component, config
-        self.domain: Any = ClockDomain(_DOMAIN, async_reset=config.reset_kind == "async")
-        self.port = Signal(name=config.reset_port)
+        self._domains: list[tuple[Any, Signal]] = [
+            (ClockDomain(name, async_reset=config.reset_kind == "async"), Signal(name=reset))
+            for name, (_, reset) in config.clock_ports.items()
+        ]
 
     @property
     def ports(self) -> dict[str, tuple[Value, PortDirection]]:
-        """The two ports by name."""
-        return {"clk": (self.domain.clk, PortDirection.Input), self.port.name: (self.port, PortDirection.Input)}
+        """Two ports for each domain, by name."""
+        signals = [signal for domain, port in self._domains for signal in (domain.clk, port)]
+        return {signal.name: (signal, PortDirection.Input) for signal in signals}
 
     def elaborate(self, platform: Any) -> Any:
         # No module around the component: its parts are called what they are called with any reset.
         whole: Any = Fragment.get(self.component, platform)  # type: ignore[no-untyped-call]
-        whole.add_domains(self.domain)
-        active = ~self.port if self.config.reset_active == "low" else self.port
-        whole.add_statements("comb", [self.domain.rst.eq(active)])
+        for domain, port in self._domains:
+            whole.add_domains(domain)
+            active = ~port if self.config.reset_active == "low" else port
+            whole.add_statements("comb", [domain.rst.eq(active)])
         return whole
 
 

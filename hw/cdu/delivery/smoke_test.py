@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdu_spec.config import CduConfig
+from cdu_spec.ports import CLOCK_OF, REGISTER_PORT
 
 #: Registers of the global block with the same content in every unit of a version.
 _READ = ("ID", "VERSION")
@@ -22,27 +23,27 @@ module {top}_tb;
     {connections}
   );
 
-  initial forever #5 clk = !clk;
+{clocks}
 
   task automatic read_register(input [11:0] address, input [31:0] expected);
     begin
       s_axil_araddr = address;
       s_axil_arvalid = 1;
-      #1 while (!s_axil_arready) @(negedge clk) #1;
-      @(negedge clk) s_axil_arvalid = 0;
-      #1 while (!s_axil_rvalid) @(negedge clk) #1;
+      #1 while (!s_axil_arready) @(negedge {clock}) #1;
+      @(negedge {clock}) s_axil_arvalid = 0;
+      #1 while (!s_axil_rvalid) @(negedge {clock}) #1;
       if (s_axil_rdata !== expected || s_axil_rresp !== 0)
         $fatal(1, "FAIL: register %h holds %h, expected %h", address, s_axil_rdata, expected);
-      @(negedge clk);
+      @(negedge {clock});
     end
   endtask
 
   initial begin
-    {reset} = {active};
+{asserts}
     s_axil_rready = 1;
-    repeat (4) @(negedge clk);
-    {reset} = !{active};
-    repeat (2) @(negedge clk);
+    repeat ({cycles}) @(negedge {clock});
+{ends}
+    repeat (4) @(negedge {clock});
 {reads}
     $display("PASS");
     $finish;
@@ -65,10 +66,14 @@ def smoke_test(top: str, config: CduConfig, ports: Sequence[Mapping[str, Any]], 
         for entry in registers
         if entry["block"] == "global" and entry["name"] in _READ
     ]
+    pairs, active = list(config.clock_ports.values()), int(config.reset_active == "high")
     return _TEXT.format(
         top=top,
-        reset=config.reset_port,
-        active=int(config.reset_active == "high"),
+        clocks="\n".join(f"  initial forever #{5 + 2 * place} {clk} = !{clk};" for place, (clk, _) in enumerate(pairs)),
+        clock=config.clock_ports.get(CLOCK_OF[REGISTER_PORT], pairs[0])[0],
+        cycles=4 * len(pairs),
+        asserts="\n".join(f"    {reset} = {active};" for _, reset in pairs),
+        ends="\n".join(f"    {reset} = !{active};" for _, reset in pairs),
         declarations="\n".join(declarations),
         connections=",\n    ".join(f".{port['name']}({port['name']})" for port in ports),
         reads="\n".join(reads),

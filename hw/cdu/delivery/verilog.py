@@ -111,7 +111,8 @@ def convert(
         yosys.run(_SCRIPT.format(name=name, purge="" if every_name else " -purge"), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
     comments = {names[module]: comment for module, comment in described(design).items() if module in names}
-    body = with_heads(_plain_bits(_YOSYS_HEADER.sub("", body)), name, list(dict.fromkeys([*CLOCKING, *ports])), comments)
+    clocking = [*CLOCKING, *(port for pair in config.clock_ports.values() for port in pair)] if config else CLOCKING
+    body = with_heads(_plain_bits(_YOSYS_HEADER.sub("", body)), name, list(dict.fromkeys([*clocking, *ports])), comments)
     return _header(name, config) + (body if every_name else named_unused(named_by_instances(body))) + ram
 
 

@@ -92,6 +92,10 @@ def test_widths_of_the_transform_are_proven(tmp_path):
         ("byte_packer", "order", 8, r"(assign o__payload__last = over \| )ends;", r"\g<1>1'h0;"),
         # every word of a lane ends its block
         ("gatherer", "order", 8, r"(assign o__payload__ends = turn \? )\w+\[130\]", r"\g<1>1'h1"),
+        # a pointer crosses in binary
+        ("clock_crossing", "order", None, r"assign (\w+) = produce_w_nxt \^ [^;]*;", r"assign \1 = produce_w_nxt;"),
+        # a word is written though there is no room
+        ("clock_crossing", "order", None, r"assign w_full = [^;]*;", "assign w_full = 1'h0;"),
         # output waits for more input
         ("shift_quantizer", "progress_o", 8, r"(o__valid <= )i__valid;", r"\g<1>1'h0;"),
     ],

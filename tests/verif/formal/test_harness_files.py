@@ -29,6 +29,7 @@ BOUND = [
     ("burst_former", "bursts"),
     ("byte_packer", "order"),
     ("channel_control", "watchdog"),
+    ("clock_crossing", "order"),
     ("code_packing", "inverse"),
     ("collector", "order"),
     ("crc_checker", "checksum"),

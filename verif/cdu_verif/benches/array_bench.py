@@ -15,10 +15,9 @@ from cdu_spec import registers
 from cdu_spec.bitstream import Mode
 from cdu_spec.ports import PORTS, REGISTER_PORT
 from cdu_spec.registers import Channel, Register, ScaleSource
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 
-from cdu_verif.simulation import cover_points
+from cdu_verif.simulation import clocks, cover_points
 from cdu_verif.simulation.axi_device import AxiDevice
 from cdu_verif.simulation.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
@@ -28,6 +27,8 @@ from cdu_verif.stimulus.payloads import bit_patterns, float_beats, float_bytes, 
 from cdu_verif.stimulus.tensors import Exchange
 
 _Result = TypeVar("_Result")
+#: Cycles of the unit in which the slowest clock of a port has four.
+_SLOWEST = 12
 
 
 class ArrayBench(Bench):
@@ -53,13 +54,14 @@ class ArrayBench(Bench):
 
     async def start(self) -> ArrayBench:
         """Start the clock and reset the unit."""
-        Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
+        clocks.start(self.dut, CLOCK_NS, self.rng)
         cocotb.start_soon(self.watches.run())
         await self.reset()
         return self
 
     async def reset(self, cycles: int = 2) -> None:
-        """Reset the unit; everything under way is lost."""
+        """Reset the unit; everything under way is lost. With clocks of its ports longer, as it is promised."""
+        cycles = max(cycles, _SLOWEST if clocks.own(self.dut) else 0)
         self._reset.drive(True)
         await ClockCycles(self.dut.clk, cycles)
         self._reset.drive(False)

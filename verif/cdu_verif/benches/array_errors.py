@@ -303,7 +303,7 @@ async def watchdog(bench: ArmedBench, direction: str) -> None:
         await good(bench, channel)
 
 
-@bench_test(ArmedBench, direction=_CHANNELS, flush=[False, True])
+@bench_test(ArmedBench, direction=_CHANNELS, flush=[True] if _CONFIG.own_clocks else [False, True])
 async def abort(bench: ArmedBench, direction: str, flush: bool) -> None:
     """Jobs are forgotten at any moment; with flush also the packets that have begun to come."""
     channel = Channel(direction)

@@ -28,6 +28,7 @@ _SBY = """\
 mode {mode}
 depth {depth}
 timeout {timeout}
+multiclock {multiclock}
 [engines]
 {engine}
 [script]
@@ -81,11 +82,14 @@ class Sby:
         k of the induction, or the cycles of a bounded search; not used by PDR.
     harness
         Makes the Verilog text of the harness for a device.
+    clocks
+        Several clocks, each of which rises and falls whenever it likes; a step is no cycle of any.
     """
 
     kind: Kind
     depth: int
     harness: Callable[[Device], str]
+    clocks: bool = False
 
     @property
     def engine(self) -> str:
@@ -105,6 +109,7 @@ class Sby:
             mode=self.kind.mode,
             depth=self.depth,
             timeout=TIMEOUT,
+            multiclock="on" if self.clocks else "off",
             engine=self.kind.engine,
             name=device.name,
             harness=HARNESS,

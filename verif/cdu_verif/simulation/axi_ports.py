@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+import cocotb
+from cdu_spec.ports import REGISTER_PORT
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
+from cdu_verif.simulation.clocks import clock_of, own
 from cdu_verif.simulation.handshake import HandshakeMonitor
 from cdu_verif.simulation.patterns import Pattern
 from cdu_verif.simulation.reset import Reset
@@ -67,7 +70,7 @@ class StreamIn:
         self.prefix = prefix
         self.size = len(getattr(dut, f"{prefix}_tkeep"))  #: bytes per word
         bus = WordBus.from_prefix(dut, prefix, case_insensitive=False)
-        self._source = AxiStreamSource(bus, dut.clk, byte_lanes=1, **Reset(dut).axi())
+        self._source = AxiStreamSource(bus, clock_of(dut, prefix), byte_lanes=1, **Reset(dut).axi())
 
     def send(self, raw: bytes) -> None:
         """Queue one packet: full words, then the rest with TLAST."""
@@ -103,8 +106,9 @@ class StreamOut:
         self.prefix = prefix
         self.size = len(getattr(dut, f"{prefix}_tkeep"))  #: bytes per word
         bus = WordBus.from_prefix(dut, prefix, case_insensitive=False)
-        self._sink = AxiStreamSink(bus, dut.clk, byte_lanes=1, **Reset(dut).axi())
-        self._valid, self._edge = bus.tvalid, RisingEdge(dut.clk)
+        clock = clock_of(dut, prefix)
+        self._sink = AxiStreamSink(bus, clock, byte_lanes=1, **Reset(dut).axi())
+        self._valid, self._edge = bus.tvalid, RisingEdge(clock)
 
     async def receive_words(self) -> list[Word]:
         """The words of the next packet."""
@@ -149,7 +153,7 @@ class Registers:
 
     def __init__(self, dut: Any, prefix: str = "s_axil") -> None:
         _quiet(dut, *(f"{prefix}_{channel}" for channel in ("aw", "w", "b", "ar", "r")), prefix)
-        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, prefix), dut.clk, **Reset(dut).axi())
+        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, prefix), clock_of(dut, prefix), **Reset(dut).axi())
         write, read = self._master.write_if, self._master.read_if
         self._write, self._read = write, read
         self._channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
@@ -246,11 +250,17 @@ class Watches:
         self.of["s_axil_r"] = Watch(dut, "s_axil_rvalid", "s_axil_rready", ["s_axil_rdata", "s_axil_rresp"])
 
     async def run(self) -> None:
-        """Every cycle until the test ends."""
-        edge, watches, reset = RisingEdge(self._dut.clk), list(self.of.values()), Reset(self._dut)
+        """Every cycle until the test ends, of ``clk`` and of each other clock."""
+        clocks = {name: clock_of(self._dut, REGISTER_PORT if name.startswith(REGISTER_PORT) else name) for name in self.of}
+        for clock in own(self._dut).values():
+            cocotb.start_soon(self._sample(clock, [self.of[name] for name, its in clocks.items() if its is clock]))
+        await self._sample(self._dut.clk, [self.of[name] for name, its in clocks.items() if its is self._dut.clk], counts=True)
+
+    async def _sample(self, clock: Any, watches: Sequence[Watch], counts: bool = False) -> None:
+        edge, reset = RisingEdge(clock), Reset(self._dut)
         while True:
             await edge
-            self.cycle += 1
+            self.cycle += counts
             if reset.is_active():
                 for watch in watches:
                     watch.forget()

@@ -1,14 +1,14 @@
-"""The reset of a simulated top, of either level."""
+"""The resets of a simulated top, of either level."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cdu_spec.config import RESET_PORTS
+from cdu_spec.config import OWN_CLOCKS, RESET_PORTS
 
 
 class Reset:
-    """The reset port of a top.
+    """The reset ports of a top, which are driven together.
 
     Parameters
     ----------
@@ -20,11 +20,14 @@ class Reset:
         # A unit whose reset is active low has a signal by the name of the other port inside, which simulators show too.
         level = next(level for level in ("low", "high") if hasattr(dut, RESET_PORTS[level]))
         self.signal = getattr(dut, RESET_PORTS[level])
+        names = [f"{name}_{RESET_PORTS[level]}" for name in OWN_CLOCKS]
+        self._signals = [self.signal, *(getattr(dut, name) for name in names if hasattr(dut, name))]
         self.active_high = level == "high"  #: as cocotbext-axi takes it
 
     def drive(self, active: bool) -> None:
         """Reset the top, or let it go."""
-        self.signal.value = int(active is self.active_high)
+        for signal in self._signals:
+            signal.value = int(active is self.active_high)
 
     def is_active(self) -> bool:
         """Whether the top is being reset."""
