@@ -58,6 +58,9 @@ class AxiReceiver(wiring.Component):
     flushing
         That is going on.
 
+    With ``quiet``, packets may wait behind the port where nobody can take them back: ``flush`` throws away all that comes,
+    until the port is at the end of a packet and nothing has come for so many cycles.
+
     Latency 2 cycles, one transfer per cycle.
     """
 
@@ -72,8 +75,8 @@ class AxiReceiver(wiring.Component):
     flush: Signal
     flushing: Signal
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, quiet: int = 0) -> None:
+        self.size, self._quiet = size, quiet
         extra = {"o": Out(stream.Signature(Bytes(size))), "bad_keep": Out(1)}
         extra |= {"clear": In(1), "flush": In(1), "flushing": Out(1)}
         super().__init__(members("", size, receives=True) | extra)
@@ -116,7 +119,19 @@ class AxiReceiver(wiring.Component):
                 m.d.sync += self.flushing.eq(0)
         with m.If(self.flush):
             m.d.sync += self.flushing.eq(Mux(transfer, ~self.tlast, open_packet | self.tvalid))
+        if self._quiet:
+            self._flush_all(m, open_packet)
         return m
+
+    def _flush_all(self, m: Module, open_packet: Signal) -> None:
+        """``flushing`` of a port with ``quiet``, in place of that which ends with the packet."""
+        silence = Signal(range(self._quiet))
+        ends = Signal()
+        m.d.comb += ends.eq((silence == self._quiet - 1) & ~self.tvalid & ~open_packet)
+        m.d.sync += [
+            silence.eq(Mux(self.flush | self.tvalid | open_packet, 0, silence + 1)),
+            self.flushing.eq(self.flush | (self.flushing & ~ends)),
+        ]
 
 
 class AxiSender(wiring.Component):

@@ -11,7 +11,7 @@ from amaranth.utils import exact_log2
 from cdu_spec.affine import BASE_BITS
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
+from cdu_spec.ports import CLOCK_OF, PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.registers import Channel
 
 from cdu.bus import axi_lite, axi_stream
@@ -25,6 +25,9 @@ from cdu.unit.duplex import both_directions
 from cdu.unit.idle import IdleMonitor
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of_beat, value_bytes
+
+#: Between two words that a source of a fifteenth of the unit's clock gives to a full FIFO: four of its cycles, and three more.
+_QUIET = 64
 
 
 class CduArray(wiring.Component):
@@ -84,8 +87,9 @@ class CduArray(wiring.Component):
         for direction, (i_bytes, o_bytes) in self._bytes.items():
             name, names = direction.value, PORTS[direction]
             channel, half = getattr(control, name), getattr(core, name)
-            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes)
-            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_port_bytes(self.config.has_offsets))
+            scale_bytes = scale_port_bytes(self.config.has_offsets)
+            m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(i_bytes, self._quiet(names.input))
+            m.submodules[f"{name}_scale_receiver"] = scale_receiver = AxiReceiver(scale_bytes, self._quiet(names.scales))
             m.submodules[f"{name}_sender"] = sender = AxiSender(o_bytes)
             bits = self.config.scale_bits if direction is Channel.COMPRESS else self.config.used_reciprocal_bits
             scales, join_scales = StreamFifo(Scale(), 2), ScaleJoin(direction, bits)
@@ -173,6 +177,10 @@ class CduArray(wiring.Component):
             for end in (receiver, scale_receiver):
                 m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
         return m
+
+    def _quiet(self, port: str) -> int:
+        """Cycles without a word after which nothing is on its way to a port: there is nothing where it has the unit's clock."""
+        return _QUIET if CLOCK_OF[port] in self.config.own_clocks else 0
 
     def _idle(self, m: Module, control: Control) -> None:
         """Answers and outputs that wait need the clock to go; what is offered needs it to come."""

@@ -27,6 +27,8 @@ from cdu_verif.stimulus.tensors import TABLES, Exchange, exchange
 
 _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
+#: Cycles in which a flush ends; with clocks of their own, ports are quiet for 64 first.
+_SETTLED = 140 if _CONFIG.own_clocks else 40
 _SCALED = [mode for mode in _MODES if mode.has_scales]
 _CHANNELS = [channel.value for channel in Channel]
 _WATCHDOG_CYCLES = 300
@@ -344,14 +346,14 @@ async def _recover(bench: ArrayBench, channel: Channel) -> None:
             if bench.i[channel].idle() and bench.scales[channel].idle():
                 break
             await bench.idle(10)
-        await bench.idle(40)
+        await bench.idle(_SETTLED)
         status = await bench.read("STATUS", channel)
         if not status["flushing"] and bench.i[channel].idle() and bench.scales[channel].idle():
             break
     assert not status["flushing"], f"{channel.value}: flush does not end"
     assert bench.i[channel].idle(), f"{channel.value}: input is not thrown away"
     await bench.write("CONTROL", channel, abort=1, flush=1)
-    await bench.idle(40)
+    await bench.idle(_SETTLED)
     assert not (await bench.read("STATUS", channel))["busy"], f"{channel.value}: busy after an abort"
     bench.o[channel].forget()
 
