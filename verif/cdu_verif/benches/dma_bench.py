@@ -23,6 +23,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 from torch import Tensor
 
+from cdu_verif.cases.crc import crc_of
 from cdu_verif.simulation.axi_memory import AxiMemory
 from cdu_verif.simulation.axi_ports import Registers, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
@@ -79,11 +80,15 @@ class DmaBench(Bench):
     async def start(self) -> DmaBench:
         """Start the clock and reset the unit."""
         Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
+        await self.reset()
+        return self
+
+    async def reset(self) -> None:
+        """Reset unit, engine, and what is at their ports."""
         self._reset.drive(True)
         await ClockCycles(self.dut.clk, 2)
         self._reset.drive(False)
         await ClockCycles(self.dut.clk, 2)
-        return self
 
     def behave(self, pattern: str) -> None:
         """Every channel of every port behaves by this pattern, independently of the others."""
@@ -103,30 +108,31 @@ class DmaBench(Bench):
         self.memory.put(begin, content)
         return begin
 
-    def compression(self, x: Tensor, item: Exchange, room: int | None = None) -> DmaJob:
-        """The job of compressing a tensor; ``room`` for the payload, as much as it needs unless given."""
-        job, golden = item.compression, item.payload
+    def compression(self, x: Tensor, item: Exchange, room: int | None = None, crc: bool = False) -> DmaJob:
+        """The job of compressing a tensor; ``room`` for the payload and its CRC, as much as they need unless given."""
+        job, golden = item.compression, item.payload + (crc_of(item.payload) if crc else b"")
         room = len(golden) if room is None else room
         place = self.room(max(room, len(golden)) + 64)
         tensor = self.put(float_bytes(x.contiguous()), self._value_bytes)
-        descriptor = self._described(x.shape, job, tensor, place, room)
+        descriptor = replace(self._described(x.shape, job, tensor, place, room), payload_crc=int(crc))
         kept = golden[:room]
         filling = bytes([_FILLING]) * (len(golden) + 64 - len(kept))
         errors = frozenset({"overflow"} if room < len(golden) else ())
         return DmaJob(f"compress {item.name}", descriptor, place, kept + filling, len(golden), errors)
 
-    def decompression(self, x: Tensor, item: Exchange) -> DmaJob:
+    def decompression(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
         """The job of getting it back."""
         job, golden = item.decompression, restored(x, item)
         place = self.room(len(golden) + 64, self._value_bytes)
-        payload = self.put(item.payload)
-        descriptor = self._described(x.shape, job, place, payload, len(item.payload))
+        content = item.payload + (crc_of(item.payload) if crc else b"")
+        described = self._described(x.shape, job, place, self.put(content), len(content))
+        descriptor = replace(described, payload_crc=int(crc))
         values = job.beats * 8 * self._value_bytes
         return DmaJob(f"decompress {item.name}", descriptor, place, golden + bytes([_FILLING]) * 64, values)
 
-    def job(self, channel: Channel, x: Tensor, item: Exchange) -> DmaJob:
+    def job(self, channel: Channel, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
         """The job of one direction."""
-        return self.compression(x, item) if channel is Channel.COMPRESS else self.decompression(x, item)
+        return self.compression(x, item, crc=crc) if channel is Channel.COMPRESS else self.decompression(x, item, crc)
 
     def _described(self, shape: Any, job: Job, tensor: int, payload: int, payload_bytes: int) -> Descriptor:
         extents = tensor_extents(tuple(shape), job.mode)
