@@ -220,6 +220,9 @@ async def silent_memory(bench: DmaBench, what: str) -> None:
             bench.memory.put(ring + number * DESCRIPTOR_BYTES, job.descriptor.pack())
         place = ring + DESCRIPTOR_BYTES if what == "descriptor" else getattr(stuck.descriptor, what)
         bench.memory.silent = range(place, place + 1)
+        await bench.write("TAIL", channel, value=1)
+        while not (await bench.read("HEAD", channel))["value"]:
+            pass
         await bench.write("TAIL", channel, value=2)
         await ClockCycles(bench.dut.clk, 3000)
         await bench.write("CONTROL", channel, enable=0)
@@ -298,6 +301,8 @@ async def refused_accesses(bench: DmaBench) -> None:
     """What the engine refuses is told where the unit tells it: read-only registers, no register, parts of one; jobs go on."""
     jobs = [bench.compression(*_any(bench, mode)) for mode in _MODES]
     task = cocotb.start_soon(bench.play(Channel.COMPRESS, jobs))
+    while not (await bench.read("CONTROL", Channel.COMPRESS))["enable"]:
+        pass
     cleared = registers.register("BUS_ERRORS").pack(bad_access=1)
     await bench.bus.write(registers.address("BUS_ERROR_ENABLE"), cleared)
     for channel in Channel:

@@ -133,10 +133,10 @@ class CompiledUnit:
         return value.value
 
     def memory(self, content: npt.NDArray[np.uint8], base: int, latency: int) -> None:
-        """What lies at the port to memory from address ``base`` on, until it is set anew; the array is read and written in place.
+        """What lies at the port to memory from address ``base`` on, until it is set anew; the array is used in place.
 
-        The first word of a read, and the answer to a write, come ``latency`` cycles later than they could. ValueError for a unit
-        without such a port.
+        The first word of a read, and the answer to a write, come ``latency`` cycles later than they could. ValueError for a
+        unit without such a port.
         """
         if not content.flags.c_contiguous or not content.flags.writeable:
             raise ValueError("a memory needs a contiguous array that can be written")
