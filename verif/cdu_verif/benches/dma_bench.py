@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import cocotb
+import torch
 from actcodec.backends.job import Job, tensor_from_beats
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, pack_shifts
 from cdu_spec.dma import (
@@ -72,9 +73,8 @@ class DmaBench(Bench):
     def __init__(self, dut: Any, test: str) -> None:
         super().__init__(dut, test)
         self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, BASE)
-        self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
+        self.empty()
         self.bus = Registers(dut)
-        self._next = BASE
         self._value_bytes = self.config.dtype.bits // 8
 
     async def start(self) -> DmaBench:
@@ -102,6 +102,11 @@ class DmaBench(Bench):
         assert self._next < BASE + MEMORY_BYTES, "the memory is full"
         return begin
 
+    def empty(self) -> None:
+        """Forget all that was put, and everything that jobs wrote."""
+        self._next = BASE
+        self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
+
     def put(self, content: bytes, align: int = 1) -> int:
         """Put something into memory; where it lies."""
         begin = self.room(len(content), align)
@@ -122,7 +127,11 @@ class DmaBench(Bench):
 
     def decompression(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
         """The job of getting it back."""
-        job, golden = item.decompression, restored(x, item)
+        return self.restoration(restored(x, item), item, crc)
+
+    def restoration(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
+        """The job whose result is the tensor ``x``."""
+        job, golden = item.decompression, float_bytes(x.contiguous())
         place = self.room(len(golden) + 64, self._value_bytes)
         content = item.payload + (crc_of(item.payload) if crc else b"")
         described = self._described(x.shape, job, place, self.put(content), len(content))
@@ -238,7 +247,13 @@ class DmaBench(Bench):
         )
 
 
-def restored(x: Tensor, item: Exchange) -> bytes:
-    """The values that come back, without padding."""
+def restored(x: Tensor, item: Exchange) -> Tensor:
+    """The tensor that comes back in the place of ``x``."""
     view = MatrixView.of(tuple(x.shape), item.decompression.mode)
-    return float_bytes(tensor_from_beats(item.restored, view, tuple(x.shape)).contiguous())
+    return tensor_from_beats(item.restored, view, tuple(x.shape))
+
+
+def bare_exchange(job: Job, payload: Tensor) -> Exchange:
+    """A job and its payload, uint8 (n,), where beats are nobody's business."""
+    nothing = torch.zeros(0)
+    return Exchange(job.mode.label, job, job, nothing, bytes(payload.tolist()), nothing)

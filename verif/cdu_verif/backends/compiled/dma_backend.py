@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES, Job
 from cdu_driver import JobLostError
 from cdu_spec.bitstream import BitstreamError, Dtype, MatrixView
@@ -18,15 +17,15 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from cdu_verif.backends.compiled.backend import UnsuitedUnitError, suited
-from cdu_verif.backends.compiled.dma_worker import DmaWorker, Moved
+from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
+from cdu_verif.backends.memory_backend import MemoryBackend
 from cdu_verif.backends.unit_backend import check_payload
 
 #: Cycles of a memory that nothing is said of.
 DEFAULT_LATENCY = 40
-_BEATS = "a unit behind its DMA engine takes tensors: use compress_tensor and decompress_tensor"
 
 
-class DmaBackend(Backend):
+class DmaBackend(MemoryBackend):
     """Computes jobs with a compiled unit whose DMA engine fetches tensors, scales and payloads from a simulated memory.
 
     Only registers of the engine are written: a job is a descriptor, and what became of it a record. A unit is compiled when the
@@ -51,11 +50,7 @@ class DmaBackend(Backend):
             raise UserError(f"a latency of {latency} cycles is not allowed: use 0 or more")
         self.config, self.latency, self.every_format = config, latency, every_format
         self._idle: dict[Dtype, queue.SimpleQueue[DmaWorker]] = {dtype: queue.SimpleQueue() for dtype in Dtype}
-        self._moved = {channel: Moved() for channel in Channel}
-
-    def moved(self, channel: Channel) -> Moved:
-        """What all jobs of a direction took so far."""
-        return self._moved[channel]
+        self.took: list[Took] = []  #: by every job, in the order in which they were done
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
         """See :class:`Backend`."""
@@ -74,17 +69,9 @@ class DmaBackend(Backend):
             raise BitstreamError(f"corrupted stream: {error}") from None
         return torch.from_numpy(values).view(DTYPES[job.dtype]).view(tuple(shape)).to(payload.device)
 
-    def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """UserError: the engine makes beats of tensors."""
-        raise UserError(_BEATS)
-
-    def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """UserError, as above."""
-        raise UserError(_BEATS)
-
     @contextmanager
     def _worker(self, job: Job, channel: Channel) -> Iterator[DmaWorker]:
-        """A unit for a job of one direction; what it took is counted. One at which something went wrong is not used again."""
+        """A unit for a job of one direction; one at which something went wrong is not used again."""
         if job.mode not in DMA_MODES:
             known = ", ".join(mode.label for mode in DMA_MODES)
             raise UnsuitedUnitError(f"the DMA engine cannot run mode {job.mode.label}: use {known}, or a unit without dma_bits")
@@ -93,6 +80,6 @@ class DmaBackend(Backend):
         try:
             worker = idle.get_nowait()
         except queue.Empty:
-            worker = DmaWorker(config, self.latency, self._moved)
+            worker = DmaWorker(config, self.latency, self.took.append)
         yield worker
         idle.put(worker)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from actcodec.backends.job import Job, padded_view
 from cdu_driver import DriverError, JobLostError
-from cdu_spec.bitstream import SHIFT_TABLE_BYTES, pack_shifts
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Mode, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION_BYTES,
@@ -38,25 +38,28 @@ _HARMLESS = {"nonfinite"}
 _Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass
-class Moved:
-    """What jobs of one direction took so far.
+@dataclass(frozen=True)
+class Took:
+    """What a job took.
 
     Parameters
     ----------
-    jobs, values, payload_bytes
-        Their number, the values of their tensors without padding, the bytes of their payloads.
+    channel, mode
+        Which job it was.
+    values, payload_bytes
+        Of its tensor, without padding, and of its payload.
     cycles
-        As the records say: from START to the last byte in memory.
+        As the record says: from START to the last byte in memory.
     waited
-        From the write of TAIL to the interrupt, fetching the descriptor and writing the record included.
+        From the write of TAIL to the interrupt, so with fetching the descriptor and writing the record.
     """
 
-    jobs: int = 0
-    values: int = 0
-    payload_bytes: int = 0
-    cycles: int = 0
-    waited: int = 0
+    channel: Channel
+    mode: Mode
+    values: int
+    payload_bytes: int
+    cycles: int
+    waited: int
 
 
 class DmaWorker:
@@ -68,14 +71,14 @@ class DmaWorker:
         Configuration of the unit, with ``dma_bits``; it is compiled when it is not in the cache.
     latency
         Cycles that memory takes to answer beyond the least.
-    moved
-        Of each direction, where jobs are counted.
+    notify
+        Is told of every job that was done.
     """
 
-    def __init__(self, config: CduConfig, latency: int, moved: Mapping[Channel, Moved]) -> None:
+    def __init__(self, config: CduConfig, latency: int, notify: Callable[[Took], None]) -> None:
         design = library.generated(config)
         self.unit = CompiledUnit(library.library(design), design.streams)
-        self._moved = moved
+        self._notify = notify
         self._value_bytes, self._latency = config.dtype.bits // 8, latency
         self._memory: _Bytes = np.zeros(0, np.uint8)
         self._tail = dict.fromkeys(Channel, 0)
@@ -135,12 +138,8 @@ class DmaWorker:
         waited = self._ring(channel, PATIENCE + (1 + self._latency) * end)
         record = Completion.unpack(self._memory[places["completion"]])
         self._check(job, record, descriptor.tag)
-        moved = self._moved[channel]
-        moved.jobs += 1
-        moved.values += values
-        moved.payload_bytes += record.bytes if channel is Channel.COMPRESS else payload_bytes
-        moved.cycles += record.cycles
-        moved.waited += waited
+        packed = record.bytes if channel is Channel.COMPRESS else payload_bytes
+        self._notify(Took(channel, job.mode, values, packed, record.cycles, waited))
         return record, self._memory[places[taken]]
 
     def _ring(self, channel: Channel, most: int) -> int:
