@@ -1,23 +1,38 @@
 """Codecs on compiled RTL behind its DMA engine: tensors lie in memory, jobs are descriptors; the same bytes and values."""
 
+import ctypes
+import re
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import actcodec
+import cdu_driver
+import numpy as np
 import pytest
 import torch
 from actcodec.backends.job import compression_job
+from actcodec.backends.torch_backend import TorchBackend
+from actcodec.golden import sfpr
+from actcodec.golden.blocks import by_channel
 from actcodec.study.models import ResNet
 from actcodec.training import compress_activations
+from cdu.delivery import generator
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel
 from cdu_verif.backends.checked_backend import CheckedBackend
+from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.backend import UnsuitedUnitError, rtl
 from cdu_verif.backends.compiled.dma_backend import DmaBackend
+from cdu_verif.backends.compiled.unit import CompiledUnit
 from tools_here import needs_verilator
 from torch import nn
 from torch.nn import functional as F
 
+INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
+C_DRIVER = Path(cdu_driver.__file__).parent / "c"
 CONFIG = CduConfig(dma_bits=128)
 MODES = ("jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass")
 SHAPES = ((1, 1, 1, 1), (2, 3, 8, 8), (3, 5, 7, 11), (1, 2, 13, 33), (7,), (5, 9), (2, 2, 3, 3, 3))
@@ -128,3 +143,70 @@ def test_a_file_with_dma_bits_is_a_backend(tmp_path):
     found = rtl(str(tmp_path / "dma.toml"))
     assert isinstance(found, DmaBackend)
     assert found.config.dma_bits == 64
+
+
+PLATFORM = """
+#include "dma.h"
+uint32_t (*read_hook)(uint32_t);
+void (*write_hook)(uint32_t, uint32_t);
+void (*wait_hook)(void);
+uint32_t cdu_read(uint32_t address) { return read_hook(address); }
+void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
+void cdu_wait_interrupt(void) { wait_hook(); }
+void cdu_memory_barrier(void) { }
+"""
+
+
+def compiled(folder, program):
+    """A program in C with the driver, and the header that `cdu generate` writes, as a library."""
+    generator.kept(CONFIG).write(folder)
+    (folder / "platform.c").write_text(PLATFORM, encoding="utf-8")
+    (folder / "program.c").write_text(program, encoding="utf-8")
+    sources = [C_DRIVER / "dma.c", "platform.c", "program.c"]
+    options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I.", f"-I{C_DRIVER}"]
+    subprocess.run(["cc", *options, *sources, "-o", "program.so"], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "program.so"))
+
+
+@needs_verilator
+def test_the_c_program_of_the_integration_page_compresses_a_tensor(tmp_path):
+    """The page's program and the driver in C, with the compiled unit and its memory as their platform."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    (program,) = re.findall(r"^```c\n(.*?)^```", INTEGRATION.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    library_of_c = compiled(tmp_path, program)
+    design = library.generated(CONFIG)
+    unit, memory, base = CompiledUnit(library.library(design), design.streams), np.full(0x2000, 0xA5, np.uint8), 0x12_3400_0000
+    unit.memory(memory, base, 7)
+
+    def wait():
+        assert unit.run(100_000, until_interrupt=True) < 100_000, "no interrupt"
+
+    word = ctypes.c_uint32
+    hooks = {
+        "read_hook": ctypes.CFUNCTYPE(word, word)(unit.read),
+        "write_hook": ctypes.CFUNCTYPE(None, word, word)(unit.write),
+        "wait_hook": ctypes.CFUNCTYPE(None)(wait),
+    }
+    for name, function in hooks.items():
+        ctypes.c_void_p.in_dll(library_of_c, name).value = ctypes.cast(function, ctypes.c_void_p).value
+    places = {name: int(place, 0) for name, place in re.findall(r"\b([A-Z]+) = (0x\w+|\d+)[, ]", program.partition("}")[0])}
+    x, view = torch.randn(1, 4, 8, 32, generator=torch.Generator().manual_seed(1)), MatrixView.of((1, 4, 8, 32), Mode.SFPR)
+    job = compression_job(view, Dtype.FP32, sfpr.scales(by_channel(x, view), 1.0, CONFIG.scale_bits)[0])
+    golden = TorchBackend().compress_tensor(x, view, job).numpy()
+    for place, content in (("TENSOR", x), ("SCALES", job.scales)):
+        raw = content.numpy().view(np.uint8).ravel()
+        memory[places[place] : places[place] + raw.size] = raw
+    program_of_c = library_of_c.first_tensor
+    program_of_c.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
+    assert program_of_c(memory.ctypes.data, base) == golden.size
+    begin = places["PAYLOAD"]
+    assert np.array_equal(memory[begin : begin + golden.size], golden)
+    assert set(memory[begin + golden.size :]) == {0xA5}
+
+
+def test_the_unit_of_the_integration_page_has_these_ports():
+    made = generator.kept(CONFIG)
+    assert (made.name, made.top) == ("tiny", "cdu_tiny")
+    ports = {port["name"] for port in made.manifest["ports"]}
+    assert {name for name in ports if not name.startswith(("m_axi_", "s_axil_"))} == {"clk", "rst", "irq"}
