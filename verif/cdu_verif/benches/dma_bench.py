@@ -73,6 +73,7 @@ class DmaBench(Bench):
     def __init__(self, dut: Any, test: str) -> None:
         super().__init__(dut, test)
         self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, BASE)
+        self._next = BASE
         self.empty()
         self.bus = Registers(dut)
         self._value_bytes = self.config.dtype.bits // 8
@@ -83,10 +84,10 @@ class DmaBench(Bench):
         await self.reset()
         return self
 
-    async def reset(self) -> None:
+    async def reset(self, cycles: int = 2) -> None:
         """Reset unit, engine, and what is at their ports."""
         self._reset.drive(True)
-        await ClockCycles(self.dut.clk, 2)
+        await ClockCycles(self.dut.clk, cycles)
         self._reset.drive(False)
         await ClockCycles(self.dut.clk, 2)
 
