@@ -81,7 +81,9 @@ def unmeasured(cdus: int) -> CduArray:
 
 
 def with_rates(unit: CduArray, report: Path) -> CduArray:
-    """With the rates in a report.json of ``cdu verify --block array``: the lowest of each mode, whatever the content.
+    """With the rates in a report.json of ``cdu verify --block array``, or of benchmarks/dma_training.py.
+
+    They are the lowest of each mode, whatever the content.
 
     UserError when the report has no rates of an array of ``unit.cdus`` CDUs.
     """
@@ -110,9 +112,9 @@ def with_rates(unit: CduArray, report: Path) -> CduArray:
 
 
 def _cdus(group: str, usual: int) -> int:
-    """CDUs of a group of tests by its label (``array[cdus=3,...]``)."""
+    """CDUs of a group of tests by its label (``array[cdus=3,...]``, or the same behind a DMA engine)."""
     found = re.search(r"[\[,]cdus=(\d+)", group)
-    return int(found[1]) if found else usual if group.startswith("array") else 0
+    return int(found[1]) if found else usual if group.startswith(("array", "dma_array")) else 0
 
 
 def with_clock(unit: CduArray, report: Path) -> CduArray:

@@ -64,8 +64,9 @@ DESCRIPTOR = _parts(
     ("stride_h", 8, "bytes from one row to the next, modulo 2\\*\\*40"),
     ("scales", 8, "address of c float32 numbers: multipliers when compressing, reciprocals when decompressing"),
     ("payload", 8, "address of the payload"),
-    ("payload_bytes", 4, "compressing: room for the payload; decompressing: its length, 1 or more"),
-    ("", 4, ""),
+    ("payload_bytes", 4, "compressing: room for the payload; decompressing: its length, 1 or more; with its CRC if it has one"),
+    ("payload_crc", 1, "1: behind the payload stands its CRC-32, as with register PAYLOAD_CRC; else 0"),
+    ("", 3, ""),
     ("completion", 8, "address of the completion record"),
     ("shifts", SHIFT_TABLE_BYTES, "shift table of jpeg-act, as in [the bitstream](../reference/bitstream.md)"),
 )
@@ -89,11 +90,11 @@ COMPLETION_BYTES = 32
 DMA_ERRORS = (
     (
         "bad_mode",
-        "mode, number format, coder or reconstruction point are not those of this unit, or the engine cannot run the mode",
+        "mode, number format, coder, reconstruction point or CRC are not those of this unit, or the engine cannot run the mode",
     ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
     ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
-    ("bad_length", "a payload to decompress has no bytes"),
+    ("bad_length", "a payload to decompress has no bytes besides its CRC"),
     ("overflow", "the payload is longer than its room: what fits is there, and the record says how much is needed"),
     ("read", "memory answered a read of the tensor, the payload or the scales with an error"),
     ("write", "memory answered a write of the tensor or the payload with an error"),
@@ -231,6 +232,7 @@ class Descriptor:
     shifts: bytes = bytes(SHIFT_TABLE_BYTES)
     coder: int = 0
     point: int = 0
+    payload_crc: int = 0
     tag: int = 0
 
     def pack(self) -> bytes:

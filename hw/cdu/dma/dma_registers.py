@@ -30,7 +30,8 @@ class DmaRegisters(wiring.Component):
     s_axil_*
         AXI4-Lite, 32 bits of data, 12 of address.
     access
-        :data:`~cdu.bus.axi_lite.AccessPort` to the unit.
+        :data:`~cdu.bus.axi_lite.AccessPort` to the unit. What is refused here goes there as well: the unit has no register
+        at the address either, refuses it, and says so in BUS_ERRORS.
     CHANNEL_enable, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
         As in :class:`~cdu.dma.ring.Ring`, of both directions.
     CHANNEL_done, CHANNEL_lost, CHANNEL_unknown
@@ -61,7 +62,11 @@ class DmaRegisters(wiring.Component):
         mine, which = Signal(), access.word[_WORD_BITS]
         strobe, answered = Signal(), Signal()
         m.d.comb += mine.eq(access.word[_PART_BITS:] == _PART)
-        m.d.sync += [strobe.eq(access.active & mine & ~strobe & ~answered), answered.eq(strobe)]
+        m.d.sync += strobe.eq(access.active & mine & ~strobe & ~answered)
+        with m.If(strobe):
+            m.d.sync += answered.eq(1)
+        with m.Elif(access.done):
+            m.d.sync += answered.eq(0)
         answers, interrupts = [], []
         for number, channel in enumerate(Channel):
             registers: Any = RegisterFile(DMA_CHANNEL)
@@ -77,13 +82,16 @@ class DmaRegisters(wiring.Component):
             interrupts.append(self._of_ring(m, channel, registers))
         m.d.sync += self.irq.eq(Cat(interrupts).any())
 
+        refused, here = Signal(), Signal()
         partial = access.write & ~access.whole
         m.d.comb += [
+            refused.eq(partial | Mux(which, answers[1].error, answers[0].error)),
+            here.eq(mine & ~(answered & refused)),
             *(getattr(self.access, name).eq(getattr(access, name)) for name in ("word", "write", "whole", "data")),
-            self.access.active.eq(access.active & ~mine),
-            access.done.eq(Mux(mine, answered, self.access.done)),
-            access.read_data.eq(Mux(mine, Mux(which, answers[1].read_data, answers[0].read_data), self.access.read_data)),
-            access.error.eq(Mux(mine, partial | Mux(which, answers[1].error, answers[0].error), self.access.error)),
+            self.access.active.eq(access.active & ~here),
+            access.done.eq(Mux(here, answered, self.access.done)),
+            access.read_data.eq(Mux(here, Mux(which, answers[1].read_data, answers[0].read_data), self.access.read_data)),
+            access.error.eq(~here & self.access.error),
         ]
         return m
 

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Coder, Mode
+from cdu_spec.bitstream import CRC_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_MODES, MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES
@@ -69,7 +69,8 @@ class JobPlanner(wiring.Component):
             wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
         ]
         if self.channel is Channel.DECOMPRESS:
-            m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] == 0)
+            behind = Mux(descriptor["payload_crc"] != 0, CRC_BYTES, 0)
+            m.d.comb += errors["bad_length"].eq(descriptor["payload_bytes"] <= behind)
 
         m.submodules.multiplier = multiplier = SerialMultiplier(VALUES_BITS)
         n, c, h, w = (extent[:VALUES_BITS] for extent in extents)
@@ -148,14 +149,15 @@ class JobPlanner(wiring.Component):
         m.d.comb += [multiplier.a.eq(factors[0]), multiplier.b.eq(factors[1]), multiplier.start.eq(self.i.valid & ~wrong)]
 
     def _wrong_mode(self, descriptor: Any) -> Value:
-        """Whether the unit, or this engine, cannot do what the first four bytes say."""
+        """Whether the unit, or this engine, cannot do what a descriptor says of the payload."""
         runs = [mode for mode in DMA_MODES if mode in self.config.built_modes]
         coder, point = descriptor["coder"], descriptor["point"]
         default = (coder == Coder.ZVC) & (point == 0)
         if self.config.has_gmc:
             built = is_one_of(coder, self.config.built_coders) & (point <= MAX_POINT)
             default = Mux(descriptor["mode"] == Mode.JPEG_ACT, built, default)
-        right: Value = is_one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default
+        known = descriptor["payload_crc"] <= self.config.payload_crc
+        right: Value = is_one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default & known
         return ~right
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from cdu_spec.bitstream import Mode
+from cdu_spec.bitstream import CRC_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import SHIFT_BITS
 from cdu_spec.registers import BANKS, REGISTER_BYTES, SHIFT_REGISTERS, Channel, ScaleSource, address, register
@@ -95,8 +95,13 @@ class JobProgrammer(wiring.Component):
             coding: Any = Signal(layout(register("CODING")))
             m.d.comb += [coding["coder"].eq(descriptor["coder"]), coding["point"].eq(descriptor["point"])]
             found.append((self._word("CODING"), coding.as_value()))
+        length: Value = descriptor["payload_bytes"]
+        if self.config.payload_crc:
+            present = descriptor["payload_crc"][0]
+            found.append((self._word("PAYLOAD_CRC"), present))
+            length = length - Mux(present, CRC_BYTES, 0)
         if self.channel is Channel.DECOMPRESS:
-            found += [(self._word("PAYLOAD_BYTES_LOW"), descriptor["payload_bytes"]), (self._word("PAYLOAD_BYTES_HIGH"), 0)]
+            found += [(self._word("PAYLOAD_BYTES_LOW"), length), (self._word("PAYLOAD_BYTES_HIGH"), 0)]
         return found
 
     def _word(self, name: str) -> int:

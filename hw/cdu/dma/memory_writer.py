@@ -18,7 +18,7 @@ from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Most bursts without an answer.
-_MAX_UNANSWERED = 31
+MAX_UNANSWERED = 31
 
 
 class WriteResult(data.StructLayout):
@@ -97,7 +97,7 @@ class MemoryWriter(wiring.Component):
         offset = address[: exact_log2(size)]
         room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
         to_memory, moves, over, ends = Signal(), Signal(), Signal(), Signal()
-        settled, unanswered = Signal(), Signal(range(_MAX_UNANSWERED + 1))
+        settled, unanswered = Signal(), Signal(range(MAX_UNANSWERED + 1))
         m.d.comb += [
             to_memory.eq(active & (left != 0)),
             room.eq(Mux(to_memory, size - offset, size)),
@@ -109,7 +109,7 @@ class MemoryWriter(wiring.Component):
         ]
         word: Any = former.i.payload
         writes, enough = to_memory & (there != 0), (window.level >= wanted) | window.ended | rest
-        free = former.i.ready & (unanswered != _MAX_UNANSWERED)
+        free = former.i.ready & (unanswered != MAX_UNANSWERED)
         content = window.data[: 8 * size] & expand(ones(there, size))
         m.d.comb += [
             moves.eq((active | rest) & enough & (~writes | free) & settled),

@@ -50,7 +50,7 @@ def structure(name, **members):
 U8, U32, U64 = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64
 Job = structure(
     "Job",
-    **dict.fromkeys(("mode", "value_format", "coder", "point"), U8),
+    **dict.fromkeys(("mode", "value_format", "coder", "point", "payload_crc"), U8),
     **dict.fromkeys("nchw", U32),
     **dict.fromkeys(("tensor", "stride_n", "stride_c", "stride_h", "scales", "payload"), U64),
     payload_bytes=U32,
@@ -185,7 +185,8 @@ def driver(tmp_path):
 
 SHIFTS = bytes(range(24))
 NUMBERS = {
-    **{"mode": int(Mode.JPEG_ACT), "value_format": 1, "coder": 1, "point": 3, "n": 2, "c": 3, "h": 5, "w": 0x01020304},
+    **{"mode": int(Mode.JPEG_ACT), "value_format": 1, "coder": 1, "point": 3, "payload_crc": 1},
+    **{"n": 2, "c": 3, "h": 5, "w": 0x01020304},
     **{"tensor": BASE + 0x8_0000, "stride_n": 1 << 39, "stride_c": 640, "stride_h": (1 << 40) - 128},
     **{"scales": BASE + 0x9_0000, "payload": BASE + 0xA_0000, "payload_bytes": 0xFEDC_BA98},
 }

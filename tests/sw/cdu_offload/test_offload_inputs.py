@@ -141,6 +141,15 @@ def test_rates_of_a_verify_report(tmp_path):
         unit.with_rates(unit.of_figures(8, "full", FIGURES), path)
 
 
+def test_rates_behind_a_dma_engine(tmp_path):
+    path = tmp_path / "report.json"
+    rows = [measurement(direction, "brc", 3.9, extra=200) | {"possible": 8} for direction in ("compress", "decompress")]
+    path.write_text(json.dumps({"results": [{"group": "dma_array", "measurements": rows}]}))
+    array = unit.with_rates(unit.of_figures(1, "full", FIGURES), path)
+    assert array.bytes_per_s("compress", Mode.BRC) == pytest.approx(3.9 * 4 * 500e6)
+    assert array.start_seconds("decompress") == pytest.approx(200 / 500e6)
+
+
 def test_clock_of_a_synth_report(tmp_path):
     path = tmp_path / "report.json"
     path.write_text(json.dumps({"blocks": {"array": {"critical_path_ns": 1.25}}}))

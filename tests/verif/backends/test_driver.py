@@ -266,6 +266,7 @@ class CJob(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("beats", "row_beats", "channel_rows", "bank", "scales")),
         ("shifts", ctypes.c_uint8 * 64),
+        ("crc", ctypes.c_uint8),
     )
 
 

@@ -8,10 +8,11 @@ import pytest
 from cdu.delivery.blocks import BLOCKS
 from cdu_verif import blocks
 from cdu_verif.cases.case import Case
+from cdu_verif.regression import plan
 
 
 def test_every_block_has_a_record_with_benches():
-    assert set(blocks.names()) == {*BLOCKS, *blocks.parts(), "unit"}
+    assert set(blocks.names()) == {*BLOCKS, *blocks.parts(), *plan.WHOLE}
     assert not set(BLOCKS) & set(blocks.parts())
 
 

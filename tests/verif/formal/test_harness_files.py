@@ -46,6 +46,8 @@ BOUND = [
     ("inverse_sfpr", "arithmetic"),
     ("inverse_shift_quantizer", "arithmetic"),
     ("jpeg_decoder", "hold"),
+    ("memory_reader", "room"),
+    ("memory_writer", "outstanding"),
     ("mx_decoder", "arithmetic"),
     ("mx_encoder", "block"),
     ("mx_encoder", "element"),

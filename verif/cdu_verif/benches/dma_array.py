@@ -11,10 +11,20 @@ import torch
 from actcodec.backends.job import DTYPES
 from actcodec.study.setup import TrainingSetup
 from cdu_spec import registers
-from cdu_spec.bitstream import Mode
-from cdu_spec.dma import DESCRIPTOR_BYTES, DMA_MODES
-from cdu_spec.registers import Channel
+from cdu_spec.bitstream import CRC_BYTES, Dtype, Mode
+from cdu_spec.dma import (
+    DESCRIPTOR_BYTES,
+    DMA_CHANNEL,
+    DMA_CHANNEL_BYTES,
+    DMA_MODES,
+    MEMORY_ADDRESS_BITS,
+    dma_address,
+    dma_base,
+)
+from cdu_spec.registers import COUNT_BITS, REGISTER_BYTES, Channel
+from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
+from cocotbext.axi import AxiResp
 from torch import Tensor
 
 from cdu_verif.benches.dma_bench import DmaBench, DmaJob
@@ -29,6 +39,10 @@ _CONFIG = simulated_config()
 _MODES = [mode for mode in _CONFIG.built_modes if mode in DMA_MODES]
 #: Of the activations of a batch: tensors, and images of each.
 _TENSORS, _IMAGES = 2, 1
+#: Answers by which memory refuses an access.
+_RESPONSES = [AxiResp.SLVERR.name, AxiResp.DECERR.name]
+#: Offsets of the registers of a direction.
+_OFFSETS = {entry.offset for entry in DMA_CHANNEL}
 
 
 def _item(bench: DmaBench, shape: tuple[int, ...], mode: Mode, kind: str = "relu") -> tuple[Tensor, Exchange]:
@@ -60,27 +74,34 @@ async def mixed_jobs(bench: DmaBench, pattern: str) -> None:
     await _both(bench, jobs, bench.rng.choice((0, 1, 2)))
 
 
-@bench_test(DmaBench)
-async def bad_descriptors(bench: DmaBench) -> None:
+def _impossible(channel: Channel) -> list[tuple[str, dict[str, int]]]:
+    """What makes a descriptor one that cannot be run: every part out of its range, every product of extents too large."""
+    far, most, too_many = 1 << MEMORY_ADDRESS_BITS, (1 << 32) - 1, 1 << COUNT_BITS
+    foreign = [mode for mode in range(1 << registers.register("MODE").field("mode").width) if mode not in _MODES]
+    found: list[tuple[str, dict[str, int]]] = [("bad_mode", {"mode": mode}) for mode in (*foreign, Mode.SFPR + 0x80)]
+    found += [("bad_mode", {"value_format": form}) for form in (*set(Dtype) - {_CONFIG.dtype}, 3, 0x80)]
+    found += [("bad_mode", {"point": 7}), ("bad_mode", {"coder": 0xFF}), ("bad_mode", {"payload_crc": _CONFIG.payload_crc + 1})]
+    found += [("bad_shape", {axis: extent}) for axis in "nchw" for extent in (0, most)]
+    found += [("bad_shape", dict.fromkeys(axes, too_many >> 1)) for axes in ("nc", "hw", "nh", "nw", "chw")]
+    found += [("bad_address", {name: far}) for name in ("tensor", "payload")]
+    if channel is Channel.DECOMPRESS:
+        found += [("bad_length", {"payload_bytes": 0})]
+        found += [("bad_length", {"payload_bytes": CRC_BYTES, "payload_crc": 1})] if _CONFIG.payload_crc else []
+    return found
+
+
+@bench_test(DmaBench, direction=[channel.value for channel in Channel])
+async def bad_descriptors(bench: DmaBench, direction: str) -> None:
     """A descriptor that cannot be run costs itself: it has a record that says why, and its neighbours are right."""
-    far, n = 1 << 40, (1 << 32) - 1
-    changes: list[tuple[str, dict[str, int]]] = [
-        ("bad_mode", {"mode": 0}),
-        ("bad_mode", {"mode": Mode.ACTNN}),
-        ("bad_mode", {"value_format": 3}),
-        ("bad_mode", {"point": 7}),
-        ("bad_shape", {"n": 0}),
-        ("bad_shape", {"h": n, "w": n}),
-        ("bad_address", {"tensor": far}),
-        ("bad_address", {"payload": far}),
-    ]
-    jobs: dict[Channel, list[DmaJob]] = {channel: [] for channel in Channel}
-    for channel, listed in jobs.items():
-        wrong = [*changes, *([("bad_length", {"payload_bytes": 0})] if channel is Channel.DECOMPRESS else [])]
-        for error, change in wrong:
-            item = _any(bench, bench.rng.choice(_MODES))
-            listed += [bench.refused(bench.job(channel, *item), error, **change), bench.job(channel, *item)]
-    await _both(bench, jobs)
+    channel, jobs = Channel(direction), []
+    for error, change in _impossible(channel):
+        item = _any(bench, _MODES[0])
+        jobs.append(bench.refused(bench.job(channel, *item), error, **change))
+        if bench.rng.random() < 0.3:
+            jobs.append(bench.job(channel, *_any(bench, bench.rng.choice(_MODES))))
+    scaled = next(mode for mode in _MODES if mode.has_scales)
+    jobs.append(bench.refused(bench.job(channel, *_any(bench, scaled)), "bad_address", scales=1 << MEMORY_ADDRESS_BITS))
+    await bench.play(channel, [*jobs, bench.job(channel, *_any(bench, scaled))])
 
 
 @bench_test(DmaBench)
@@ -136,26 +157,29 @@ async def bad_scales(bench: DmaBench) -> None:
     await _both(bench, jobs)
 
 
-@bench_test(DmaBench)
-async def memory_errors(bench: DmaBench) -> None:
+@bench_test(DmaBench, response=_RESPONSES)
+async def memory_errors(bench: DmaBench, response: str) -> None:
     """Memory that answers with an error: the job says so, or the registers if there is no record, and the others are right."""
+    bench.memory.error = AxiResp[response]
     item = _item(bench, (1, 2, 8, 40), _MODES[0])
     for channel in Channel:
         for what in ("tensor", "payload", "scales"):
             good, wrong, next_one = (bench.job(channel, *item) for _ in range(3))
-            begin = getattr(wrong.descriptor, what)
+            size = {"scales": 1, "payload": len(item[1].payload), "tensor": item[0].numel() * item[0].element_size()}[what]
+            begin = getattr(wrong.descriptor, what) + bench.rng.randrange(size)
             reads = what == "scales" or (what == "tensor") == (channel is Channel.COMPRESS)
             wrong = replace(wrong, result=b"", errors=frozenset({"read" if reads else "write"}))
             if what == "scales":  # zeros came instead
                 wrong = replace(wrong, errors=frozenset({"read", "unit"}), unit_errors=frozenset({"bad_scale"}))
-            bench.memory.faulty = range(begin, begin + 4)
+            bench.memory.faulty = range(begin, begin + 1)
             await bench.play(channel, [good, wrong, next_one])
             assert not any((await bench.read("ERRORS", channel)).values())
 
 
-@bench_test(DmaBench)
-async def lost_records(bench: DmaBench) -> None:
+@bench_test(DmaBench, response=_RESPONSES)
+async def lost_records(bench: DmaBench, response: str) -> None:
     """Without a descriptor or a place for the record HEAD goes on, a register says what happened, the others are right."""
+    bench.memory.error = AxiResp[response]
     item = _item(bench, (1, 2, 8, 40), _MODES[0])
     for channel in Channel:
         jobs = [bench.job(channel, *item) for _ in range(4)]
@@ -183,6 +207,49 @@ async def lost_records(bench: DmaBench) -> None:
         await bench.write("INTERRUPT_ENABLE", channel, error=0)
         bench.memory.faulty = range(0)
         await bench.close(channel)
+
+
+@bench_test(DmaBench, what=["tensor", "scales", "payload", "completion", "descriptor"])
+async def silent_memory(bench: DmaBench, what: str) -> None:
+    """Memory that does not answer: registers do, HEAD stays, the ring does not come to rest; a reset begins anew."""
+    item = _item(bench, (1, 2, 8, 40), _MODES[0])
+    for channel in Channel:
+        good, stuck = bench.job(channel, *item), bench.job(channel, *item)
+        ring = await bench.open(channel, 1)
+        for number, job in enumerate((good, stuck)):
+            bench.memory.put(ring + number * DESCRIPTOR_BYTES, job.descriptor.pack())
+        place = ring + DESCRIPTOR_BYTES if what == "descriptor" else getattr(stuck.descriptor, what)
+        bench.memory.silent = range(place, place + 1)
+        await bench.write("TAIL", channel, value=1)
+        while not (await bench.read("HEAD", channel))["value"]:
+            pass
+        await bench.write("TAIL", channel, value=2)
+        await ClockCycles(bench.dut.clk, 3000)
+        await bench.write("CONTROL", channel, enable=0)
+        assert (await bench.read("HEAD", channel))["value"] == 1
+        assert (await bench.read("STATUS", channel))["busy"]
+        bench.record(good, 0)
+        bench.memory.silent = range(0)
+        await bench.reset()
+        assert not (await bench.read("STATUS", channel))["busy"]
+        assert not (await bench.read("HEAD", channel))["value"]
+        await bench.play(channel, [bench.job(channel, *item) for _ in range(2)])
+
+
+@bench_test(DmaBench, skip=not _CONFIG.payload_crc)
+async def payloads_with_a_crc(bench: DmaBench) -> None:
+    """Payloads leave with their CRC and come back with it, jobs in between have none; a wrong bit is told in its record."""
+    jobs: dict[Channel, list[DmaJob]] = {channel: [] for channel in Channel}
+    for mode in _MODES:
+        item = _item(bench, (1, 3, 8, 40), mode)
+        for channel in Channel:
+            jobs[channel] += [bench.job(channel, *item, crc=crc) for crc in (True, False, True)]
+        jobs[Channel.COMPRESS].append(bench.compression(*item, room=len(item[1].payload) + CRC_BYTES - 1, crc=True))
+        wrong = bench.decompression(*item, crc=True)
+        place = wrong.descriptor.payload + len(item[1].payload)
+        bench.memory.put(place, bytes([bench.memory.get(place, 1)[0] ^ 1 << bench.rng.randrange(8)]))
+        jobs[Channel.DECOMPRESS].append(replace(wrong, errors=frozenset({"unit"}), unit_errors=frozenset({"bad_crc"})))
+    await _both(bench, jobs)
 
 
 @bench_test(DmaBench)
@@ -227,6 +294,45 @@ async def registers_of_the_unit(bench: DmaBench) -> None:
     done = await bench.bus.read(registers.address("JOBS_DONE", Channel.COMPRESS))
     assert done == len(jobs)
     assert await bench.bus.write(0xFFC, 0), "an address without a register took a write"
+
+
+@bench_test(DmaBench)
+async def refused_accesses(bench: DmaBench) -> None:
+    """What the engine refuses is told where the unit tells it: read-only registers, no register, parts of one; jobs go on."""
+    jobs = [bench.compression(*_any(bench, mode)) for mode in _MODES]
+    task = cocotb.start_soon(bench.play(Channel.COMPRESS, jobs))
+    while not (await bench.read("CONTROL", Channel.COMPRESS))["enable"]:
+        pass
+    cleared = registers.register("BUS_ERRORS").pack(bad_access=1)
+    await bench.bus.write(registers.address("BUS_ERROR_ENABLE"), cleared)
+    for channel in Channel:
+        base, tail = dma_base(channel), dma_address("TAIL", channel)
+        free = [place for place in range(DMA_CHANNEL_BYTES) if place % REGISTER_BYTES == 0 and place not in _OFFSETS]
+        holes = [base + place for place in bench.rng.sample(free, 3)]
+        before = await bench.read("RING_SIZE", channel)
+        writes = [(place, REGISTER_BYTES) for place in (*holes, dma_address("STATUS", channel), dma_address("HEAD", channel))]
+        partial = [(dma_address("RING_SIZE", channel), size) for size in (1, 2, 3)]
+        for place, size in (*writes, *partial):
+            assert await bench.bus.write_bytes(place, b"\xff" * size) == AxiResp.SLVERR, f"a write to {place:#x} was taken"
+            await _told(bench, place, write=1)
+            await bench.bus.write(registers.address("BUS_ERRORS"), cleared)
+        for place in holes:
+            assert (await bench.bus.raw_read(place))[1] == AxiResp.SLVERR, f"a read of {place:#x} was answered"
+            await _told(bench, place, write=0)
+            await bench.bus.write(registers.address("BUS_ERRORS"), cleared)
+        assert await bench.read("RING_SIZE", channel) == before
+        assert (await bench.bus.raw_read(tail))[1] == AxiResp.OKAY
+        assert not await bench.bus.read(registers.address("BUS_ERRORS"))
+        bench.cases += len(writes) + len(partial) + len(holes)
+    await task
+
+
+async def _told(bench: DmaBench, place: int, write: int) -> None:
+    """The registers of the unit say where a refused access went, and it interrupts."""
+    assert await bench.bus.read(registers.address("BUS_ERRORS")), f"{place:#x} is not told"
+    where = registers.register("BAD_ADDRESS").unpack(await bench.bus.read(registers.address("BAD_ADDRESS")))
+    assert where == {"address": place, "write": write}, f"BAD_ADDRESS is {where} after {place:#x}"
+    assert int(bench.dut.irq.value), f"{place:#x} does not interrupt"
 
 
 async def _activations(bench: DmaBench, dataset: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import cocotb
+import torch
 from actcodec.backends.job import Job, tensor_from_beats
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, pack_shifts
 from cdu_spec.dma import (
@@ -23,6 +24,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, SimTimeoutError, with_timeout
 from torch import Tensor
 
+from cdu_verif.cases.crc import crc_of
 from cdu_verif.simulation.axi_memory import AxiMemory
 from cdu_verif.simulation.axi_ports import Registers, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
@@ -71,19 +73,23 @@ class DmaBench(Bench):
     def __init__(self, dut: Any, test: str) -> None:
         super().__init__(dut, test)
         self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, BASE)
-        self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
-        self.bus = Registers(dut)
         self._next = BASE
+        self.empty()
+        self.bus = Registers(dut)
         self._value_bytes = self.config.dtype.bits // 8
 
     async def start(self) -> DmaBench:
         """Start the clock and reset the unit."""
         Clock(self.dut.clk, CLOCK_NS, unit="ns").start()
+        await self.reset()
+        return self
+
+    async def reset(self, cycles: int = 2) -> None:
+        """Reset unit, engine, and what is at their ports."""
         self._reset.drive(True)
-        await ClockCycles(self.dut.clk, 2)
+        await ClockCycles(self.dut.clk, cycles)
         self._reset.drive(False)
         await ClockCycles(self.dut.clk, 2)
-        return self
 
     def behave(self, pattern: str) -> None:
         """Every channel of every port behaves by this pattern, independently of the others."""
@@ -97,36 +103,46 @@ class DmaBench(Bench):
         assert self._next < BASE + MEMORY_BYTES, "the memory is full"
         return begin
 
+    def empty(self) -> None:
+        """Forget all that was put, and everything that jobs wrote."""
+        self._next = BASE
+        self.memory.put(BASE, bytes([_FILLING]) * MEMORY_BYTES)
+
     def put(self, content: bytes, align: int = 1) -> int:
         """Put something into memory; where it lies."""
         begin = self.room(len(content), align)
         self.memory.put(begin, content)
         return begin
 
-    def compression(self, x: Tensor, item: Exchange, room: int | None = None) -> DmaJob:
-        """The job of compressing a tensor; ``room`` for the payload, as much as it needs unless given."""
-        job, golden = item.compression, item.payload
+    def compression(self, x: Tensor, item: Exchange, room: int | None = None, crc: bool = False) -> DmaJob:
+        """The job of compressing a tensor; ``room`` for the payload and its CRC, as much as they need unless given."""
+        job, golden = item.compression, item.payload + (crc_of(item.payload) if crc else b"")
         room = len(golden) if room is None else room
         place = self.room(max(room, len(golden)) + 64)
         tensor = self.put(float_bytes(x.contiguous()), self._value_bytes)
-        descriptor = self._described(x.shape, job, tensor, place, room)
+        descriptor = replace(self._described(x.shape, job, tensor, place, room), payload_crc=int(crc))
         kept = golden[:room]
         filling = bytes([_FILLING]) * (len(golden) + 64 - len(kept))
         errors = frozenset({"overflow"} if room < len(golden) else ())
         return DmaJob(f"compress {item.name}", descriptor, place, kept + filling, len(golden), errors)
 
-    def decompression(self, x: Tensor, item: Exchange) -> DmaJob:
+    def decompression(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
         """The job of getting it back."""
-        job, golden = item.decompression, restored(x, item)
+        return self.restoration(restored(x, item), item, crc)
+
+    def restoration(self, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
+        """The job whose result is the tensor ``x``."""
+        job, golden = item.decompression, float_bytes(x.contiguous())
         place = self.room(len(golden) + 64, self._value_bytes)
-        payload = self.put(item.payload)
-        descriptor = self._described(x.shape, job, place, payload, len(item.payload))
+        content = item.payload + (crc_of(item.payload) if crc else b"")
+        described = self._described(x.shape, job, place, self.put(content), len(content))
+        descriptor = replace(described, payload_crc=int(crc))
         values = job.beats * 8 * self._value_bytes
         return DmaJob(f"decompress {item.name}", descriptor, place, golden + bytes([_FILLING]) * 64, values)
 
-    def job(self, channel: Channel, x: Tensor, item: Exchange) -> DmaJob:
+    def job(self, channel: Channel, x: Tensor, item: Exchange, crc: bool = False) -> DmaJob:
         """The job of one direction."""
-        return self.compression(x, item) if channel is Channel.COMPRESS else self.decompression(x, item)
+        return self.compression(x, item, crc=crc) if channel is Channel.COMPRESS else self.decompression(x, item, crc)
 
     def _described(self, shape: Any, job: Job, tensor: int, payload: int, payload_bytes: int) -> Descriptor:
         extents = tensor_extents(tuple(shape), job.mode)
@@ -232,7 +248,13 @@ class DmaBench(Bench):
         )
 
 
-def restored(x: Tensor, item: Exchange) -> bytes:
-    """The values that come back, without padding."""
+def restored(x: Tensor, item: Exchange) -> Tensor:
+    """The tensor that comes back in the place of ``x``."""
     view = MatrixView.of(tuple(x.shape), item.decompression.mode)
-    return float_bytes(tensor_from_beats(item.restored, view, tuple(x.shape)).contiguous())
+    return tensor_from_beats(item.restored, view, tuple(x.shape))
+
+
+def bare_exchange(job: Job, payload: Tensor) -> Exchange:
+    """A job and its payload, uint8 (n,), where beats are nobody's business."""
+    nothing = torch.zeros(0)
+    return Exchange(job.mode.label, job, job, nothing, bytes(payload.tolist()), nothing)

@@ -9,6 +9,7 @@ from typing import Any
 from cdu.delivery.blocks import BLOCKS, check_block
 from cdu_spec.bitstream import JPEG_GMC, Coder, Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.dma import DMA_MODES
 
 from cdu_verif.blocks import record
 from cdu_verif.simulation.cover_points import merged
@@ -26,15 +27,16 @@ _TRAINING_MODES: Mapping[str, tuple[Mode, ...]] = {
 _TRAINING_CODERS: Mapping[str, Coder] = {"jpeg-act": Coder.ZVC, JPEG_GMC: Coder.GMC}
 #: Name of the block that is the whole unit.
 ARRAY = "array"
-#: Name of the whole unit where a block is named.
-UNIT = "unit"
+#: Name of the whole unit where a block is named, without its DMA engine and behind it.
+UNIT, DMA_UNIT = "unit", "dma_unit"
+WHOLE = (UNIT, DMA_UNIT)
 
 
 @dataclass(frozen=True)
 class Run:
     """One block with one set of parameters: one build, one simulation."""
 
-    block: str  #: UNIT for the whole unit
+    block: str  #: one of WHOLE for the whole unit
     config: CduConfig
     parameters: tuple[tuple[str, Any], ...]  #: what differs from the configuration that was asked for
 
@@ -83,14 +85,16 @@ def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
     if not training_policies(config) or config.dtype is not Dtype.FP32:
         choices = "; ".join(", ".join(mode.label for mode in modes) for modes in _TRAINING_MODES.values())
         raise ConfigError(f"training needs a unit with value_format = fp32 and the modes of a policy: use {choices}")
+    block = DMA_UNIT if config.dma_bits else UNIT
     if config.cdus > 1 or "cdus" in pinned:
-        return Run(UNIT, config, ())
-    return Run(UNIT, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
+        return Run(block, config, ())
+    return Run(block, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
 
 
 def training_policies(config: CduConfig) -> list[str]:
-    """The policies whose modes and coder a unit has."""
-    suited = [name for name, modes in _TRAINING_MODES.items() if set(modes) <= set(config.built_modes)]
+    """The policies whose modes and coder a unit has; behind a DMA engine those whose modes that can run, too."""
+    able = set(config.built_modes).intersection(DMA_MODES if config.dma_bits else Mode)
+    suited = [name for name, modes in _TRAINING_MODES.items() if able.issuperset(modes)]
     return [name for name in suited if name not in _TRAINING_CODERS or _TRAINING_CODERS[name] in config.built_coders]
 
 

@@ -17,7 +17,7 @@ from cdu_tools.parallel import processes
 
 from cdu_verif.blocks import record
 from cdu_verif.regression import results, test_names
-from cdu_verif.regression.plan import UNIT, Run
+from cdu_verif.regression.plan import WHOLE, Run
 from cdu_verif.regression.results import FAILED, TestResult
 from cdu_verif.simulation import coverage, simulators
 from cdu_verif.simulation.simulators import BuildError, Simulation
@@ -119,11 +119,11 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     """
     folder = settings.folder / "runs" / run.folder
     folder.mkdir(parents=True, exist_ok=True)
-    generated = generator.kept(run.config, None if run.block == UNIT else run.block)
+    generated = generator.kept(run.config, None if run.block in WHOLE else run.block)
     paths = {path.suffix: path.resolve() for path in generated.write(folder)}
     if mutate:
         paths[".v"].write_text(mutate(generated.verilog), encoding="utf-8")
-    what = " --training" if run.block == UNIT else f" --block {run.block}"
+    what = " --training" if run.block in WHOLE else f" --block {run.block}"
     repeat = settings.repeat + what + "".join(f" --set {setting}" for setting in run.settings)
     simulation = Simulation(
         paths[".v"], generated.top, folder.resolve(), settings.simulator, waves=settings.waves, coverage=settings.coverage

@@ -1,4 +1,4 @@
-"""Memory at an AXI4 port, by cocotbext-axi: latency, pauses on every channel, addresses that answer with an error."""
+"""Memory at an AXI4 port, by cocotbext-axi: latency, pauses on every channel, addresses that answer wrongly or never."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import cocotb
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles
+from cocotb.triggers import ClockCycles, Event
 from cocotb.utils import get_sim_time
-from cocotbext.axi import AxiReadBus, AxiSlaveRead, AxiSlaveWrite, AxiWriteBus
+from cocotbext.axi import AxiReadBus, AxiResp, AxiSlaveRead, AxiSlaveWrite, AxiWriteBus
 
 from cdu_verif.simulation.bench import CLOCK_NS
 from cdu_verif.simulation.patterns import Pattern
@@ -20,7 +20,8 @@ from cdu_verif.simulation.reset import Reset
 class AxiMemory:
     """``size`` bytes from address ``base`` on, at the halves of the port ``prefix`` that a top has.
 
-    An access outside, or to :attr:`faulty` addresses, is answered with SLVERR. A burst that crosses 4 KiB, WLAST elsewhere than
+    An access outside, or to :attr:`faulty` addresses, is answered with :attr:`error`. One to :attr:`silent` addresses has no
+    answer, nor has any behind it, until a reset. A burst that crosses 4 KiB, WLAST elsewhere than
     at the end of a burst and other breaches are found by cocotbext-axi and fail the test.
 
     Parameters
@@ -38,6 +39,8 @@ class AxiMemory:
             logging.getLogger(f"cocotb.{dut._name}.{prefix}{channel}").setLevel(logging.ERROR)
         self.base, self.bytes = base, bytearray(size)
         self.faulty: range = range(0)
+        self.silent: range = range(0)
+        self.error = AxiResp.SLVERR
         self.bursts = 0  #: read so far
         reset = Reset(dut).axi()
         self._latency = 0
@@ -47,10 +50,23 @@ class AxiMemory:
             self._channels += [read.ar_channel, read.r_channel]
             read.ar_channel.queue_occupancy_limit = read.r_channel.queue_occupancy_limit = 8
             read.ar_channel = _Delayed(read.ar_channel, self, dut.clk)
+            self._answer(read.r_channel, "rresp")
         if hasattr(dut, f"{prefix}_awvalid"):
             write = AxiSlaveWrite(AxiWriteBus.from_prefix(dut, prefix), dut.clk, target=self, **reset)
             self._channels += [write.aw_channel, write.w_channel, write.b_channel]
             write.b_channel.queue_occupancy_limit = 8
+            self._answer(write.b_channel, "bresp")
+
+    def _answer(self, channel: Any, name: str) -> None:
+        """Let a channel of answers tell errors as this memory does; cocotbext-axi knows SLVERR only."""
+        send = channel.send
+
+        async def answered(item: Any) -> None:
+            if getattr(item, name) != AxiResp.OKAY:
+                setattr(item, name, self.error)
+            await send(item)
+
+        channel.send = answered
 
     def stall(self, patterns: Iterator[Pattern]) -> None:
         """Let every channel transfer in the cycles that its pattern names."""
@@ -80,18 +96,24 @@ class AxiMemory:
 
     async def read(self, address: int, size: int) -> bytes:
         """What cocotbext-axi calls for every word."""
-        self._check(address, size)
+        await self._check(address, size)
         return self.get(address, size)
 
     async def write(self, address: int, content: bytes) -> None:
         """What cocotbext-axi calls for every run of bytes that a word enables."""
-        self._check(address, len(content))
+        await self._check(address, len(content))
         self.put(address, content)
 
-    def _check(self, address: int, size: int) -> None:
+    async def _check(self, address: int, size: int) -> None:
+        if _touches(self.silent, address, size):
+            await Event().wait()
         inside = self.base <= address and address + size <= self.base + len(self.bytes)
-        if not inside or (address < self.faulty.stop and address + size > self.faulty.start):
+        if not inside or _touches(self.faulty, address, size):
             raise ValueError(f"no memory at {address:#x}")
+
+
+def _touches(places: range, address: int, size: int) -> bool:
+    return address < places.stop and address + size > places.start
 
 
 class _Delayed:

@@ -10,10 +10,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES, Job
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CduConfig, named_config
 from cdu_spec.geometry import LANES
+from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -32,9 +34,17 @@ class UnsuitedUnitError(UserError):
     """A job for which a unit was not built; the message says what is different."""
 
 
-def rtl(name: str | None) -> RtlBackend:
-    """The backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, built for every number format."""
-    return RtlBackend(named_config(DEFAULT_CONFIG if name is None else name), every_format=True)
+def rtl(name: str | None) -> Backend:
+    """The backend ``rtl`` (``tiny``) or ``rtl:NAME``, a named configuration or a TOML file, built for every number format.
+
+    With ``dma_bits`` tensors go through the unit's DMA engine.
+    """
+    config = named_config(DEFAULT_CONFIG if name is None else name)
+    if config.dma_bits:
+        from cdu_verif.backends.compiled.dma_backend import DmaBackend
+
+        return DmaBackend(config, every_format=True)
+    return RtlBackend(config, every_format=True)
 
 
 class RtlBackend(UnitBackend):
@@ -64,8 +74,7 @@ class RtlBackend(UnitBackend):
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
         """See :class:`Backend`."""
-        config = self._config(job)
-        _check_scales(config, job.scales, "scale_bits", config.scale_bits)
+        config = suited(self.config, job, Channel.COMPRESS, self.every_format)
         edges = pieces.cuts(job, self._threads)
         values = _memory(beats.detach().cpu())
 
@@ -77,8 +86,7 @@ class RtlBackend(UnitBackend):
         return _joined(self._all(config, one, pieces.spans(edges)))
 
     def _decompress(self, job: Job, payload: Tensor) -> Tensor:
-        config = self._config(job)
-        _check_scales(config, job.scales, "reciprocal_bits", config.used_reciprocal_bits)
+        config = suited(self.config, job, Channel.DECOMPRESS, self.every_format)
         edges = pieces.cuts(job, self._threads)
         borders = pieces.payload_cuts(job, payload, edges)
         data = payload.detach().cpu().contiguous().numpy()
@@ -94,33 +102,6 @@ class RtlBackend(UnitBackend):
     @property
     def _threads(self) -> int:
         return torch.get_num_threads() if self.threads is None else self.threads
-
-    def _config(self, job: Job) -> CduConfig:
-        """The configuration of the unit for a job; UnsuitedUnitError when there is none."""
-        config = self.config.override(value_format=job.dtype.label) if self.every_format else self.config
-        built: dict[str, object] = {"value_format": config.value_format}
-        wanted: dict[str, object] = {"value_format": job.dtype.label}
-        if job.mode.has_dct:
-            built |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits}
-            wanted |= {"const_bits": job.const_bits, "pass1_bits": job.pass1_bits}
-            if job.rounding is not None:
-                built["rounding"], wanted["rounding"] = config.rounding, job.rounding.value
-        different = [name for name in built if built[name] != wanted[name]]
-        if different:
-            has = ", ".join(f"{name} = {built[name]}" for name in different)
-            needs = ", ".join(f"{name} = {wanted[name]}" for name in different)
-            raise UnsuitedUnitError(f"unit {config.name} was built with {has}, the job needs {needs}: {_REMEDY}")
-        if job.mode not in config.built_modes:
-            raise UnsuitedUnitError(
-                f"unit {config.name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
-            )
-        unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
-        if unbuilt or (job.point and not config.has_gmc):
-            needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
-            raise UnsuitedUnitError(
-                f"unit {config.name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
-            )
-        return config
 
     def _all(self, config: CduConfig, work: Callable[[Worker, _Part], Tensor], parts: Sequence[_Part]) -> list[Tensor]:
         """The results of parts of a job, each computed by a unit of its own."""
@@ -140,6 +121,42 @@ class RtlBackend(UnitBackend):
             return [one(parts[0])]
         with ThreadPoolExecutor(len(parts)) as pool:
             return list(pool.map(one, parts))
+
+
+def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) -> CduConfig:
+    """The configuration of the unit for a job of one direction, of the job's number format if any will do.
+
+    UnsuitedUnitError when there is none.
+    """
+    if every_format:
+        config = config.override(value_format=job.dtype.label)
+    built: dict[str, object] = {"value_format": config.value_format}
+    wanted: dict[str, object] = {"value_format": job.dtype.label}
+    if job.mode.has_dct:
+        built |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits}
+        wanted |= {"const_bits": job.const_bits, "pass1_bits": job.pass1_bits}
+        if job.rounding is not None:
+            built["rounding"], wanted["rounding"] = config.rounding, job.rounding.value
+    different = [name for name in built if built[name] != wanted[name]]
+    if different:
+        has = ", ".join(f"{name} = {built[name]}" for name in different)
+        needs = ", ".join(f"{name} = {wanted[name]}" for name in different)
+        raise UnsuitedUnitError(f"unit {config.name} was built with {has}, the job needs {needs}: {_REMEDY}")
+    if job.mode not in config.built_modes:
+        raise UnsuitedUnitError(
+            f"unit {config.name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
+        )
+    unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
+    if unbuilt or (job.point and not config.has_gmc):
+        needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
+        raise UnsuitedUnitError(
+            f"unit {config.name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
+        )
+    name, bits = ("scale_bits", config.scale_bits)
+    if channel is Channel.DECOMPRESS:
+        name, bits = "reciprocal_bits", config.used_reciprocal_bits
+    _check_scales(config, job.scales, name, bits)
+    return config
 
 
 def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) -> None:

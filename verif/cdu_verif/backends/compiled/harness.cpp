@@ -8,6 +8,7 @@
 //   CDU_INTERRUPT        name of the interrupt output, if there is one
 //   CDU_PARTS(F)         F(name) for each part with a clock of its own (gates.py): input clock_NAME, output watch_NAME
 //   CDU_ROOT             class of the model's signals, and CDU_ROOT_HEADER with it
+//   CDU_MEMORY           bytes of a word of the port to memory, m_axi, if there is one
 // The registers are an AXI4-Lite port called s_axil. An input counts from an edge of its drive clock on (gates.py): drive_NAME
 // and drive_NAME_tkeep for a stream port, drive for the registers and the reset.
 
@@ -15,6 +16,7 @@
 
 #include CDU_HEADER
 #include CDU_ROOT_HEADER
+#include "memory.h"
 #include "verilated.h"
 
 #include <algorithm>
@@ -257,6 +259,9 @@ class Unit {
 #define F(name, bytes) name##_.reset();
         CDU_SINKS(F)
 #undef F
+#ifdef CDU_MEMORY
+        memory_.reset(*top_);
+#endif
         top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_arvalid = 0;
         top_->s_axil_bready = top_->s_axil_rready = 0;
         top_->rst = driven_ = true;
@@ -290,6 +295,16 @@ class Unit {
         CDU_SINKS(F)
 #undef F
         return false;
+    }
+
+    // Whether there is a port for a memory.
+    bool place(uint8_t *bytes, uint64_t size, uint64_t base, uint64_t latency) {
+#ifdef CDU_MEMORY
+        memory_.place(bytes, size, base, latency);
+        return true;
+#else
+        return false;
+#endif
     }
 
     // Clock until a packet ends, the interrupt is high (when asked for), or for `cycles`. Returns the cycles that passed.
@@ -387,6 +402,9 @@ class Unit {
 #define F(name, bytes) top_->drive_##name = name##_.offer(top_->name##_tready) || top_->rst;
         CDU_SINKS(F)
 #undef F
+#ifdef CDU_MEMORY
+        driven_ |= !top_->rst && memory_.offer(*top_, cycle_);
+#endif
         top_->drive = driven_;
         driven_ = false;
         top_->clk = 0;
@@ -412,6 +430,9 @@ class Unit {
         ended |= name##_.taken(top_->name##_tdata, top_->name##_tkeep, top_->name##_tlast);
         CDU_SINKS(F)
 #undef F
+#ifdef CDU_MEMORY
+        if (!top_->rst) memory_.edge(*top_, cycle_);
+#endif
         top_->clk = 1;
         top_->drive = 0;
 #define F(name, bytes) top_->drive_##name = top_->drive_##name##_tkeep = 0;
@@ -447,6 +468,9 @@ class Unit {
 #define F(name, bytes) Sink<bytes> name##_;
     CDU_SINKS(F)
 #undef F
+#ifdef CDU_MEMORY
+    Memory<CDU_MEMORY> memory_;
+#endif
 };
 
 }  // namespace
@@ -456,6 +480,9 @@ EXPORT void cdu_destroy(Unit *unit) { delete unit; }
 EXPORT void cdu_reset(Unit *unit) { unit->reset(); }
 EXPORT int cdu_queue(Unit *unit, unsigned port, Packet *packet) { return unit->queue(port, packet); }
 EXPORT int cdu_cancel(Unit *unit, unsigned port) { return unit->cancel(port); }
+EXPORT int cdu_memory(Unit *unit, uint8_t *bytes, uint64_t size, uint64_t base, uint64_t latency) {
+    return unit->place(bytes, size, base, latency);
+}
 EXPORT uint64_t cdu_run(Unit *unit, uint64_t cycles, int until_packet, int until_interrupt) {
     return unit->run(cycles, until_packet, until_interrupt);
 }

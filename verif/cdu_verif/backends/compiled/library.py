@@ -21,6 +21,8 @@ from cdu_tools.compilers import cpp_compiler
 from cdu_verif.backends.compiled import gates
 
 HARNESS = Path(__file__).with_name("harness.cpp")
+#: What the harness includes besides ports.h, which is written for each design.
+_MEMORY = Path(__file__).with_name("memory.h")
 #: Options of Verilator: plain two-state simulation as fast as it gets.
 _VERILATOR_OPTIONS = (
     "-O3",
@@ -44,6 +46,8 @@ _LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
 #: Parts of Verilator's library that a plain model needs.
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 _LIBRARY = "unit.so"
+#: A signal of the port to memory, as wide as its words.
+_MEMORY_DATA = "m_axi_rdata"
 
 
 class CompileError(RuntimeError):
@@ -102,7 +106,7 @@ def library(design: Design) -> Path:
     tool, compiler = verilator.find(), cpp_compiler("backend 'rtl'")
     parts = gates.parts(design.verilog, design.name)
     header = _header(design, parts)
-    sources = (HARNESS.read_text("utf-8"), Path(gates.__file__).read_text("utf-8"))
+    sources = (HARNESS.read_text("utf-8"), _MEMORY.read_text("utf-8"), Path(gates.__file__).read_text("utf-8"))
     yosys_build = yosys.engine()
     ingredients = [
         *(design.name, design.verilog, header, sources, tool.version, yosys_build.name, yosys_build.version, _target(compiler)),
@@ -118,6 +122,7 @@ def library(design: Design) -> Path:
         (work / f"{design.name}.v").write_text(gated, encoding="utf-8")
         (work / "ports.h").write_text(header, encoding="utf-8")
         shutil.copy(HARNESS, work)
+        shutil.copy(_MEMORY, work)
         names = ("--prefix", _class(design), "--top-module", gates.TOP)
         command = [str(tool.program), "--cc", *_VERILATOR_OPTIONS, *names, "-Mdir", "model", f"{design.name}.v"]
         _call(command, work, tool.environment)
@@ -170,6 +175,7 @@ def _header(design: Design, parts: Sequence[gates.Part]) -> str:
     lines += [f"CDU_PARTS(F){''.join(f' F({part.name})' for part in parts)}"]
     lines += [f'CDU_ROOT_HEADER "{name}___024root.h"', f"CDU_ROOT {name}___024root"]
     lines += [f"CDU_INTERRUPT {design.interrupt}"] if design.interrupt else []
+    lines += [f"CDU_MEMORY {design.ports[_MEMORY_DATA][1] // 8}"] if _MEMORY_DATA in design.ports else []
     return "".join(f"#define {line}\n" for line in lines)
 
 

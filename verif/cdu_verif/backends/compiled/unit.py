@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from cdu_driver import BusError
 from cdu_tools.cache import load_library
@@ -89,6 +90,7 @@ class CompiledUnit:
         self._unit = self._library.cdu_create()
         # The library only has addresses: packets live here until they have ended.
         self._packets: list[Packet] = []
+        self._memory: npt.NDArray[np.uint8] | None = None
 
     def __del__(self) -> None:
         if unit := getattr(self, "_unit", None):
@@ -129,6 +131,18 @@ class CompiledUnit:
         response = self._library.cdu_read(self._unit, address, ctypes.byref(value), PATIENCE)
         self._answered(response, f"read of {address:#x}")
         return value.value
+
+    def memory(self, content: npt.NDArray[np.uint8], base: int, latency: int) -> None:
+        """What lies at the port to memory from address ``base`` on, until it is set anew; the array is used in place.
+
+        The first word of a read, and the answer to a write, come ``latency`` cycles later than they could. ValueError for a
+        unit without such a port.
+        """
+        if not content.flags.c_contiguous or not content.flags.writeable:
+            raise ValueError("a memory needs a contiguous array that can be written")
+        if not self._library.cdu_memory(self._unit, content.ctypes.data, content.nbytes, base, latency):
+            raise ValueError("this unit has no port to memory")
+        self._memory = content
 
     def queue(self, port: str, packet: Packet) -> Packet:
         """Send a packet through a port, or receive the next one there, after those that are queued already."""
@@ -180,6 +194,7 @@ def _load(path: Path) -> ctypes.CDLL:
         "cdu_reset": (None, (handle,)),
         "cdu_queue": (flag, (handle, small, packet)),
         "cdu_cancel": (flag, (handle, small)),
+        "cdu_memory": (flag, (handle, handle, number, number, number)),
         "cdu_run": (number, (handle, number, flag, flag)),
         "cdu_write": (flag, (handle, small, small, number)),
         "cdu_read": (flag, (handle, small, word, number)),

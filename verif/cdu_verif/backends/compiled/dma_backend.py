@@ -1,0 +1,85 @@
+"""Codecs computed by the compiled RTL of a whole unit behind its DMA engine: every tensor goes through memory."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from actcodec.backends.job import DTYPES, Job
+from cdu_driver import JobLostError
+from cdu_spec.bitstream import BitstreamError, Dtype, MatrixView
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DMA_MODES
+from cdu_spec.registers import Channel
+from cdu_tools.errors import UserError
+from torch import Tensor
+
+from cdu_verif.backends.compiled.backend import UnsuitedUnitError, suited
+from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
+from cdu_verif.backends.memory_backend import MemoryBackend
+from cdu_verif.backends.unit_backend import check_payload
+
+#: Cycles of a memory that nothing is said of.
+DEFAULT_LATENCY = 40
+
+
+class DmaBackend(MemoryBackend):
+    """Computes jobs with a compiled unit whose DMA engine fetches tensors, scales and payloads from a simulated memory.
+
+    Only registers of the engine are written: a job is a descriptor, and what became of it a record. A unit is compiled when the
+    first job needs it, and kept in the user's cache. Several threads may use one backend.
+
+    Parameters
+    ----------
+    config
+        Configuration of the unit, with ``dma_bits``.
+    latency
+        Cycles that memory takes to answer beyond the least; 0 or more.
+    every_format
+        Take jobs of every number format, with a unit for each, and not only those of ``config.value_format``.
+
+    Raises UnsuitedUnitError for a job that the unit was not built for, or that its engine cannot run.
+    """
+
+    def __init__(self, config: CduConfig, latency: int = DEFAULT_LATENCY, *, every_format: bool = False) -> None:
+        if not config.dma_bits:
+            raise UserError(f"unit {config.name} has no DMA engine: use a configuration with dma_bits")
+        if latency < 0:
+            raise UserError(f"a latency of {latency} cycles is not allowed: use 0 or more")
+        self.config, self.latency, self.every_format = config, latency, every_format
+        self._idle: dict[Dtype, queue.SimpleQueue[DmaWorker]] = {dtype: queue.SimpleQueue() for dtype in Dtype}
+        self.took: list[Took] = []  #: by every job, in the order in which they were done
+
+    def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
+        """See :class:`Backend`."""
+        values = x.detach().cpu().contiguous().view(torch.uint8).flatten().numpy()
+        with self._worker(job, Channel.COMPRESS) as worker:
+            payload = worker.compress(job, values, tuple(x.shape))
+        return torch.from_numpy(payload).to(x.device)
+
+    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
+        """See :class:`Backend`."""
+        check_payload(job, payload)
+        try:
+            with self._worker(job, Channel.DECOMPRESS) as worker:
+                values = worker.decompress(job, payload.detach().cpu().contiguous().numpy(), tuple(shape))
+        except JobLostError as error:
+            raise BitstreamError(f"corrupted stream: {error}") from None
+        return torch.from_numpy(values).view(DTYPES[job.dtype]).view(tuple(shape)).to(payload.device)
+
+    @contextmanager
+    def _worker(self, job: Job, channel: Channel) -> Iterator[DmaWorker]:
+        """A unit for a job of one direction; one at which something went wrong is not used again."""
+        if job.mode not in DMA_MODES:
+            known = ", ".join(mode.label for mode in DMA_MODES)
+            raise UnsuitedUnitError(f"the DMA engine cannot run mode {job.mode.label}: use {known}, or a unit without dma_bits")
+        config = suited(self.config, job, channel, self.every_format)
+        idle = self._idle[config.dtype]
+        try:
+            worker = idle.get_nowait()
+        except queue.Empty:
+            worker = DmaWorker(config, self.latency, self.took.append)
+        yield worker
+        idle.put(worker)

@@ -1,0 +1,40 @@
+"""What fetches segments of memory."""
+
+from __future__ import annotations
+
+from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.memory_reader import MemoryReader
+from cdu_spec.config import CduConfig
+
+from cdu_verif.blocks import Record
+from cdu_verif.formal import device
+from cdu_verif.formal.binding import fields, instance
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.queues import queue_counters, queue_probes
+from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.stream_rules import with_assumptions
+
+#: Bytes of the words that are proven, and how many are under way or wait.
+_BYTES, _WORDS = 8, BURST_WORDS
+_PROBES = {"free": _WORDS.bit_length(), **queue_probes("arrived", _WORDS)}
+
+
+def _harness(reader: Device) -> str:
+    ports = fields(reader, "bursts__payload", "words")
+    return with_assumptions(reader, instance("room_for_answers", {"WORDS": _WORDS}, ports) + queue_counters("arrived", _WORDS))
+
+
+def _properties(config: CduConfig) -> list[Property]:
+    return [
+        Property(
+            "memory_reader",
+            "room",
+            "No more words are asked for than there is room for: every answer is taken in the cycle in which it comes.",
+            lambda: device.of_component(MemoryReader(_BYTES, _WORDS), "memory_reader", config).probed(_PROBES),
+            Sby(INDUCTION, 2, _harness),
+        )
+    ]
+
+
+RECORD = Record(benches=(), streams=None, properties=_properties)

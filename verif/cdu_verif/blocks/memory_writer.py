@@ -1,0 +1,38 @@
+"""What puts packets into segments of memory."""
+
+from __future__ import annotations
+
+from cdu.dma.axi4 import BURST_WORDS
+from cdu.dma.memory_writer import MAX_UNANSWERED, MemoryWriter
+from cdu_spec.config import CduConfig
+
+from cdu_verif.blocks import Record
+from cdu_verif.formal import device
+from cdu_verif.formal.binding import instance
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.stream_rules import with_assumptions
+
+#: Bytes of the words that are proven.
+_BYTES = 8
+_PROBES = {"former.closed": 1, "unanswered": MAX_UNANSWERED.bit_length()}
+
+
+def _harness(writer: Device) -> str:
+    return with_assumptions(writer, instance("unanswered_bursts", {"MOST": MAX_UNANSWERED}, {}))
+
+
+def _properties(config: CduConfig) -> list[Property]:
+    return [
+        Property(
+            "memory_writer",
+            "outstanding",
+            f"No more than {MAX_UNANSWERED} bursts have no answer, and a packet has its result when all its bursts have one.",
+            lambda: device.of_component(MemoryWriter(_BYTES, BURST_WORDS), "memory_writer", config).probed(_PROBES),
+            Sby(INDUCTION, 2, _harness),
+        )
+    ]
+
+
+RECORD = Record(benches=(), streams=None, properties=_properties)
