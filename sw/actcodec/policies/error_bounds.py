@@ -162,7 +162,7 @@ class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
     """
 
     #: The codecs that take part; others stay as they are.
-    bounded: type[Codec] = ErrorBoundedCodec
+    bounded: type[Any] = ErrorBoundedCodec
 
     def __init__(
         self,

@@ -17,23 +17,22 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from cdu_spec.bitstream import Mode
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.acgc.error_bounded import DEFAULT_RELATIVE_ERROR
-from actcodec.codecs.acgc.steered_codec import SteeredCodec, positive, scale_view
+from actcodec.codecs.acgc.steered_codec import FIRST_KIND, KINDS, SteeredCodec, positive, scale_view
 from actcodec.codecs.compressed import Compressed
 from actcodec.golden.blocks import by_channel
 from actcodec.policies.bound_listener import BoundOptions
 from actcodec.policies.error_bounds import BoundedLayer, BoundSlot, ErrorBoundPolicy
 from actcodec.policies.policy import CodecFactory, Rule
 from actcodec.policies.recurring import SlotCodec
-from actcodec.policies.steering import Lane, best
+from actcodec.policies.steering import Lane
 
-#: Room for magnitudes beyond the largest so far, and what is left of that a step later.
-HEADROOM, _LASTING = 1.25, 0.98
+#: What part of the largest magnitude so far counts a step later.
+_LASTING = 0.98
 #: Steps after one that listens in which errors are measured.
 SETTLING = 3
 #: In place of a setting: scales of the tensor itself.
@@ -54,8 +53,8 @@ class SteeredSlot(BoundSlot):
     """What is known of a tensor: what its layers ask, how large it is, and what each mode made of it."""
 
     largest: Tensor | None = None  #: magnitudes of what shares a scale, float64 (scales,), CPU
-    lanes: dict[str, Lane] = field(default_factory=dict)  #: by mode
-    chosen: str = ""  #: a mode; none before the first measurement
+    lanes: dict[str, Lane] = field(default_factory=dict)  #: by kind of setting
+    chosen: str = ""  #: a kind; none before the first measurement
     setting: str = ""  #: of the last step
     used: float | None = None  #: error over allowed error of what was kept, when it was last measured
     measured_at: int = 0  #: step
@@ -68,22 +67,20 @@ class SteeredSlot(BoundSlot):
         if error is not None:
             error = error.to("cpu", self.largest.dtype)
             error = error if len(error) in (1, len(self.largest)) else error.amin().view(1)
-        if error is not None and self.complete:
-            return error
-        default = positive(self.largest) * DEFAULT_RELATIVE_ERROR
-        return default if error is None else default.minimum(error)
+        if error is None or not self.complete:
+            default = positive(self.largest) * DEFAULT_RELATIVE_ERROR
+            error = default if error is None else default.minimum(error)
+        return error
 
     def seen(self, largest: Tensor) -> None:
         """Remember the largest magnitudes of this step."""
         known = self.largest
         self.largest = largest if known is None or len(known) != len(largest) else largest.maximum(_LASTING * known)
 
-    def lanes_for(self, codec: SteeredCodec, shape: Sequence[int], bounds: int) -> dict[str, Lane]:
-        """One for each mode that the tensor may have, new where the bound has another form than before."""
-        for mode in codec.modes_of(shape):
-            lane = self.lanes.get(mode.label)
-            if lane is None or len(lane.gain) != bounds:
-                self.lanes[mode.label] = Lane.new(codec, mode, bounds)
+    def lanes_for(self, codec: SteeredCodec, shape: Sequence[int]) -> dict[str, Lane]:
+        """One for each kind of setting that the tensor may have."""
+        for name in codec.kinds_of(shape):
+            self.lanes.setdefault(name, Lane.new(codec, KINDS[name].mode))
         return self.lanes
 
     def state_dict(self) -> dict[str, Any]:
@@ -117,28 +114,34 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
     def _steered(self, x: Tensor, allowed: Tensor) -> Compressed:
         slot, codec = self.slot, self._codec
         assert slot.largest is not None, "what is allowed follows from it"
-        lanes = slot.lanes_for(codec, x.shape, len(allowed))
-        reach = HEADROOM * positive(slot.largest)
-        settings = {name: lane.setting(codec, Mode.from_label(name), allowed, reach) for name, lane in lanes.items()}
-        chosen = slot.chosen or Mode.SFPR_ZVC.label
+        lanes, reach = slot.lanes_for(codec, x.shape), positive(slot.largest)
+        # Errors are in proportion to a channel's largest magnitude, as steps are.
+        part = 1 / rms(reach / allowed)
+        settings = {name: codec.setting(name, lane.step(part), reach, lane.point) for name, lane in lanes.items()}
+        chosen = slot.chosen or FIRST_KIND
         slot.setting = str(settings[chosen])
         if not self._measures:
             return codec.compress_with(x, settings[chosen])
         tried = {name: codec.compress_with(x, setting) for name, setting in settings.items()}
         for name, lane in lanes.items():
-            lane.correct(self._errors(x, tried[name], Mode.from_label(name), len(allowed)), allowed, tried[name].nbytes)
-        slot.used, slot.measured_at, slot.chosen = lanes[chosen].used, self._step, best(lanes)
+            lane.correct(self._used(x, tried[name], allowed), part, KINDS[name].least_step, tried[name].nbytes)
+        slot.used, slot.measured_at, slot.chosen = lanes[chosen].used, self._step, min(lanes, key=lambda name: lanes[name].cost)
         return tried[chosen]
 
-    def _errors(self, x: Tensor, packed: Compressed, mode: Mode, bounds: int) -> dict[int, Tensor]:
-        """RMS error over all values, or over those of each scale, by reconstruction point: float64 (bounds,), CPU."""
+    def _used(self, x: Tensor, packed: Compressed, allowed: Tensor) -> dict[int, float]:
+        """Error over what is allowed, root mean square over channels where these have bounds, by reconstruction point."""
         found = {}
-        for point in self._codec.points_of(mode):
+        for point in self._codec.points_of(packed.header.mode):
             restored = self._codec.decompress(replace(packed, header=replace(packed.header, point=point)))
             squares = (restored.double() - x.detach().double()).square_()
-            by_scale = squares.view(1, 1, -1) if bounds == 1 else by_channel(squares, scale_view(x.shape))
-            found[point] = by_scale.mean((0, 2)).sqrt_().cpu()
+            by_scale = squares.view(1, 1, -1) if len(allowed) == 1 else by_channel(squares, scale_view(x.shape))
+            found[point] = rms(by_scale.mean((0, 2)).sqrt_().cpu() / allowed)
         return found
+
+
+def rms(numbers: Tensor) -> float:
+    """Root mean square."""
+    return float(numbers.square().mean().sqrt())
 
 
 class SteeredPolicy(ErrorBoundPolicy):

@@ -4,9 +4,12 @@ Other codecs look at a tensor and then choose scales and bits. Here all of that 
 made of what earlier tensors were like (:mod:`actcodec.policies.steered`), so that a unit can be told while the tensor is still
 being computed.
 
-A setting is made of *steps*, the distance of two levels in units of the values. A unit has powers of two for them, in its
-shift tables and in the affine quantiser, and multipliers as fine as their significand: ``k = 2**shift / step`` gives any step,
-and the largest shift with which nothing saturates leaves the integers in between as fine as they can be.
+A setting is made of a *step*, the distance of two levels in units of a channel's largest magnitude. A unit has powers of two
+for it, in its shift tables and in the affine quantiser, and multipliers as fine as their significand: ``k = 2**shift / step``
+gives any step, and the largest shift with which nothing saturates leaves the integers in between as fine as they can be.
+
+DC needs a step of 8 integers lest it saturate wherever a block is as large as can be. With steps below 1/16 of the largest
+magnitude DC may saturate, and whether it does is seen by the error: such steps are a kind of setting by themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend, backend
-from actcodec.backends.job import compression_job, payload_shifts
+from actcodec.backends.job import compression_job
 from actcodec.codecs.codec import JpegGmcCodec, check_input
 from actcodec.codecs.compressed import Compressed, Packed
 from actcodec.codecs.random_codec import RandomCodec
@@ -36,8 +39,32 @@ from actcodec.golden.block_shapes import has_blocks
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import check_scale_bits, reciprocals, rounded_scales
 
-#: Modes that can be steered: all have steps that a register decides.
-STEERED_MODES = (Mode.SFPR_ZVC, Mode.SFPR, Mode.JPEG_ACT, Mode.AUTOQUANTZ)
+
+@dataclass(frozen=True)
+class Kind:
+    """Settings among which the step alone decides."""
+
+    mode: Mode
+    shifts: range = range(1)  #: of jpeg-act, the largest first
+
+    @property
+    def least_step(self) -> float:
+        """In units of the largest magnitude."""
+        shift = self.shifts[-1]
+        return 2.0**shift / VALUE_MAX * (_error_of_shift(shift) if self.mode is Mode.JPEG_ACT else 1)
+
+
+#: By name. All have steps that a register decides.
+KINDS = {
+    Mode.SFPR_ZVC.label: Kind(Mode.SFPR_ZVC),
+    Mode.SFPR.label: Kind(Mode.SFPR),
+    Mode.JPEG_ACT.label: Kind(Mode.JPEG_ACT, range(dqt.MAX_SHIFT, 2, -1)),
+    f"{Mode.JPEG_ACT.label} fine": Kind(Mode.JPEG_ACT, range(2, 0, -1)),
+    Mode.AUTOQUANTZ.label: Kind(Mode.AUTOQUANTZ),
+}
+#: The kind that takes any tensor and any step.
+FIRST_KIND = Mode.SFPR_ZVC.label
+_MODES = tuple(dict.fromkeys(kind.mode.label for kind in KINDS.values()))
 #: With one bit there is no code for what is positive.
 _LEAST_BITS = 2
 
@@ -65,7 +92,7 @@ class SteeredCodec(RandomCodec):
     Parameters
     ----------
     modes
-        Names of those of :data:`STEERED_MODES` that the unit has; ``sfpr+zvc``, which takes any tensor, is one of them.
+        Names of those modes of :data:`KINDS` that the unit has; ``sfpr+zvc``, which takes any tensor, is one of them.
     coder
         Of jpeg-act: ``gmc``, or ``zvc``, with which units have no reconstruction point.
     seed
@@ -74,7 +101,7 @@ class SteeredCodec(RandomCodec):
         As for :class:`~actcodec.codecs.codec.JpegActCodec`.
     """
 
-    modes: Sequence[str] = tuple(mode.label for mode in STEERED_MODES)
+    modes: Sequence[str] = _MODES
     coder: str = Coder.GMC.label
     seed: int = 0
     const_bits: int = CduConfig.const_bits
@@ -87,21 +114,22 @@ class SteeredCodec(RandomCodec):
     centred = True
 
     def __post_init__(self) -> None:
-        labels = {mode.label: mode for mode in STEERED_MODES}
-        if isinstance(self.modes, str) or not {Mode.SFPR_ZVC.label} <= set(self.modes) <= set(labels):
-            raise UserError(f"modes = {self.modes!r} is not allowed: use some of {', '.join(labels)}, sfpr+zvc among them")
+        known = isinstance(self.modes, (list, tuple)) and all(label in _MODES for label in self.modes)
+        if not known or FIRST_KIND not in self.modes:
+            raise UserError(f"modes = {self.modes!r} is not allowed: use some of {', '.join(_MODES)}, {FIRST_KIND} among them")
         coders = {coder.label: coder for coder in Coder}
         if self.coder not in coders:
             raise UserError(f"coder = {self.coder!r} is not allowed: use {' or '.join(coders)}")
         check_scale_bits(self.scale_bits)
-        self._modes, self._coder = [labels[label] for label in self.modes], coders[self.coder]
+        self._coder = coders[self.coder]
         self._precision = CduConfig(const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding)
         self._seeds = TensorSeeds(self.seed, Mode.AUTOQUANTZ)
         self.arithmetic = backend(self.backend)
 
-    def modes_of(self, shape: Sequence[int]) -> list[Mode]:
-        """The modes that a tensor of this shape may get."""
-        return [mode for mode in self._modes if mode is not Mode.JPEG_ACT or has_blocks(shape)]
+    def kinds_of(self, shape: Sequence[int]) -> list[str]:
+        """Names of the kinds of settings that a tensor of this shape may get."""
+        fitting = {label for label in self.modes if label != Mode.JPEG_ACT.label or has_blocks(shape)}
+        return [name for name, kind in KINDS.items() if kind.mode.label in fitting]
 
     def points_of(self, mode: Mode) -> range:
         """The reconstruction points that a job may have."""
@@ -115,30 +143,31 @@ class SteeredCodec(RandomCodec):
         """Largest magnitude of what shares a scale, float64 (scales,), CPU; NonFiniteError for NaN and infinity."""
         return self.arithmetic.channel_maxima(by_channel(x, scale_view(x.shape))).cpu()
 
-    def setting(self, mode: Mode, steps: Tensor, reach: Tensor, point: int = 0) -> Setting:
+    def setting(self, name: str, step: float, reach: Tensor, point: int = 0) -> Setting:
         """The registers for a step.
 
         Parameters
         ----------
-        mode
-            One of :data:`STEERED_MODES`.
-        steps
-            Those of a quantiser that makes the errors wanted, float64 (1,) or (scales,), CPU, positive. A transform's are
-            smaller, as integers before it are rounded too; where 8 bits do not reach far enough they are larger.
+        name
+            Of one of :data:`KINDS`.
+        step
+            In units of ``reach``, positive. Where 8 bits do not do for it the least possible one is taken.
         reach
             Magnitudes that are not to saturate, float64 (scales,), CPU, positive.
         point
             Reconstruction point in eighths.
         """
-        if mode is Mode.AUTOQUANTZ:
-            bits = _fewest_bits(float((reach / steps).amax()))
-            unit = 2.0 ** (BASE_BITS - bits)
-            exact = torch.minimum(unit / steps, _most_code(bits) * unit / reach)
+        kind = KINDS[name]
+        if kind.mode is Mode.AUTOQUANTZ:
+            bits = next((bits for bits in CODE_BITS if bits >= _LEAST_BITS and step * _most_code(bits) >= 1), max(CODE_BITS))
+            exact = 2.0 ** (BASE_BITS - bits) * min(1 / step, _most_code(bits)) / reach
             k = rounded_scales(exact, self.scale_bits, down=True, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
-            return Setting(mode, k, bits=bits)
-        shift = _largest_shift(float((reach / steps).amax())) if mode is Mode.JPEG_ACT else 0
-        exact = 2.0**shift / steps * (_error_of_shift(shift) if mode is Mode.JPEG_ACT else 1)
-        return Setting(mode, rounded_scales(torch.minimum(exact, VALUE_MAX / reach), self.scale_bits), shift, point)
+            return Setting(kind.mode, k, bits=bits)
+        shift, finer = kind.shifts[-1], step
+        if kind.mode is Mode.JPEG_ACT:
+            fitting = ((shift, step / _error_of_shift(shift)) for shift in kind.shifts)
+            shift, finer = next(((s, one) for s, one in fitting if 2**s <= VALUE_MAX * one), (shift, step))
+        return Setting(kind.mode, rounded_scales(min(2**shift / finer, VALUE_MAX) / reach, self.scale_bits), shift, point)
 
     def compress_with(self, x: Tensor, setting: Setting) -> Compressed:
         """What a unit makes of a tensor. UserError as :meth:`~actcodec.codecs.codec.Codec.compress` raises."""
@@ -153,7 +182,7 @@ class SteeredCodec(RandomCodec):
         if not mode.has_dct:
             payload = self.arithmetic.compress_tensor(x, view, compression_job(view, form, setting.k))
             return Compressed(Header(mode, form, tuple(x.shape), payload.numel()), (), r, payload)
-        shifts = payload_shifts(dqt.shifts(f"uniform-{1 << setting.shift}"))
+        shifts = (setting.shift,) * BLOCK_VALUES
         bits = (self.const_bits, self.pass1_bits)
         job = compression_job(view, form, setting.k, shifts, *bits, self._precision.rounding_mode, coder=self._coder)
         payload = self.arithmetic.compress_tensor(x, view, job)
@@ -181,28 +210,11 @@ def positive(largest: Tensor) -> Tensor:
     return largest.clamp_min(torch.finfo(torch.float32).tiny)
 
 
-def _fewest_bits(levels: float) -> int:
-    """Of codes of so many steps to either side; the most there are where these are too few."""
-    return next((bits for bits in CODE_BITS if bits >= _LEAST_BITS and levels <= _most_code(bits)), max(CODE_BITS))
-
-
 def _most_code(bits: int) -> int:
     """Steps that signed codes reach to either side."""
     return (1 << (bits - 1)) - 1
 
 
-def _largest_shift(levels: float) -> int:
-    """The largest shift with which ``levels`` steps, made finer by :func:`_error_of_shift`, are 8-bit integers; 0 at least."""
-    fits = (shift for shift in range(dqt.MAX_SHIFT, 0, -1) if levels * _error_of_shift(shift) * 2**shift <= VALUE_MAX)
-    return next(fits, 0)
-
-
 def _error_of_shift(shift: int) -> float:
-    """RMS error of a transform with uniform steps over that of the step itself.
-
-    In squared steps, over 12: coefficients have 1, the rounding to integers before the transform has ``4**-shift``, and DC, one
-    coefficient of 64, has a step of :data:`~cdu_spec.dqt.DC_DIVISOR` integers where that of the others is finer.
-    """
-    step = 2.0**shift
-    coarser = max(dqt.DC_DIVISOR / step, 1.0) ** 2 - 1
-    return sqrt(1 + step**-2 + coarser / BLOCK_VALUES)
+    """RMS error of uniform steps in a transform over that without the integers before it, whose rounding is a step of 1."""
+    return sqrt(1 + 4.0**-shift)
