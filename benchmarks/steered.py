@@ -2,16 +2,16 @@
 
     python benchmarks/steered.py [--networks resnet,vgg,wide-resnet] [--parts held,equal] [-o build/steered]
 
-CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 32. Prints markdown tables, and writes steered.png.
+CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 32. Prints markdown tables and draws steered.png.
 
 held
-    Training steps with autoshift, which listens every 10th step and measures in the three after it. The error of every tensor is
-    compared with the allowed one in all steps, those that the policy does not measure included. Left out are errors that no
+    Training steps with autoshift, which listens every 10th step and measures in the three after it. The error of every tensor
+    is compared with the allowed one in all steps, those that the policy does not measure included. Left out are errors that no
     setting makes: smaller than that of 8 bits, or larger than 0.9 of the values themselves.
 equal
-    Gradients of a network after some steps without compression; autoshift learns from other batches with the same weights. Error of
-    the gradient and ratio, beside tables that all tensors share, with the same codecs otherwise and the same signs. *same error* is
-    the ratio over that of fixed tables at the same error of the gradient, between the two nearest tables, logarithmically.
+    Gradients of a network after some steps without compression; autoshift learns from other batches with the same weights.
+    Error of the gradient and ratio, beside tables that all tensors share, with the same codecs and signs. *same error* is the
+    ratio over that of fixed tables at the same error of the gradient, between the two nearest tables, logarithmically.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import actcodec
 import matplotlib as mpl
 import numpy as np
 import torch
-from actcodec.codecs.acgc.steered_codec import SteeredCodec, positive
+from actcodec.codecs.acgc.steered_codec import positive
 from actcodec.codecs.compressed import Packed
 from actcodec.policies import steered
 from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
@@ -43,8 +43,8 @@ from cdu_tools.report import Table
 from torch import Tensor, nn
 
 NETWORKS = ("resnet", "vgg", "wide-resnet")
-#: e^2: the paper's, and errors that are larger by powers of four.
-GROWTHS = (0.5, 8.0, 128.0, 2048.0, 32768.0)
+#: e^2, and whether bounds are those for independent errors: the paper's bounds first.
+BOUNDS = ((0.5, False), (4.0, False), (32.0, False), *((2.0**-power, True) for power in (14, 11, 8, 5)))
 FIXED = tuple(f"uniform-{step}" for step in (8, 16, 32, 64))
 _WIDTH, _BATCH, _IMAGES, _RATE = 8, 32, 2048, 0.05
 _STEPS, _INTERVAL = 60, 10
@@ -117,8 +117,8 @@ def loss_of(model: nn.Module, images: Dataset, number: int) -> Tensor:
 def held(name: str, images: Dataset) -> list[list[str]]:
     """A row for each e^2."""
     found = []
-    for growth in GROWTHS[:-1]:
-        chosen = steering(growth, interval=_INTERVAL)
+    for growth, independent in BOUNDS:
+        chosen = steering(growth, independent, interval=_INTERVAL)
         kept: list[Kept] = []
         with mock.patch.object(steered._SteeredSlotCodec, "compress", recording(kept)):
             _, ratios = trained(name, images, _STEPS, chosen)
@@ -129,7 +129,7 @@ def held(name: str, images: Dataset) -> list[list[str]]:
         found.append(
             [
                 name,
-                f"{growth:g}",
+                title(growth, independent),
                 str(len(used)),
                 *quantiles,
                 f"{near:.0%}",
@@ -191,20 +191,22 @@ def equal(name: str, images: Dataset) -> list[Point]:
     """Fixed tables and steered ones."""
     model, _ = trained(name, images, _STEPS, policy("none"))
     found = [point(f"{table}", model, images, fixed(table)) for table in FIXED]
-    for growth in GROWTHS:
-        found.append(point(f"autoshift, e^2 = {growth:g}", model, images, steering(growth)))
-    return [*found, point("autoshift, e^2 = 0.5, independent", model, images, steering(0.5, independent=True))]
+    return [*found, *(point(title(*bound), model, images, steering(*bound)) for bound in BOUNDS)]
+
+
+def title(growth: float, independent: bool) -> str:
+    """Of a row."""
+    return f"autoshift, e^2 = {growth:.2g}{', independent' if independent else ''}"
 
 
 def point(title: str, model: nn.Module, images: Dataset, chosen: Policy) -> Point:
     """Mean squares over some batches; what learns does so from others first."""
-    number = _STEPS
-    passes = Passes(model, lambda: loss_of(model, images, number))
     if isinstance(chosen, SteeredPolicy):
         for number in range(_STEPS, _STEPS + _LEARNING):
-            passes.gradient(chosen)
+            batch(model, images, number).gradient(chosen)
     errors, cosines, worst, ratios = [], [], [], []
     for number in range(_STEPS + _LEARNING, _STEPS + _LEARNING + _TRIED):
+        passes = batch(model, images, number)
         exact = passes.gradient()
         gradient, statistics = passes.outcome(chosen)
         assert statistics is not None, "the step was compressed"
@@ -213,6 +215,11 @@ def point(title: str, model: nn.Module, images: Dataset, chosen: Policy) -> Poin
         worst.append(max(relative([one], [other]) for one, other in zip(exact, gradient, strict=True) if matrix(one)))
         ratios.append(statistics.ratio)
     return Point(title, root_mean_square(errors), float(np.mean(cosines)), root_mean_square(worst), float(np.mean(ratios)))
+
+
+def batch(model: nn.Module, images: Dataset, number: int) -> Passes:
+    """One of them."""
+    return Passes(model, lambda: loss_of(model, images, number))
 
 
 def matrix(gradient: Tensor | None) -> bool:
@@ -255,8 +262,12 @@ def draw(curves: dict[str, list[Point]], output: Path) -> None:
 
     figure, axes = plt.subplots(1, len(curves), figsize=(4 * len(curves), 3.4), squeeze=False)
     for (name, points), place in zip(curves.items(), axes[0], strict=True):
-        steered_ones = [one for one in points if one.policy not in FIXED and "independent" not in one.policy]
-        for label, its in (("fixed table", [one for one in points if one.policy in FIXED]), ("autoshift", steered_ones)):
+        kinds = {"fixed table": FIXED} | {
+            f"autoshift, {errors} errors": tuple(title(*bound) for bound in BOUNDS if bound[1] is independent)
+            for errors, independent in (("any", False), ("independent", True))
+        }
+        for label, policies in kinds.items():
+            its = [one for one in points if one.policy in policies]
             place.loglog([one.error for one in its], [one.ratio for one in its], "o-", label=label)
         place.set(title=name, xlabel="relative error of the gradient", ylabel="ratio")
         place.legend()

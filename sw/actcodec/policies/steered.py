@@ -6,8 +6,9 @@ what the error was when it was last measured (:mod:`actcodec.policies.steering`)
 in the few after it: the tensor is compressed in each mode that it may have, decoded, and compared. Of the modes that keep the
 error the one with the fewest bytes is used.
 
-Where nothing is known yet, tensors have 8 bits with scales of their own. Where not everything that reads them has a bound, they
-may be off by 1/252 of the largest magnitude, or by less where a bound that is known asks for it.
+Where nothing is known yet, and where values are suddenly more than twice as large as before, tensors have 8 bits with scales of
+their own, which needs a look at them. Where not everything that reads them has a bound, they may be off by 1/252 of the largest
+magnitude, or by less where a bound that is known asks for it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from actcodec.policies.steering import Lane
 
 #: What part of the largest magnitude so far counts a step later.
 _LASTING = 0.98
+#: Times that magnitude, and a tensor has scales of its own: a channel that was dead, or has no centre taken off any more.
+_SURPRISE = 2.0
 #: Steps after one that listens in which errors are measured.
 SETTLING = 3
 #: In place of a setting: scales of the tensor itself.
@@ -72,6 +75,10 @@ class SteeredSlot(BoundSlot):
             error = default if error is None else default.minimum(error)
         return error
 
+    def surprised(self, largest: Tensor) -> bool:
+        """Whether magnitudes are so far beyond those before that most of the values would saturate."""
+        return self.largest is None or len(largest) != len(self.largest) or bool((largest > _SURPRISE * self.largest).any())
+
     def seen(self, largest: Tensor) -> None:
         """Remember the largest magnitudes of this step."""
         known = self.largest
@@ -105,8 +112,10 @@ class _SteeredSlotCodec(SlotCodec[SteeredSlot, SteeredCodec]):
         slot, codec = self.slot, self._codec
         largest = codec.largest(x.detach().contiguous())
         allowed = slot.allowed(self._variance_growth)
-        slot.setting = UNSTEERED
-        packed = codec.compress(x) if allowed is None else self._steered(x, allowed)
+        if allowed is None or slot.surprised(largest):
+            slot.setting, packed = UNSTEERED, codec.compress(x)
+        else:
+            packed = self._steered(x, allowed)
         slot.seen(largest)
         slot.step, slot.values, slot.kept = self._step, prod(x.shape), packed.nbytes
         return packed
