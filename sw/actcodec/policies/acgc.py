@@ -6,13 +6,15 @@ autoquantz  the same, and zeros cost one bit
 autocusz    Lorenzo prediction, quantisation within the error bound, entropy coding
 autojpeg    the coarsest quality of JPEG-BASE that keeps the bound; shapes that do not fit: sfpr+zvc with that scale
 autojpegz   the same for dense tensors; what ReLU, pools and dropout make: sfpr+zvc with the scale that keeps the bound
+autoshift   the bound sets mode, shift table, bits, scales and reconstruction point of a unit for the steps that follow
 gridquantz  the comparison: one number of bits for everything, see :func:`actcodec.study.grid_search.least_bits`
 ==========  ==========================================================================================================
 
 ``autoquant`` and ``autoquantz`` have the hardware's widths, 1, 2, 4 and 8 bits, one for a tensor, so that they run on any
 backend; ``widths="any"`` has the paper's, 1 to 16 bits, and one for each channel where bounds are the channels'.
 
-``autocusz``, ``autojpeg`` and ``autojpegz`` are those of docs/methods/error_bounded.md, software only.
+``autocusz``, ``autojpeg`` and ``autojpegz`` are those of docs/methods/error_bounded.md, software only. ``autoshift`` is that of
+docs/methods/steered.md; it runs on any backend that has its modes.
 
 In all of them ReLU keeps its signs in one bit per value, also beside the values that the next layer wants, and dropout its
 mask; losses and softmax results stay exact.
@@ -26,9 +28,11 @@ from typing import Any
 from cdu_tools.errors import UserError
 
 from actcodec.codecs import codec_options
+from actcodec.codecs.acgc.steered_codec import SteeredCodec
 from actcodec.policies.bound_listener import BoundOptions
 from actcodec.policies.error_bounds import ErrorBoundPolicy
 from actcodec.policies.policy import CODED_DTYPES, EXACT, SPARSE, CodecFactory, CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.steered import SteeredPolicy
 
 #: What the listening policies have in common.
 BOUND_OPTIONS = (*(option.name for option in fields(BoundOptions)), "interval", "window")
@@ -36,6 +40,8 @@ _WIDTHS = {"autoquant": ("autoquant", "acgc-quant"), "autoquantz": ("autoquantz"
 _HARDWARE, _ANY = "hardware", "any"
 _HARDWARE_OPTIONS = ("seed", "scale_bits", "nonfinite", "backend")
 _GRID = "acgc-quantz"
+_STEERED = "autoshift"
+_STEERING = ("settling",)
 #: Codecs for dense tensors, for sparse ones and for shapes that do not fit.
 _SOFTWARE: dict[str, tuple[str, str | None, str | None]] = {
     "autocusz": ("cusz", None, None),
@@ -69,8 +75,7 @@ def error_bound_policy(
     for option in options:
         if option not in allowed:
             raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: use {', '.join(allowed)}")
-    mine = {name: options.pop(name) for name in BOUND_OPTIONS if name in options}
-    strictness = BoundOptions(**{key: mine.pop(key) for key in (field.name for field in fields(BoundOptions)) if key in mine})
+    strictness, mine = _taken(options)
     rules = [
         Rule(
             CodecSpec(name, {key: options[key] for key in codec_options(name) if key in options}), producer, dtypes=CODED_DTYPES
@@ -79,6 +84,20 @@ def error_bound_policy(
         if name is not None
     ]
     return ErrorBoundPolicy((*first_rules(options), *rules), strictness, codec_factory=codec_factory, **mine)
+
+
+def autoshift_policy(codec_factory: CodecFactory | None = None, **options: Any) -> SteeredPolicy:
+    """Registers of a unit that follow the bounds, for all activations. Options as for :func:`acgc_policy`."""
+    strictness, mine = _taken(options, *_STEERING)
+    rules = (*first_rules(options), Rule(SteeredCodec(**options), dtypes=CODED_DTYPES))
+    return SteeredPolicy(rules, strictness, codec_factory=codec_factory, **mine)
+
+
+def _taken(options: dict[str, Any], *others: str) -> tuple[BoundOptions, dict[str, Any]]:
+    """How strict bounds are, and the other arguments of a policy that listens; all are taken out of ``options``."""
+    mine = {name: options.pop(name) for name in (*BOUND_OPTIONS, *others) if name in options}
+    strictness = BoundOptions(**{key: mine.pop(key) for key in (field.name for field in fields(BoundOptions)) if key in mine})
+    return strictness, mine
 
 
 def error_bound_options(*codecs: str | None) -> tuple[str, ...]:
@@ -91,6 +110,7 @@ ACGC: dict[str, tuple[str, ...]] = {
     "autoquant": (*BOUND_OPTIONS, "widths", *_HARDWARE_OPTIONS),
     "autoquantz": (*BOUND_OPTIONS, "widths", *_HARDWARE_OPTIONS),
     "gridquantz": tuple(codec_options(_GRID)),
+    _STEERED: (*BOUND_OPTIONS, *_STEERING, *(option.name for option in fields(SteeredCodec))),
     **{name: error_bound_options(*codecs) for name, codecs in _SOFTWARE.items()},
 }
 
@@ -100,8 +120,9 @@ def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options:
 
     Options of autoquant and autoquantz: those of :class:`BoundOptions`, interval (100) and window (10), widths (``hardware``
     or ``any``), seed, backend, and with the hardware's widths scale_bits and nonfinite. Of gridquantz: bits, seed and backend
-    as for codec ``acgc-quantz``. Of the others: those of :class:`BoundOptions`, interval, window, and those of their codecs.
-    UserError for others.
+    as for codec ``acgc-quantz``. Of autoshift: those of :class:`BoundOptions`, interval, window, settling (3), and those of
+    :class:`~actcodec.codecs.acgc.steered_codec.SteeredCodec`. Of the others: those of :class:`BoundOptions`, interval, window,
+    and those of their codecs. UserError for others.
     """
     for option in options:
         if option not in ACGC[name]:
@@ -109,6 +130,8 @@ def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options:
     if name == "gridquantz":
         rules = (*first_rules({}), Rule(CodecSpec(_GRID, options), dtypes=CODED_DTYPES))
         return Policy(rules, EXACT, codec_factory, keep_signs=True)
+    if name == _STEERED:
+        return autoshift_policy(codec_factory, **options)
     if name in _SOFTWARE:
         codec, sparse, unfit = _SOFTWARE[name]
         return error_bound_policy(codec, codec_factory, sparse=sparse, unfit=unfit, **options)

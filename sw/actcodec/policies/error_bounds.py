@@ -11,7 +11,7 @@ about 8 bits (:meth:`ErrorBoundedCodec.compress`), or less where a bound that is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -60,7 +60,7 @@ class _Reader:
 
 
 @dataclass
-class _Slot(Slot[_Reader]):
+class BoundSlot(Slot[_Reader]):
     """What is known of a tensor: what its layers ask, and what it took."""
 
     kept: int = 0  #: bytes
@@ -85,10 +85,10 @@ class _Slot(Slot[_Reader]):
         return least
 
 
-class _SlotCodec(SlotCodec[_Slot, ErrorBoundedCodec]):
+class _SlotCodec(SlotCodec[BoundSlot, ErrorBoundedCodec]):
     """Compresses with the error that the layers allow."""
 
-    def __init__(self, slot: _Slot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
+    def __init__(self, slot: BoundSlot, codec: ErrorBoundedCodec, step: int, variance_growth: float) -> None:
         super().__init__(slot, codec)
         self._step, self._variance_growth = step, variance_growth
 
@@ -110,18 +110,18 @@ class _SlotCodec(SlotCodec[_Slot, ErrorBoundedCodec]):
         return self._codec.compress_within(x, error)
 
 
-class _Step(Step[_Slot]):
+class _Step(Step[BoundSlot]):
     """One context; in one step of an interval it listens to what reads the tensors."""
 
-    def __init__(self, slots: Slots[_Slot], number: int, policy: ErrorBoundPolicy, *, learns: bool) -> None:
+    def __init__(self, slots: Slots[BoundSlot], number: int, policy: ErrorBoundPolicy, *, learns: bool) -> None:
         super().__init__(slots, number)
         self._policy, self._learns = policy, learns
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See Observer: codecs that know no error stay as they are."""
-        if not isinstance(codec, ErrorBoundedCodec):
+        if not isinstance(codec, self._policy.bounded):
             return codec
-        return _SlotCodec(self.slot(tensor), codec, self.number, self._policy.options.variance_growth)
+        return self._policy.slot_codec(self.slot(tensor), codec, self.number)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer."""
@@ -129,7 +129,7 @@ class _Step(Step[_Slot]):
             return
         output = differentiable_result(result)
         for codec, source in zip(operation.saved, operation.sources, strict=True):
-            if not isinstance(codec, _SlotCodec):
+            if not isinstance(codec, SlotCodec):
                 continue
             slot, options = codec.slot, self._policy.options
             values = prod(slot.tensor.shape)
@@ -143,7 +143,7 @@ class _Step(Step[_Slot]):
                 bound.listen(reader.learn)
 
 
-class ErrorBoundPolicy(RecurringPolicy[_Slot]):
+class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
     """Rules whose tensors get as large an error as the gradients allow; see the module.
 
     Parameters
@@ -157,7 +157,12 @@ class ErrorBoundPolicy(RecurringPolicy[_Slot]):
         Steps from one listening to the next, 1 or more (paper: 100); the first step listens.
     window
         How many of the last ones count, 1 or more (paper: 10).
+    make
+        What is known of a tensor that occurs for the first time.
     """
+
+    #: The codecs that take part; others stay as they are.
+    bounded: type[Any] = ErrorBoundedCodec
 
     def __init__(
         self,
@@ -166,16 +171,22 @@ class ErrorBoundPolicy(RecurringPolicy[_Slot]):
         interval: int = 100,
         window: int = 10,
         codec_factory: CodecFactory | None = None,
+        make: Callable[[SavedTensor], BoundSlot] = BoundSlot,
     ) -> None:
         for name, value, what in (("interval", interval, "steps"), ("window", window, "times")):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise UserError(f"{name} = {value!r} is not allowed: use 1 or more {what}")
-        super().__init__(rules, _Slot, codec_factory, keep_signs=True)
+        super().__init__(rules, make, codec_factory, keep_signs=True)
         self.options, self.interval, self.window = options or BoundOptions(), interval, window
         bounded = [codec for codec in self._codecs.values() if isinstance(codec, ErrorBoundedCodec)]
         for codec in bounded:
             if self.options.independent and not codec.independent_errors:
                 raise UserError(f"the errors of codec {codec.name!r} are not independent: use independent=False")
+
+    def slot_codec(self, slot: BoundSlot, codec: Codec, step: int) -> SlotCodec[Any, Any]:
+        """What compresses a tensor in a step, numbered from 1, by what is known of it; ``codec`` is one of :attr:`bounded`."""
+        assert isinstance(codec, ErrorBoundedCodec), "others stay as they are"
+        return _SlotCodec(slot, codec, step, self.options.variance_growth)
 
     def observer(self) -> _Step:
         """See :class:`Policy`."""
@@ -190,11 +201,11 @@ class ErrorBoundPolicy(RecurringPolicy[_Slot]):
         return _Reader(state["kind"], deque(demands, maxlen=self.window))
 
     @property
-    def layers(self) -> list[BoundedLayer]:
+    def layers(self) -> Sequence[BoundedLayer]:
         """The tensors of the last step in the order of the first one."""
         return [self._layer(slot) for slot in self._slots.of_step(self._step)]
 
-    def _layer(self, slot: _Slot) -> BoundedLayer:
+    def _layer(self, slot: BoundSlot) -> BoundedLayer:
         error = slot.error(self.options.variance_growth)
         rms = None if error is None else float(error.double().square().mean().sqrt())
         return BoundedLayer(

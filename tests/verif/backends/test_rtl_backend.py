@@ -23,9 +23,11 @@ from cdu_cli import train as train_command
 from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
+from cdu_spec.registers import Channel, address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
+from cdu_verif.backends.compiled.unit import CompiledUnit
 from tools_here import needs_verilator
 from typer.testing import CliRunner
 
@@ -333,6 +335,40 @@ def test_the_policy_with_exact_signs_runs_on_a_unit(entropy_coding):
         y.backward(_tensor(y.shape, seed=2))
         found.append((stats.bytes_of_everything, [parameter.grad.tolist() for parameter in model.parameters()]))
     assert found[0] == found[1]
+
+
+def test_gradients_set_the_registers_of_a_unit(entropy_coding, monkeypatch):
+    """Policy autoshift: tables, modes and points change between layers and steps, and every byte is the golden model's."""
+    written, write = [], CompiledUnit.write
+    monkeypatch.setattr(CompiledUnit, "write", lambda unit, at, value: written.append((at, value)) or write(unit, at, value))
+    found, settings = [], []
+    for backend in (CheckedBackend(entropy_coding), "torch"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            *(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU()),
+            *(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)),
+        )
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+        chosen = actcodec.training.policy(
+            "autoshift", backend=backend, interval=1, variance_growth=100.0, modes=["sfpr+zvc", "sfpr", "jpeg-act"]
+        )
+        for seed in range(5):
+            optimizer.zero_grad()
+            with actcodec.compress_activations(model, chosen) as stats:
+                y = model(_tensor((2, 3, 16, 16), 2 * seed))
+            y.backward(_tensor(y.shape, seed=100 + seed) / len(y))
+            optimizer.step()
+            settings.append([layer.setting for layer in chosen.layers])
+            found.append((chosen.layers, stats.bytes_of_everything, [parameter.tolist() for parameter in model.parameters()]))
+    assert found[:5] == found[5:]
+    assert any(len(set(of_step)) > 1 for of_step in settings), "layers have different settings"
+    assert any(len(set(of_layer)) > 2 for of_layer in zip(*settings, strict=True)), "and different ones in different steps"
+    modes = {register("MODE").unpack(value)["mode"] for at, value in written if at == address("MODE", Channel.COMPRESS)}
+    assert len(modes) > 1
+    tables = {value for at, value in written if at in {address(f"SHIFTS{bank}", Channel.COMPRESS) for bank in (0, 1)}}
+    assert len(tables) > 1
+    coding = {value for at, value in written if at == address("CODING", Channel.DECOMPRESS)}
+    assert len({register("CODING").unpack(value)["point"] for value in coding}) > 1
 
 
 def test_damaged_blocks_of_gmc_do_not_stop_a_unit(entropy_coding):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 POLICIES = [
     *("jpeg-act", "jpeg-base", "sfpr", "sfpr+zvc", "division", "actnn", "brc"),
-    *("actnn-L1", "actnn-L2", "actnn-L3", "autojpegz", "auto"),
+    *("actnn-L1", "actnn-L2", "actnn-L3", "autojpegz", "autoshift", "auto"),
 ]
 
 
