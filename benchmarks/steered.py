@@ -1,8 +1,8 @@
 """Policy autoshift: how well it keeps the error that the gradients allow, and what its ratio is beside fixed tables.
 
-    python benchmarks/steered.py [--networks resnet,vgg,wide-resnet] [--parts held,equal] [-o build/steered]
+    python benchmarks/steered.py [--networks resnet,vgg,wide-resnet] [--parts held,equal]
 
-CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 32. Prints markdown tables and draws steered.png.
+CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 32. Prints markdown tables.
 
 held
     Training steps with autoshift, which listens every 10th step and measures in the three after it. The error of every tensor
@@ -20,12 +20,10 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import actcodec
-import matplotlib as mpl
 import numpy as np
 import torch
 from actcodec.codecs.acgc.steered_codec import positive
@@ -67,14 +65,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", default=",".join(NETWORKS))
     parser.add_argument("--parts", default="held,equal")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/steered"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     images, names = load("cifar10", limit=_IMAGES), arguments.networks.split(",")
     if "held" in arguments.parts:
         header = [
             "network",
-            "e^2",
+            "policy",
             "tensors and steps",
             "5 %",
             "median",
@@ -86,10 +83,8 @@ def main() -> None:
         ]
         print(Table(header, [row for name in names for row in held(name, images)]).markdown(), "\n", flush=True)
     if "equal" in arguments.parts:
-        curves = {name: equal(name, images) for name in names}
         header = ["network", "policy", "error of the gradient", "cosine", "worst layer", "ratio", "same error"]
-        print(Table(header, [row for name in names for row in rows(name, curves[name])]).markdown())
-        draw(curves, arguments.output)
+        print(Table(header, [row for name in names for row in rows(name, equal(name, images))]).markdown())
 
 
 def trained(name: str, images: Dataset, steps: int, chosen: Policy) -> tuple[nn.Module, list[float]]:
@@ -253,27 +248,6 @@ def gain(one: Point, curve: Sequence[Point]) -> str:
         return ""
     errors, ratios = ([math.log(getattr(other, what)) for other in curve] for what in ("error", "ratio"))
     return f"{one.ratio / math.exp(float(np.interp(math.log(one.error), errors, ratios))):.2f}"
-
-
-def draw(curves: dict[str, list[Point]], output: Path) -> None:
-    """Error and ratio of all points."""
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, len(curves), figsize=(4 * len(curves), 3.4), squeeze=False)
-    for (name, points), place in zip(curves.items(), axes[0], strict=True):
-        kinds = {"fixed table": FIXED} | {
-            f"autoshift, {errors} errors": tuple(title(*bound) for bound in BOUNDS if bound[1] is independent)
-            for errors, independent in (("any", False), ("independent", True))
-        }
-        for label, policies in kinds.items():
-            its = [one for one in points if one.policy in policies]
-            place.loglog([one.error for one in its], [one.ratio for one in its], "o-", label=label)
-        place.set(title=name, xlabel="relative error of the gradient", ylabel="ratio")
-        place.legend()
-    figure.tight_layout()
-    output.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output / "steered.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -117,11 +117,11 @@ class SteeredCodec(RandomCodec):
         known = isinstance(self.modes, (list, tuple)) and all(label in _MODES for label in self.modes)
         if not known or FIRST_KIND not in self.modes:
             raise UserError(f"modes = {self.modes!r} is not allowed: use some of {', '.join(_MODES)}, {FIRST_KIND} among them")
-        coders = {coder.label: coder for coder in Coder}
+        coders = [coder.label for coder in Coder]
         if self.coder not in coders:
             raise UserError(f"coder = {self.coder!r} is not allowed: use {' or '.join(coders)}")
         check_scale_bits(self.scale_bits)
-        self._coder = coders[self.coder]
+        self._coder = next(coder for coder in Coder if coder.label == self.coder)
         self._precision = CduConfig(const_bits=self.const_bits, pass1_bits=self.pass1_bits, rounding=self.rounding)
         self._seeds = TensorSeeds(self.seed, Mode.AUTOQUANTZ)
         self.arithmetic = backend(self.backend)

@@ -41,7 +41,8 @@ def test_errors_come_to_what_the_gradients_allow(growth, mode):
     assert float(error / allowed) == pytest.approx(1, abs=0.06)
     (layer,) = chosen.layers
     assert layer.setting.startswith(mode)
-    assert layer.used == pytest.approx(float(error) / layer.error, rel=1e-4)
+    # This step's gradients count in layer.error already, and did not yet when the tensor was compressed.
+    assert layer.used == pytest.approx(float(error) / layer.error, rel=0.01)
 
 
 def test_larger_errors_take_fewer_bytes_and_coarser_tables():
