@@ -7,11 +7,11 @@ from cdu_verif.cases.parameters import CODERS
 
 RECORD = Record(
     benches=["dma_array", "register_model"],
-    quick=[
-        {"dma_bits": 128},
-        {"dma_bits": 64, "cdus": 2, "value_format": "bf16", "payload_crc": 1, **CODERS},
+    quick=[{"dma_bits": 128}, {"dma_bits": 64, "cdus": 2, "value_format": "bf16", "payload_crc": 1, **CODERS}],
+    full=[
+        {"dma_bits": 256, "duplex": "half"},
         {"dma_bits": 512, "cdus": 4},
+        {"dma_bits": 512, "cdus": 8, "packed_port_bits": 1024},
     ],
-    full=[{"dma_bits": 256, "duplex": "half"}, {"dma_bits": 512, "cdus": 8, "packed_port_bits": 1024}],
     streams=None,
 )
