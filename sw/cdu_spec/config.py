@@ -35,6 +35,8 @@ COUNTER_BITS = (0, 32, 64)
 DMA_BITS = (0, 64, 128, 256, 512)
 #: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
 OWN_CLOCKS = ("registers", "values", "packed")
+#: How a parameter is written that may name nothing, and does.
+NOTHING = "none"
 #: Parameters that nothing says of units in which they are not used.
 _LEFT_OUT = ("payload_crc", "dma_bits", "own_clocks")
 #: Ports of the reset by its active level: AXI's own name where it is low.
@@ -111,7 +113,7 @@ class CduConfig:
     own_clocks
         Ports with clocks of their own, unrelated to ``clk``: ``registers`` (AXI4-Lite), ``values`` (with the scales),
         ``packed``; beside a DMA engine ``registers``. They need ``reset_kind`` ``async``, for one clock may run before another.
-        Default: none, all ports are clocked by ``clk``.
+        Default: ``none``, all ports are clocked by ``clk``.
     """
 
     name: str = "tiny"
@@ -367,6 +369,8 @@ class CduConfig:
                     values[name] = int(text)
                 except ValueError:
                     raise ConfigError(f"{name} = {reprlib.repr(text)} is not allowed: use a whole number") from None
+            elif default == () and text == NOTHING:
+                values[name] = ()
             elif isinstance(default, tuple):
                 values[name] = tuple(part.strip() for part in text.split(","))
             else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cdu_spec.config import CduConfig, ConfigError
+from cdu_spec.config import NOTHING, CduConfig, ConfigError
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
@@ -104,7 +104,7 @@ def points(base: CduConfig, space: Space, sample: int | None = None, seed: int =
 
 def text_of(value: Any) -> str:
     """A parameter in the form that ``--set`` takes."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) or NOTHING if isinstance(value, tuple) else str(value)
 
 
 def _combination(space: Space, number: int) -> dict[str, str]:

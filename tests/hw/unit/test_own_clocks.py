@@ -94,3 +94,8 @@ def test_units_without_say_nothing_of_them():
     clocked = CduConfig(own_clocks=("packed", "registers"), reset_kind="async")
     assert clocked.own_clocks == ("registers", "packed")
     assert CduConfig.from_dict(clocked.to_dict()) == clocked
+
+
+def test_a_file_may_be_overruled():
+    clocked = CduConfig(own_clocks=("registers",), reset_kind="async")
+    assert clocked.override_texts({"own_clocks": "none"}).own_clocks == ()
