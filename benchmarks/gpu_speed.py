@@ -70,7 +70,7 @@ def codec_table(arguments: argparse.Namespace) -> None:
     print("| codec | backend | bits/value | compress GB/s | copies | decompress GB/s | copies |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.codecs.split(","):
-        for backend in BACKENDS:
+        for backend in arguments.backends.split(","):
             codec = actcodec.codec(name, backend=backend)
             packed = codec.compress(x)
             down, up = clock(partial(codec.compress, x)), clock(partial(codec.decompress, packed))
@@ -153,6 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=("codecs", "steps"), help="one of the two alone")
     parser.add_argument("--codecs", default=",".join(CODECS), help="names with commas between")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="of the codecs by themselves, with commas between")
     parser.add_argument("--format", choices=FORMATS, default="float32", help="of the tensor that codecs compress")
     parser.add_argument("--repeats", type=int, default=4, help="of the 64 images whose features codecs compress")
     parser.add_argument("--networks", default=",".join(NETWORKS), help="names with commas between")

@@ -3,11 +3,13 @@
     python benchmarks/paired.py                          # goes on where the table stops, then prints what it says
     python benchmarks/paired.py --only digits --seeds 10
     python benchmarks/paired.py --only cifar10 --minutes 120
+    python benchmarks/paired.py --only cifar10 --device cuda --workers 12
 
 Networks are trained until they stop improving, with the recipes of RECIPES, which are not changed once their scores have been
 seen. Every run is a row of docs/evidence/paired_runs.csv as soon as it is over: its score, its ratio, and for each test image
 whether the answer is right, as bits in base 64. Runs of one seed have the same first weights and batches. CIFAR-10 is read from
-the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core.
+the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core. With ``--workers`` several run at once, each
+in a process of its own; on a GPU they share it.
 
 difference
     of accuracies, in points, with its interval of 95 % (bootstrap over seeds and images);
@@ -26,21 +28,25 @@ from __future__ import annotations
 import argparse
 import base64
 import csv
+import functools
 import io
 import math
-import time
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from actcodec.policies.catalog import policy
+from actcodec.policies.catalog import policy, policy_options
 from actcodec.study import data
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import BASELINE, Recipe, initial_model, train
 from actcodec.study.paired import compare, spread
+from actcodec.study.setup import torch_device
 from cdu_tools.files import write_whole
+from cdu_tools.parallel import processes
 from cdu_tools.report import Table
 from numpy.typing import NDArray
 
@@ -78,11 +84,20 @@ def missing(only: str | None, seeds: int) -> Iterator[tuple[str, Recipe, str, in
                         yield name, recipe, label, seed
 
 
-def run(images: Dataset, name: str, recipe: Recipe, label: str, seed: int) -> dict[str, str]:
-    """One run as a row of the table."""
+@functools.cache
+def images_of(name: str, device: str) -> Dataset:
+    """A data set on a device."""
+    return data.load(name).to(torch_device(device))
+
+
+def run(name: str, recipe: Recipe, label: str, seed: int, device: str) -> dict[str, str]:
+    """One run as a row of the table, in float32 wherever it is."""
+    torch.backends.cudnn.allow_tf32 = False
+    images = images_of(name, device)
     model = initial_model(recipe, images, seed)
     codec, options = POLICIES[label]
-    done = train(recipe, images, label, policy(codec, **options), seed, model=model)
+    fastest: dict[str, Any] = {"backend": "auto"} if "backend" in policy_options(codec) else {}
+    done = train(recipe, images, label, policy(codec, **options, **fastest), seed, model=model)
     model.eval()
     with torch.no_grad():
         right = torch.cat(
@@ -91,7 +106,7 @@ def run(images: Dataset, name: str, recipe: Recipe, label: str, seed: int) -> di
                 for inputs, targets in zip(images.test_inputs.split(256), images.test_targets.split(256), strict=True)
             ]
         )
-    bits = base64.b64encode(np.packbits(right.numpy()).tobytes()).decode()
+    bits = base64.b64encode(np.packbits(right.cpu().numpy()).tobytes()).decode()
     return dict(
         zip(COLUMNS, (name, recipe.model, label, str(seed), f"{done.score:.4f}", f"{done.ratio:.3f}", bits), strict=True)
     )
@@ -154,16 +169,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(RECIPES), help="train on these images alone")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds from 0 on, of each network and policy (10)")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after so many minutes")
+    parser.add_argument("--minutes", type=float, help="end after so many minutes; what has not ended by then is lost")
+    parser.add_argument("--device", default="cpu", help="where networks are trained (cpu)")
+    parser.add_argument("--workers", type=int, default=1, help="runs at once (1)")
     arguments = parser.parse_args()
-    end = time.monotonic() + 60 * arguments.minutes
-    loaded: dict[str, Dataset] = {}
-    for name, recipe, label, seed in missing(arguments.only, arguments.seeds):
-        if time.monotonic() > end:
-            break
-        if name not in loaded:
-            loaded[name] = data.load(name)
-        append(run(loaded[name], name, recipe, label, seed))
+    with processes(arguments.workers) as pool:
+        runs: list[Future[dict[str, str]]] = [
+            pool.submit(run, *one, arguments.device) for one in missing(arguments.only, arguments.seeds)
+        ]
+        try:
+            for done in as_completed(runs, timeout=arguments.minutes and 60 * arguments.minutes):
+                append(done.result())
+        except TimeoutError:
+            for process in multiprocessing.active_children():
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
     print(summary().markdown())
 
 

@@ -52,10 +52,10 @@ from recorded import Training, record, trainings
 from torch import Tensor, nn
 
 _EVIDENCE = Path(__file__).parent.parent / "docs" / "evidence"
-_IMAGES, _KEPT = 4000, 8
+IMAGES, _KEPT = 4000, 8
 #: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
-_OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5), ("vit", 32, 2))
-_LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
+OWN = (("resnet", 16, 1), ("vgg", 16, 2), ("wide-resnet", 16, 1), ("vdsr", 64, 5), ("vit", 32, 2))
+LIBRARY = (("resnet18", 64), ("mobilenet_v2", 64))
 #: Errors at which ratios are compared, and the one at which speeds are.
 _ERRORS, _SPEED_ERROR = (0.05, 0.1, 0.2), 0.1
 _SPEED_NETWORK, _ROUNDS = "resnet", 15
@@ -201,8 +201,8 @@ def main() -> None:
 
 def _measure(data: Path) -> None:
     rows = []
-    for network, training in trainings(load("cifar10", data, _IMAGES), _OWN, _LIBRARY):
-        tensors = _recorded(training)
+    for network, training in trainings(load("cifar10", data, IMAGES), OWN, LIBRARY):
+        tensors = recorded(training)
         values = sum(x.numel() for x in tensors)
         print(f"{network}: {len(tensors)} tensors, {values} values", file=sys.stderr, flush=True)
         points = {name: [measured(tensors, peer, setting) for setting in peer.settings] for name, peer in PEERS.items()}
@@ -230,7 +230,7 @@ def measured(tensors: Sequence[Tensor], peer: Peer, setting: float) -> Point:
     return sum(errors) / len(errors), sum(4 * x.numel() for x in tensors) / sum(one.nbytes for one in coded)
 
 
-def _recorded(training: Training) -> list[Tensor]:
+def recorded(training: Training) -> list[Tensor]:
     """What is coded of a network, float32 (N, C, H, W)."""
     maps, others = DenseActivations(), []
     normalised = any(isinstance(one, nn.BatchNorm2d) for one in training[0].modules())

@@ -30,8 +30,8 @@ NATIVE = "native"
 TRITON = "triton"
 #: Name of the backend that takes the fastest of these for each tensor.
 AUTO = "auto"
-#: The oldest Triton that the kernels are tested with; of others, 3.5 does not divide as IEEE 754 says.
-LEAST_TRITON = (3, 9)
+#: The oldest Triton whose compiled kernels round as IEEE 754 says; 3.5 divides otherwise.
+LEAST_TRITON = (3, 6)
 #: Group of the entry points that other packages add backends with.
 BACKEND_GROUP = "actcodec.backends"
 
