@@ -32,7 +32,7 @@ import functools
 import io
 import math
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ COLUMNS = ("data", "model", "policy", "seed", "score", "ratio", "right")
 #: Network and schedule by data set.
 RECIPES = {
     "digits": (Recipe("resnet", width=8, epochs=15), Recipe("vgg", width=8, epochs=15)),
-    "cifar10": (Recipe("resnet", width=32, epochs=30),),
+    "cifar10": (Recipe("resnet", width=32, epochs=15, batch=128),),
 }
 #: Policies that are recommended, and their options, by what the table calls them.
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -73,13 +73,13 @@ def rows() -> list[dict[str, str]]:
     return list(csv.DictReader(TABLE.read_text("utf-8").splitlines())) if TABLE.exists() else []
 
 
-def missing(only: str | None, seeds: int) -> Iterator[tuple[str, Recipe, str, int]]:
+def missing(only: str | None, seeds: int, policies: Sequence[str]) -> Iterator[tuple[str, Recipe, str, int]]:
     """Runs that are not in the table, seed by seed, so that whatever has run is paired."""
     known = {(row["data"], row["model"], row["policy"], int(row["seed"])) for row in rows()}
     for seed in range(seeds):
         for name, recipes in RECIPES.items():
             for recipe in recipes if only in (None, name) else ():
-                for label in POLICIES:
+                for label in policies:
                     if (name, recipe.model, label, seed) not in known:
                         yield name, recipe, label, seed
 
@@ -169,13 +169,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(RECIPES), help="train on these images alone")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds from 0 on, of each network and policy (10)")
+    parser.add_argument("--policies", default=",".join(POLICIES), help="with commas between (all)")
     parser.add_argument("--minutes", type=float, help="end after so many minutes; what has not ended by then is lost")
     parser.add_argument("--device", default="cpu", help="where networks are trained (cpu)")
     parser.add_argument("--workers", type=int, default=1, help="runs at once (1)")
     arguments = parser.parse_args()
     with processes(arguments.workers) as pool:
         runs: list[Future[dict[str, str]]] = [
-            pool.submit(run, *one, arguments.device) for one in missing(arguments.only, arguments.seeds)
+            pool.submit(run, *one, arguments.device)
+            for one in missing(arguments.only, arguments.seeds, arguments.policies.split(","))
         ]
         try:
             for done in as_completed(runs, timeout=arguments.minutes and 60 * arguments.minutes):

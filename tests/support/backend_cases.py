@@ -82,7 +82,7 @@ def parts(packed):
     if isinstance(packed, (Compressed, JpegBaseCompressed)):
         return [packed.to_bytes()]
     if isinstance(packed, torch.Tensor):
-        return [packed.contiguous().view(-1).view(torch.uint8).numpy().tobytes()]
+        return [packed.contiguous().view(-1).view(torch.uint8).cpu().numpy().tobytes()]
     if isinstance(packed, tuple):
         return [part for each in packed for part in parts(each)]
     if is_dataclass(packed):

@@ -21,6 +21,7 @@ from actcodec.backends.backend import Backend
 from actcodec.codecs.codec import Codec
 from actcodec.codecs.compressed import Packed
 from actcodec.golden.codes import pack_tight, unpack_tight
+from actcodec.golden.pieces import piece_values
 
 #: A channel is far from zero where its mean is more than so many of its standard deviations: three bits of a scale around zero.
 FAR = 8.0
@@ -30,7 +31,7 @@ LEAST_VALUES = 32
 _LEAST_SQUARE, _MOST_SQUARE = 2.0**-100, 2.0**120
 #: What part of a mean square may be nothing but rounding of sums in float32.
 _NOISE = 2.0**-16
-#: Values that are summed at once.
+#: Values that are summed at once, at least.
 _PIECE = 1 << 18
 
 
@@ -156,7 +157,8 @@ def _apart(means: Tensor, square: Tensor) -> Tensor:
 def _moments(maps: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Sums of values and of their squares along axis 2, or 0, of (n, channels, values), float64 (n or 1, channels)."""
     rows = maps.flatten(0, 1) if axis else maps.flatten(1)
-    found = [_sums(piece, axis // 2) for piece in torch.split(rows, max(1, _PIECE // rows.shape[1]))]
+    values = max(_PIECE, piece_values(rows.numel(), rows.device))
+    found = [_sums(piece, axis // 2) for piece in torch.split(rows, max(1, values // rows.shape[1]))]
     sums, squares = (torch.cat(parts) if axis else torch.stack(parts).sum(0) for parts in zip(*found, strict=True))
     return sums.view(-1, maps.shape[1]), squares.view(-1, maps.shape[1])
 

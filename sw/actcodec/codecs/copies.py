@@ -17,6 +17,7 @@ from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.golden.formats import quotient
 from actcodec.golden.shapes import per_channel
 
 #: A channel's input follows by a copy of the result where its steps are at most so many times those around the middle.
@@ -112,7 +113,7 @@ class SteppedCopyCodec(CopyCodec):
         reach = BLPA_REACH * variance.sqrt()
         low = torch.maximum(torch.zeros_like(least) if rectified else least, mean - reach)
         high = torch.minimum(greatest, mean + reach)
-        return self.copy(x, (low + high) / 2, (high - low) / (2 * BLPA_REACH), rectified=rectified)
+        return self.copy(x, (low + high) / 2, quotient(high - low, 2 * BLPA_REACH), rectified=rectified)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from actcodec.golden.formats import quotient
 from actcodec.golden.pieces import piece_values
 
 #: Binary logarithms of the parts of a channel's extent, of those of its square, and of those of a squared step.
@@ -55,8 +56,8 @@ def place_factors(least: Tensor, greatest: Tensor) -> Tensor:
 def moments_of(values: Tensor, squares: Tensor, count: int, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance from the sums of places and of their squares, int64 (channels,)."""
     extent = greatest - least
-    place = values.to(torch.float64) / (count * 2.0**PLACE_BITS)
-    spread = (squares.to(torch.float64) / (count * 2.0**SQUARE_BITS) - place.square()).clamp_min(0)
+    place = quotient(values.to(torch.float64), count * 2.0**PLACE_BITS)
+    spread = (quotient(squares.to(torch.float64), count * 2.0**SQUARE_BITS) - place.square()).clamp_min(0)
     return least + extent * place, extent.square() * spread
 
 

@@ -10,6 +10,7 @@ from cdu_spec.mx import NVFP4_FORMAT, NVFP4_SCALE
 from torch import Tensor
 
 from actcodec.golden.checks import require
+from actcodec.golden.formats import quotient
 from actcodec.golden.mx import canonical_, element_codes, minifloat, numbers, numbers_of, with_scales, without_scales
 
 _GREATEST = float(numbers(NVFP4_FORMAT)[NVFP4_FORMAT.greatest])
@@ -23,13 +24,13 @@ def tensor_scale(largest: Tensor) -> Tensor:
 
     Never so small that its product with the least scale of a block has no reciprocal.
     """
-    return (largest / (_GREATEST_SCALE * _GREATEST)).clamp_min(torch.finfo(torch.float32).tiny / _LEAST_SCALE)
+    return quotient(largest, _GREATEST_SCALE * _GREATEST).clamp_min(torch.finfo(torch.float32).tiny / _LEAST_SCALE)
 
 
 def encode(values: Tensor, scale: Tensor) -> Tensor:
     """Finite float32 (blocks, 16) and the tensor's scale, float32 (), to blocks as bytes, uint8 (blocks, 9)."""
     require("values", values, (torch.float32,), (NVFP4_FORMAT.values,))
-    wanted = (values.abs().amax(1) / _GREATEST / scale).clamp_(_LEAST_SCALE, _GREATEST_SCALE)
+    wanted = (quotient(values.abs().amax(1), _GREATEST) / scale).clamp_(_LEAST_SCALE, _GREATEST_SCALE)
     scales = minifloat(NVFP4_SCALE).encode(wanted)
     factors = (1.0 / scale) / minifloat(NVFP4_SCALE).decode(scales)
     return with_scales(scales.to(torch.uint8), element_codes(values * factors[:, None], NVFP4_FORMAT), NVFP4_FORMAT)

@@ -15,6 +15,7 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.row_quantizer import by_row
 from actcodec.codecs.acgc.error_bounded import SAFE_STEP
 from actcodec.golden.channel_statistics import ERROR_BITS
+from actcodec.golden.formats import quotient
 
 #: Greatest error of a quantiser in units of its RMS error, where errors are uniform.
 UNIFORM_BOUND = sqrt(3)
@@ -61,7 +62,7 @@ def steps_of_rms(x: Tensor, error: Tensor, backend: Backend) -> Tensor:
     safe = torch.ones_like(wanted)
     for margin in _MARGINS:
         steps = _stored(SAFE_STEP * wanted * factor).to(torch.float64)
-        squares = backend.squared_errors(rows, steps).to(torch.float64) * len(error) / x.numel()
+        squares = quotient(backend.squared_errors(rows, steps).to(torch.float64) * len(error), x.numel())
         measured = steps * (squares * 2.0**-ERROR_BITS).sqrt() / wanted
         safe = torch.where(measured <= 1, torch.maximum(safe, factor), safe)
         if bool(((measured <= 1) & ((measured > _NEAR) | (factor >= most))).all()):

@@ -25,6 +25,7 @@ from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
 from actcodec.codecs.random_codec import RandomCodec
 from actcodec.codecs.tensor_seeds import TensorSeeds
+from actcodec.golden.formats import quotient
 from actcodec.golden.pooling import Means
 from actcodec.golden.sfpr import UnfitValuesError
 
@@ -104,7 +105,7 @@ class FloatCodec(RandomCodec):
         least, greatest = self._quantizer.edges(x, range_values, means)
         low = rounded_to_half(least, half, up=False)
         # With the rounded least value, so that the codes reach the greatest one.
-        step = rounded_to_half((greatest - low.to(torch.float32)) / ((1 << self.bits) - 1), half, up=True)
+        step = rounded_to_half(quotient(greatest - low.to(torch.float32), (1 << self.bits) - 1), half, up=True)
         step = step.clamp_min(torch.finfo(half).smallest_normal)
         self._check_range(x, low, step)
         seed = self._seeds.next() if self.rounding == STOCHASTIC else None

@@ -16,6 +16,7 @@ from torch import Tensor
 from actcodec.backends.backend import Backend
 from actcodec.codecs.codec import Codec, check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.golden.formats import quotient
 from actcodec.golden.pieces import piece_values
 
 #: What the greatest magnitude of a row becomes.
@@ -43,7 +44,7 @@ class Int8RowsForm:
         """The reconstructed tensor."""
         rebuilt = torch.empty_like(self.codes, dtype=self.dtype)
         for into, codes, greatest in _in_pieces(_rows(rebuilt), _rows(self.codes), self.greatest[:, None]):
-            into.copy_(codes / FULL_SCALE * greatest)
+            into.copy_(quotient(codes.to(torch.float32), FULL_SCALE) * greatest)
         return rebuilt
 
 

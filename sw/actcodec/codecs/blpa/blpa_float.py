@@ -26,6 +26,7 @@ from actcodec.backends.step_quantizer import Line, StepQuantizer
 from actcodec.codecs.actnn.float_forms import no_bitstream
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.copies import SteppedCopyCodec
+from actcodec.golden.formats import quotient
 
 _GOLDEN = StepQuantizer()
 
@@ -56,7 +57,7 @@ class FixedPoint:
         gamma = gamma.clamp_min(least_step(dtype) * levels / (2 * BLPA_REACH))
         published = 2 * BLPA_REACH * gamma / levels
         offset = (beta / published).floor()
-        extended = (beta.abs() + BLPA_REACH * gamma) / (levels - 1)
+        extended = quotient(beta.abs() + BLPA_REACH * gamma, levels - 1)
         reaches = (offset > -half) & (offset < half)
         step = torch.where(reaches, published, extended).clamp_max(torch.finfo(torch.float32).max)
         beyond = torch.where(beta > 0, -1.0, 1.0 - levels)
