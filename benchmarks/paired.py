@@ -19,8 +19,8 @@ shows
     the least true difference that so many runs show four times out of five;
 not worse than
     the smallest of the margins 0.1, 0.5, 1, 2, 5 that the loss is certain (95 %) to stay below;
-images for 0.1
-    test images that would show a loss below 0.1 with 10 seeds.
+seeds for 0.5, for 0.1
+    seeds that would show, four times out of five, a loss below 0.5 points on these images, and below 0.1 on 10 000 of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "actnn-L2": ("actnn-L2", {}),
 }
 MARGINS = (0.1, 0.5, 1.0, 2.0, 5.0)
-SEEDS = 10
+SEEDS, _MANY_IMAGES = 10, 10_000
 
 
 def rows() -> list[dict[str, str]]:
@@ -130,7 +130,7 @@ def answers(found: list[dict[str, str]], seeds: list[int], images: int) -> NDArr
 
 HEADER = (
     *("data", "network", "policy", "seeds", "images", "without", "ratio"),
-    *("difference", "95 %", "lost", "gained", "shows", "not worse than", "images for 0.1"),
+    *("difference", "95 %", "lost", "gained", "shows", "not worse than", "seeds for 0.5", "for 0.1"),
 )
 
 
@@ -155,12 +155,12 @@ def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[in
     with_it, without = answers(mine, seeds, images), answers(base, seeds, images)
     one, parts = compare(with_it, without), spread(with_it, without)
     certain = next((f"{margin:g}" for margin in MARGINS if one.no_worse_than(margin)), "-")
-    needed = parts.images_for(MARGINS[0], SEEDS)
+    needed = (parts.seeds_for(0.5, images), parts.seeds_for(0.1, _MANY_IMAGES))
     ratio = sum(float(row["ratio"]) for row in mine) / len(mine)
     return [
         *(str(len(seeds)), str(images), f"{100 * without.mean():.2f}", f"{ratio:.1f}", f"{one.difference:+.2f}"),
         *(f"{one.low:+.2f} to {one.high:+.2f}", str(one.lost), str(one.gained), f"{one.least:.2f}", certain),
-        "more than 10 seeds" if math.isinf(needed) else f"{needed:.0f}",
+        *("no number" if math.isinf(number) else f"{math.ceil(number)}" for number in needed),
     ]
 
 

@@ -49,14 +49,14 @@ class Spread:
         """Standard error of the mean over so many."""
         return float(np.sqrt(self.seeds / seeds + self.images / images + self.rest / (seeds * images)))
 
-    def images_for(self, margin: float, seeds: int) -> float:
-        """Test images with which a policy that loses nothing is shown, four times out of five, to lose less than ``margin``.
+    def seeds_for(self, margin: float, images: int) -> float:
+        """Seeds with which a policy that loses nothing is shown, four times out of five, to lose less than ``margin`` points.
 
-        Infinite where the seeds alone vary too much.
+        Infinite where so many images vary too much by themselves.
         """
         wanted = (margin / (NormalDist().inv_cdf(CONFIDENCE) + NormalDist().inv_cdf(POWER))) ** 2
-        left = wanted - self.seeds / seeds
-        return (self.images + self.rest / seeds) / left if left > 0 else float("inf")
+        left = wanted - self.images / images
+        return (self.seeds + self.rest / images) / left if left > 0 else float("inf")
 
 
 def compare(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Comparison:

@@ -49,7 +49,7 @@ def test_differences_are_counted_by_answer():
 
 
 def test_components_are_those_of_the_simulation():
-    """Standard errors that the components give are those over many repetitions; more images are asked for smaller margins."""
+    """Standard errors that the components give are those over many repetitions, and the margin's with the seeds asked for."""
     rng = np.random.default_rng(4)
     means, errors, parts = [], [], []
     for _ in range(150):
@@ -58,8 +58,9 @@ def test_components_are_those_of_the_simulation():
         parts.append(spread(policy, base))
         errors.append(parts[-1].error(6, 300))
     assert np.std(means, ddof=1) == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.15)
-    assert parts[0].images_for(1.0, 1000) < parts[0].images_for(0.5, 1000)
-    assert np.isinf(parts[0].images_for(1e-6, 2))
+    seeds = parts[0].seeds_for(2.0, 20_000)
+    assert parts[0].error(seeds, 20_000) * (norm.ppf(0.95) + norm.ppf(0.8)) == pytest.approx(2.0)
+    assert np.isinf(parts[0].seeds_for(1e-6, 300))
 
 
 @pytest.mark.parametrize("shapes", [((1, 5), (1, 5)), ((3, 5), (3, 6)), ((3, 1), (3, 1))])
