@@ -36,7 +36,7 @@ SCALE_QUEUE = 4
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 5
+MAJOR, MINOR = 1, 6
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import CODERS, EVERY, PACKED_PORTS, RANGED_WIDTHS
+from cdu_verif.cases.parameters import CODERS, EVERY, PACKED_PORTS, RANGED_WIDTHS, WITH_MX
 from cdu_verif.formal import splitting
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device, something_moves
@@ -67,7 +67,15 @@ def _properties(config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}],
-    full=[EVERY, {"cdus": 2}, *RANGED_WIDTHS[2:], CODERS, *PACKED_PORTS, *({**port, **CODERS} for port in PACKED_PORTS)],
+    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}, WITH_MX],
+    full=[
+        EVERY,
+        {"cdus": 2},
+        *RANGED_WIDTHS[2:],
+        CODERS,
+        *PACKED_PORTS,
+        *({**port, **CODERS} for port in PACKED_PORTS),
+        *({"cdus": cdus, **WITH_MX} for cdus in (2, 4, 8)),
+    ],
     properties=_properties,
 )

@@ -39,7 +39,7 @@ def how(job: Job) -> dict[str, int]:
     """The field ``quantizer`` of a job, whatever stands in it in the job's mode."""
     if job.mode is Mode.JPEG_ACT:
         return coding(job.coder, job.point)
-    return scaling(job.mx) if job.mx else quantizer(job.settings)
+    return mx_scaling(job.mx) if job.mx else quantizer(job.settings)
 
 
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:
@@ -60,9 +60,14 @@ def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
     return _in_place(Coding().const({"coder": coder, "point": point}))
 
 
-def scaling(settings: MxSettings) -> dict[str, int]:
-    """How mode mx codes, a :class:`cdu.words.Scaling`, as the fields of the Quantizer in whose place it stands."""
-    return _in_place(Scaling().const({"format": settings.kind.number, "rceil": settings.rule is ScaleRule.RCEIL}))
+def mx_scaling(settings: MxSettings) -> dict[str, int]:
+    """:func:`scaling` of these settings."""
+    return scaling(settings.kind.number, settings.rule is ScaleRule.RCEIL)
+
+
+def scaling(number: int, rceil: bool) -> dict[str, int]:
+    """Format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer in whose place they stand."""
+    return _in_place(Scaling().const({"format": number, "rceil": rceil}))
 
 
 def _in_place(other: Any) -> dict[str, int]:

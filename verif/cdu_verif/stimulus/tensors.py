@@ -101,10 +101,11 @@ def of_tensor(
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
     factors: Sequence[float] = (DEFAULT_S, 1.0, 4.0),
+    mx: MxSettings | None = None,
 ) -> Exchange:
     """Jobs and golden results of a given tensor, whose dtype is the configuration's.
 
-    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`.
+    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; any ``mx`` unless given.
     """
     form, shape = config.dtype, tuple(x.shape)
     view = MatrixView.of(shape, mode)
@@ -127,7 +128,8 @@ def of_tensor(
     if mode.has_offsets:
         reach = rng.choice((100, 1 << (BASE_BITS - 1)))
         offsets = torch.randint(-reach, reach, (view.channels,), generator=generator(rng)).to(torch.int16)
-    mx = mx_settings(rng) if mode is Mode.MX else None
+    if mode is Mode.MX:
+        mx = mx or mx_settings(rng)
     point = 0
     if mode is not Mode.JPEG_ACT:
         coder = Coder.ZVC
