@@ -60,8 +60,8 @@ def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
         "LANES": config.cdus,
     }
     formats = {
-        f"{stream}_format": f"{fields(device, f'{stream}__payload', path)[f'{stream}_quantizer']}"
-        for stream, path in (("job", "quantizer"), ("mx", "tag.quantizer"))
+        f"{stream}_format": f"{stream}__payload[{device.offset(f'{stream}__payload', *path)} +: {FORMAT_BITS}]"
+        for stream, path in (("job", ("quantizer",)), ("mx", ("tag", "quantizer")))
     }
     ports = {
         **fields(device, "i__payload", "data", "count", "last"),

@@ -1,8 +1,8 @@
 // The splitter in mode mx: byte `place` of the payload of job `number`, both chosen freely, is that byte of the job's slices.
 //
 // A slice has ROWS rows, the last one of a job what is left, and the scales of the blocks that begin in them. As in
-// splitter_order.sv, zeros take the place of what is missing, the rest of what is too long leaves nowhere, and bytes are followed
-// by their first bit.
+// splitter_order.sv, zeros take the place of what is missing, the rest of what is too long leaves nowhere, and bytes are
+// followed by their first bit.
 module splitter_mx #(
   parameter int SLICE_BYTES,
   parameter int WORD_BYTES,
