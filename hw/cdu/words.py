@@ -21,9 +21,9 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS,
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.registers import BANKS
 
+from cdu.parts.mx_words import FORMAT_BITS
 from cdu.parts.streams import BEATS_BITS, float_beat, lanes
 from cdu.parts.width_converter import Bytes
-from cdu.values.mx_words import FORMAT_BITS
 
 #: Bits of a scale, a float32 pattern.
 SCALE_BITS = Dtype.FP32.bits

@@ -16,8 +16,8 @@ from cdu_spec.mx import MX_FORMATS, SCALE_BYTES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import Channel, ScaleSource
 
+from cdu.parts.mx_words import BLOCK_ROWS, constant
 from cdu.parts.streams import BEATS_BITS
-from cdu.values.mx_words import BLOCK_ROWS, constant
 from cdu.words import Quantizer, coding, is_gmc, is_one_of, scaling
 
 #: Bits of a payload's length.

@@ -15,7 +15,7 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALU
 
 from cdu.coding.code_packing import code_bytes
 from cdu.coding.zvc import popcount
-from cdu.values.mx_words import BLOCK_ROWS, constant
+from cdu.parts.mx_words import BLOCK_ROWS, constant
 from cdu.words import Quantizer, is_gmc, is_one_of, scaling
 
 

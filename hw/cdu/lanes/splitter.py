@@ -195,7 +195,7 @@ class Splitter(wiring.Component):
         size = self.size
         if not self.looks_first:
             present = Mux(first, length, rest)
-            done = present <= size
+            done: Value = present <= size
             return _Cut(
                 enough=window.ended | (window.level >= size),
                 gives=Const(1),
@@ -206,7 +206,7 @@ class Splitter(wiring.Component):
                 rest=present - size,
                 done=done,
             )
-        done: Value = ~first & (rest <= 2 * size)
+        done = ~first & (rest <= 2 * size)
         at_once: Value = Const(0)
         if in_mx is not None:
             done, at_once = done | in_mx, Mux(in_mx, length, 0)

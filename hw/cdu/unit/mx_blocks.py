@@ -12,12 +12,12 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS
 
+from cdu.parts.mx_words import BLOCK_ROWS, SCALE_BITS
 from cdu.parts.streams import registered
 from cdu.parts.width_converter import WidthConverter
 from cdu.values.inverse_sfpr import narrowed
 from cdu.values.mx_decoder import MxDecoder
 from cdu.values.mx_encoder import MxEncoder
-from cdu.values.mx_words import BLOCK_ROWS, SCALE_BITS
 from cdu.values.sfpr import FP32_BITS, FP32_EXPONENT_BITS, FP32_FRACTION_BITS, unpack
 from cdu.words import MxWord, Slice, ValueWord, beats_of_bytes, bytes_of_beats, scaling, value_bytes
 

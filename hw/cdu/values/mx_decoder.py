@@ -11,8 +11,8 @@ from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS, SCALE_NAN
 
+from cdu.parts.mx_words import CODE_BITS, CodedRow, constant
 from cdu.parts.streams import pipeline, registered
-from cdu.values.mx_words import CODE_BITS, CodedRow, constant
 
 _FRACTION_BITS, _EXPONENT_BITS = Dtype.FP32.fraction_bits, Dtype.FP32.exponent_bits
 _INFINITE = (1 << _EXPONENT_BITS) - 1
@@ -34,7 +34,7 @@ class MxDecoder(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.values.mx_words.CodedRow`: rows after one that ``heads`` have its scale. Bits of ``codes`` behind
+        Stream of :class:`~cdu.parts.mx_words.CodedRow`: rows after one that ``heads`` have its scale. Bits of ``codes`` behind
         those of 8 codes do not matter.
     o
         Stream of 8 values per row as bit patterns.

@@ -9,9 +9,9 @@ from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS
 
+from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow
 from cdu.parts.streams import registered
 from cdu.values.mx_element import BlockTerms, ShiftedValue, WaitingValue, code_of, kept_bits, magnitude_key, shifted_value
-from cdu.values.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow
 
 
 class MxEncoder(wiring.Component):
@@ -33,7 +33,7 @@ class MxEncoder(wiring.Component):
         Stream of rows of 8 ``values`` as bit patterns, 4 a block; ``format``, a number of :data:`~cdu_spec.mx.MX_FORMATS`, and
         ``rceil``, the rule of the scale, are the same in all rows of a block. ``beside``, if there are such bits.
     o
-        Stream of :class:`~cdu.values.mx_words.CodedRow`.
+        Stream of :class:`~cdu.parts.mx_words.CodedRow`.
 
     Latency 2 cycles from the last row of a block to its first one at ``o``; one transfer per cycle.
     """

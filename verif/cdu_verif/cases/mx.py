@@ -26,7 +26,7 @@ _CHOICES = [(kind, rule) for kind in MX_FORMATS.values() for rule in ScaleRule]
 def _coded_rows(
     ports: Ports, stream: str, parts: Iterable[tuple[BlockFormat, Tensor]], behind: Tensor | None = None
 ) -> list[int]:
-    """Blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.values.mx_words.CodedRow`.
+    """Blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.parts.mx_words.CodedRow`.
 
     Scales stand in rows that head a block; ``behind`` are bytes (rows, 9) for what does not matter, zeros unless given.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdu.values.mx_words import BLOCK_ROWS, FORMAT_BITS
+from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS
 from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
