@@ -56,8 +56,8 @@ class MxPacker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         rows, dtype, word = self.rows, self.config.dtype, self.i.payload
-        group = min(rows, BLOCK_ROWS)
-        encoders = [MxEncoder(group, beside=2) for _ in range(rows // group)]
+        group, several = min(rows, BLOCK_ROWS), rows > BLOCK_ROWS
+        encoders = [MxEncoder(group, beside=2 if several else 1) for _ in range(rows // group)]
 
         # A word in parts of as many rows; all encoders move together.
         part, final, takes = Signal(range(self.config.port_beats // rows)), Signal(), Signal()
@@ -78,13 +78,13 @@ class MxPacker(wiring.Component):
                 encoder.i.payload["values"].eq(Cat(wide[number * group * LANES : (number + 1) * group * LANES])),
                 encoder.i.payload["format"].eq(word["scaling"]["format"]),
                 encoder.i.payload["rceil"].eq(word["scaling"]["rceil"]),
-                encoder.i.payload["beside"].eq(Cat(word["last"] & final, word["count"] <= BLOCK_ROWS)),
+                encoder.i.payload["beside"].eq(Cat(word["last"] & final, word["count"] <= BLOCK_ROWS if several else [])),
                 encoder.o.ready.eq(self.o.ready),
             ]
 
         # Scales and codes side by side
         coded = [encoder.o.payload for encoder in encoders]
-        last, half = coded[0]["beside"]
+        last, *half = coded[0]["beside"]
         out: Any = self.o.payload
         m.d.comb += [
             self.o.valid.eq(encoders[0].o.valid),
@@ -104,7 +104,7 @@ class MxPacker(wiring.Component):
                             out["count"].eq(rows * kind.bits + heads),
                         ]
                     else:
-                        short = half if rows > BLOCK_ROWS else Const(0, 1)
+                        (short,) = half or [Const(0, 1)]
                         m.d.comb += [
                             out["data"].eq(Cat(parts)),
                             out["count"].eq(Mux(short, kind.row_bytes(BLOCK_ROWS), kind.row_bytes(rows))),
