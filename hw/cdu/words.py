@@ -21,6 +21,7 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, SHIFT_BITS, TILE_BLOCKS,
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.registers import BANKS
 
+from cdu.parts.mx_words import FORMAT_BITS
 from cdu.parts.streams import BEATS_BITS, float_beat, lanes
 from cdu.parts.width_converter import Bytes
 
@@ -38,8 +39,8 @@ class Job(data.StructLayout):
 
     ``mode``; ``bank``, the shift table that a jpeg-act job uses; ``beats``, rows of 8 values of the whole job, padding
     included; ``row_beats``, the same per row of the matrix; ``channel_rows``, rows of the matrix per scale; ``quantizer`` and
-    ``seed`` of the affine modes, in units with GMC :func:`coding` of jpeg-act. Counts are at least 1; ``beats`` is a whole
-    number of blocks in modes with ZVC, and of strips in modes with tiles.
+    ``seed`` of the affine modes, in units with GMC :func:`coding` of jpeg-act, with mode mx its :func:`scaling`. Counts are at
+    least 1; ``beats`` is a whole number of blocks in mode mx and in modes with ZVC, and of strips in modes with tiles.
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,13 @@ class ValueWord(data.StructLayout):
         beats = config.port_beats
         values = data.ArrayLayout(float_beat(config.dtype), beats)
         super().__init__({"values": values, "count": range(beats + 1), "last": 1})
+
+
+class MxWord(data.StructLayout):
+    """A :class:`ValueWord` of mode mx, and the :class:`Scaling` of its job."""
+
+    def __init__(self, config: CduConfig) -> None:
+        super().__init__({name: field.shape for name, field in ValueWord(config)} | {"scaling": Scaling()})
 
 
 def value_bytes(config: CduConfig) -> int:
@@ -142,6 +150,19 @@ def is_gmc(config: CduConfig, tag: Any) -> Value:
     return gmc
 
 
+class Scaling(data.StructLayout):
+    """How mode mx codes: number of the ``format``, and whether the rule of the scales is ``rceil``, which decoders ignore."""
+
+    def __init__(self) -> None:
+        super().__init__({"format": FORMAT_BITS, "rceil": 1})
+
+
+def scaling(quantizer: Any) -> Any:
+    """The :class:`Scaling` of a job of mode mx: it stands in the lowest bits of its :class:`Quantizer`."""
+    layout = Scaling()
+    return data.View(layout, Value.cast(quantizer)[: layout.size])
+
+
 class Range(data.StructLayout):
     """Range of a block of an affine mode as its header in the payload has it (docs/reference/bitstream.md).
 
@@ -157,7 +178,7 @@ class BlockTag(data.StructLayout):
     """What goes with a block from one end of the array to the other.
 
     ``mode``, shift ``bank``, ``last`` block of its job; of affine modes ``quantizer`` and ``heads``, in the payload the block
-    begins with its range. In units with GMC :func:`coding` of jpeg-act.
+    begins with its range. In units with GMC :func:`coding` of jpeg-act, with mode mx its :func:`scaling`.
     """
 
     def __init__(self) -> None:
@@ -291,6 +312,8 @@ def join_jobs(m: Module, config: CduConfig, source: stream.Interface, sink: stre
         m.d.comb += [seen.quantizer.eq(0), seen.seed.eq(0)]
         if config.has_gmc:
             m.d.comb += coding(seen.quantizer).eq(coding(job.quantizer))
+        if config.has_mx:
+            m.d.comb += scaling(seen.quantizer).eq(scaling(job.quantizer))
 
 
 def is_one_of(value: Value, others: Iterable[Mode | Coder]) -> Value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdu_spec.affine import BASE_BITS, AffineSettings
-from cdu_spec.bitstream import Coder, Dtype, Mode
+from cdu_spec.bitstream import Coder, Dtype, Mode, check_mx
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS
+from cdu_spec.mx import MxSettings
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS
 from cdu_tools.errors import UserError
@@ -41,6 +42,8 @@ class Job:
         Of mode jpeg-act.
     point
         Reconstruction point of mode jpeg-act in eighths of a step, 0 to 4; means nothing to compression.
+    mx
+        Format and rule of mode mx; None in the other modes.
     crc
         The payload carries its CRC-32 in four more bytes: compression gives them, decompression checks them.
 
@@ -59,13 +62,14 @@ class Job:
     coder: Coder = Coder.ZVC
     point: int = 0
     crc: bool = False
+    mx: MxSettings | None = None
 
     def __post_init__(self) -> None:
         for name in ("beats", "row_beats", "channel_rows"):
             value = getattr(self, name)
             if not 1 <= value < 1 << COUNT_BITS:
                 raise UserError(f"{name} = {value} is not allowed: use 1 to {(1 << COUNT_BITS) - 1}")
-        whole = BLOCK_SIDE * self.row_beats if self.mode.in_tiles else BLOCK_SIDE if self.mode.has_zvc else 1
+        whole = self.mode.whole_beats * (self.row_beats if self.mode.in_tiles else 1)
         if self.beats % whole:
             raise UserError(f"beats = {self.beats} is not allowed in mode {self.mode.label}: use a multiple of {whole}")
         if self.mode.has_dct and not (len(self.shifts) == BLOCK_VALUES and all(0 <= s < 1 << SHIFT_BITS for s in self.shifts)):
@@ -84,6 +88,7 @@ class Job:
         offsets = groups * OFFSET_BYTES if self.mode.has_offsets else 0
         if memoryview(self.offsets).nbytes != offsets:
             raise UserError(f"{memoryview(self.offsets).nbytes} bytes of offsets do not fit this job: it has {offsets}")
+        check_mx(self.mode, self.mx)
         if self.needs_coding and self.mode is not Mode.JPEG_ACT:
             raise UserError(f"mode {self.mode.label} takes no coder and no reconstruction point: leave them out")
         if not 0 <= self.point <= MAX_POINT:
@@ -99,6 +104,8 @@ class Job:
         """Length of the longest payload that the job can have, but in mode bypass, where it depends on the format."""
         if self.mode.has_zvc or self.mode.is_affine:  # what stands in front of a block is no longer than a mask
             return -(-self.beats // BLOCK_SIDE) * self.coder.block_bounds[1]
+        if self.mx:
+            return self.beats // self.mode.whole_beats * self.mx.kind.block_bytes
         return self.beats if self.mode is Mode.BRC else self.beats * LANES
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from cdu_spec.registers import (
     Channel,
     ScaleSource,
     address,
+    pack_mx,
     pack_quantizer,
     pack_shift_registers,
     register,
@@ -231,6 +232,8 @@ class JobQueue:
                 values["SEED"] = settings.seed
         if job.mode is Mode.JPEG_ACT and Coder.GMC in self._coders:
             values["CODING"] = register("CODING").pack(coder=job.coder, point=job.point)
+        if job.mx and Mode.MX in self._modes:
+            values["MX_CODING"] = pack_mx(job.mx)
         if self._payload_crc:
             values["PAYLOAD_CRC"] = register("PAYLOAD_CRC").pack(present=job.crc)
         if self.channel is Channel.DECOMPRESS:

@@ -22,6 +22,7 @@ from cdu_tools.errors import UserError
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, AffineSettings
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, SHIFT_BITS, TILE_BLOCKS, TILE_COLUMNS, VALUE_BITS
+from cdu_spec.mx import MX_FORMATS, MX_VALUES, MxSettings
 from cdu_spec.reconstruction import MAX_POINT
 
 
@@ -42,6 +43,7 @@ class Mode(IntEnum):
     BLPA = 8
     AUTOQUANT = 9
     AUTOQUANTZ = 10
+    MX = 11
 
     @property
     def label(self) -> str:
@@ -64,7 +66,7 @@ class Mode(IntEnum):
     @property
     def has_scales(self) -> bool:
         """Whether values were scaled, so that the stream carries reciprocals."""
-        return self not in (Mode.BRC, Mode.BYPASS)
+        return self not in (Mode.BRC, Mode.BYPASS, Mode.MX)
 
     @property
     def in_tiles(self) -> bool:
@@ -79,7 +81,7 @@ class Mode(IntEnum):
     @property
     def is_affine(self) -> bool:
         """Whether values pass the affine quantiser (:mod:`cdu_spec.affine`) on their way to 1, 2, 4 or 8 bits."""
-        return self >= Mode.DIVISION
+        return Mode.DIVISION <= self <= Mode.AUTOQUANTZ
 
     @property
     def has_offsets(self) -> bool:
@@ -90,6 +92,11 @@ class Mode(IntEnum):
     def has_ranges(self) -> bool:
         """Whether blocks, or some of them, begin with a range."""
         return self in (Mode.DIVISION, Mode.ACTNN)
+
+    @property
+    def whole_beats(self) -> int:
+        """Rows of 8 values of which every job has a whole number: those of a block in modes that have no others."""
+        return MX_VALUES // LANES if self is Mode.MX else BLOCK_SIDE if self.has_zvc or self.in_tiles else 1
 
     @property
     def max_block_bytes(self) -> int:
@@ -117,6 +124,7 @@ _MODE_LABELS = {
     Mode.BLPA: "blpa",
     Mode.AUTOQUANT: "autoquant",
     Mode.AUTOQUANTZ: "autoquantz",
+    Mode.MX: "mx",
 }
 #: The modes of JPEG-ACT, and bypass: what a unit has unless its configuration says otherwise.
 JPEG_ACT_MODES = (Mode.SFPR, Mode.SFPR_ZVC, Mode.JPEG_ACT, Mode.BRC, Mode.BYPASS)
@@ -126,8 +134,10 @@ RANGED_MODES = tuple(mode for mode in Mode if mode.has_ranges)
 JPEG_BASE = "jpeg-base"
 #: The codec whose stream is mode jpeg-act with the other coder.
 JPEG_GMC = "jpeg-gmc"
+#: Codecs whose stream is one of the modes as it is; mode mx has one for each format.
+MODE_CODECS = (*(mode.label for mode in Mode if mode is not Mode.MX), *MX_FORMATS)
 #: Codecs that have a stream.
-STREAM_NAMES = (*(mode.label for mode in Mode), JPEG_GMC, JPEG_BASE)
+STREAM_NAMES = (*MODE_CODECS, JPEG_GMC, JPEG_BASE)
 
 
 class Coder(IntEnum):
@@ -191,7 +201,7 @@ class MatrixView:
     rows of 32 consecutive values, so that a tile holds a group of 256; the other modes, which need no neighbours, see
     (N*C, H*W), so that small maps are not padded. Rows are padded at the right to whole beats of 8 values, the matrix at the
     bottom to whole strips of 8 rows (modes in tiles) or the sequence at its end to whole blocks of 8 beats (modes with
-    masks). A scale belongs to ``channel_rows`` consecutive rows.
+    masks) or 4 (mx). A scale belongs to ``channel_rows`` consecutive rows.
 
     Parameters
     ----------
@@ -216,7 +226,7 @@ class MatrixView:
         """The view of a tensor of ``shape`` (rank >= 1, no zero extent) in ``mode``.
 
         Axis 1 is the channel axis of tensors of rank 3 and more. Without one (rank 1 and 2), with maps of fewer than 8
-        values, and in ``brc`` and ``bypass`` (no scales), the tensor is one row with one scale.
+        values, and in ``brc``, ``bypass`` and ``mx`` (no scales of channels), the tensor is one row with one scale.
         """
         if mode is Mode.ACTNN:
             rows = -(-prod(shape) // TILE_COLUMNS)
@@ -245,8 +255,8 @@ class MatrixView:
     @property
     def beats(self) -> int:
         """Beats of 8 values of the whole job, all padding included."""
-        beats = self.padded_rows * self.row_beats
-        return -(-beats // BLOCK_SIDE) * BLOCK_SIDE if self.mode.has_zvc else beats
+        beats, whole = self.padded_rows * self.row_beats, self.mode.whole_beats
+        return -(-beats // whole) * whole
 
     @property
     def blocks(self) -> int:
@@ -258,11 +268,17 @@ class MatrixView:
         """Scales that the job consumes in order, groups that begin in the padding included."""
         return -(-self.beats // (self.row_beats * self.channel_rows))
 
-    def payload_bounds(self, dtype: Dtype, settings: AffineSettings | None = None, coder: Coder = Coder.ZVC) -> tuple[int, int]:
+    def payload_bounds(
+        self, dtype: Dtype, settings: AffineSettings | None = None, coder: Coder = Coder.ZVC, mx: MxSettings | None = None
+    ) -> tuple[int, int]:
         """Least and greatest number of payload bytes that this view of values of a number format can have.
 
-        ``settings`` go with the affine modes, ``coder`` with jpeg-act.
+        ``settings`` go with the affine modes, ``coder`` with jpeg-act, ``mx`` with that mode.
         """
+        if self.mode is Mode.MX:
+            assert mx is not None, "mode mx needs a format"
+            size = self.beats // self.mode.whole_beats * mx.kind.block_bytes
+            return size, size
         if self.mode.is_affine:
             assert settings is not None, "an affine mode needs settings"
             codes = 0 if settings.statistics else self.beats * settings.bits
@@ -308,6 +324,12 @@ def check_settings(mode: Mode, settings: AffineSettings | None) -> None:
         raise UserError("step_log2 = 0 is not allowed in division with the channel's range: use 1 or more")
 
 
+def check_mx(mode: Mode, mx: MxSettings | None) -> None:
+    """Raise UserError for settings of mode mx with another mode, and for none with it."""
+    if (mx is not None) != (mode is Mode.MX):
+        raise UserError(f"mode {mode.label} takes {'a' if mode is Mode.MX else 'no'} format of MX")
+
+
 MAGIC = b"CDU\x1a"
 #: Of a stream of jpeg-act with another coder than ZVC or with a reconstruction point; all others are of the first version.
 VERSION, FIRST_VERSION = 2, 1
@@ -331,7 +353,8 @@ CRC_BYTES = 4
 #: Row-major index ``8 * v + u`` of the coefficient that stands at each place of a jpeg-act block. The transform takes rows
 #: first and columns second, so its results leave it column by column, and blocks are stored that way; the shift table too.
 COEFFICIENT_ORDER = tuple(BLOCK_SIDE * (place % BLOCK_SIDE) + place // BLOCK_SIDE for place in range(BLOCK_VALUES))
-#: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits or coder, step or reconstruction point, payload bytes.
+#: magic, version, mode, dtype, rank, const_bits, pass1_bits, bits (or coder, format), step (or reconstruction point), payload
+#: bytes.
 _HEADER = struct.Struct("<4s8BQ")
 #: The step's byte: ``step_log2`` in the low bits, and whether the range is the block's.
 _STEP_LOG2, _BLOCK_RANGE = 0x0F, 0x80
@@ -354,6 +377,7 @@ class Header:
     block_range: bool = False
     coder: Coder = Coder.ZVC  #: of jpeg-act
     point: int = 0  #: reconstruction point of jpeg-act in eighths of a step, 0 to 4
+    mx: MxSettings | None = None  #: of mode mx, of which the rule of the scales is not in a stream
 
     @classmethod
     def of_settings(
@@ -385,9 +409,10 @@ class Header:
             )
         try:
             check_settings(self.mode, self.settings)
+            check_mx(self.mode, self.mx)
         except UserError as error:
             raise BitstreamError(f"the header's quantiser is not allowed: {error}") from None
-        least, most = self.view.payload_bounds(self.dtype, self.settings, self.coder)
+        least, most = self.view.payload_bounds(self.dtype, self.settings, self.coder, self.mx)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
                 f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "
@@ -402,7 +427,7 @@ class Header:
     @property
     def codec(self) -> str:
         """Name of the codec that writes such streams."""
-        return JPEG_GMC if self.coder is Coder.GMC else self.mode.label
+        return self.mx.format if self.mx else JPEG_GMC if self.coder is Coder.GMC else self.mode.label
 
     @property
     def settings(self) -> AffineSettings | None:
@@ -445,7 +470,9 @@ class Header:
     def pack(self) -> bytes:
         """The header and the shape as bytes."""
         step = self.step_log2 | (_BLOCK_RANGE if self.block_range else 0)
-        quantizer = (self.coder, self.point) if self.version == VERSION else (self.bits, step)
+        quantizer = (
+            (self.coder, self.point) if self.version == VERSION else (self.mx.kind.number if self.mx else self.bits, step)
+        )
         numbers = (self.dtype, len(self.shape), self.const_bits, self.pass1_bits, *quantizer, self.payload_bytes)
         fixed = _HEADER.pack(MAGIC, self.version, self.mode, *numbers)
         return fixed + b"".join(_EXTENT.pack(extent) for extent in self.shape)
@@ -488,6 +515,13 @@ class Header:
 
 def _step_bytes(mode: Mode, bits: int, step: int) -> dict[str, Any]:
     """Fields of a header of version 1 from its bytes 10 and 11."""
+    if mode is Mode.MX:
+        names = [name for name, kind in MX_FORMATS.items() if kind.number == bits]
+        if not names or step:
+            raise BitstreamError(
+                f"corrupted stream: format {bits} of mode mx does not exist, or reserved header bits are not zero"
+            )
+        return {"mx": MxSettings(names[0])}
     if step & ~(_STEP_LOG2 | _BLOCK_RANGE) or (not mode.is_affine and (bits or step)):
         raise BitstreamError("corrupted stream: reserved header bits are not zero")
     return {"bits": bits, "step_log2": step & _STEP_LOG2, "block_range": bool(step & _BLOCK_RANGE)}

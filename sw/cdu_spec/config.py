@@ -16,6 +16,7 @@ from cdu_spec.affine import BASE_BITS
 from cdu_spec.bitstream import JPEG_ACT_MODES, MAX_BLOCK_BYTES, Coder, Dtype, Mode
 from cdu_spec.dct import LEAST, PRECISIONS
 from cdu_spec.geometry import BLOCK_SIDE, COEFFICIENT_BITS, LANES, VALUE_BITS
+from cdu_spec.mx import MX_FORMATS
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_spec.sfpr import RECIPROCAL_BITS, SCALE_BITS, SFPR_RECIPROCAL_BITS
 
@@ -35,6 +36,8 @@ COUNTER_BITS = (0, 32, 64)
 DMA_BITS = (0, 64, 128, 256, 512)
 #: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
 OWN_CLOCKS = ("registers", "values", "packed")
+#: Modes whose values go past the CDUs.
+_PAST_CDUS = {Mode.BYPASS, Mode.MX}
 #: How a parameter is written that may name nothing, and does.
 NOTHING = "none"
 #: Parameters that nothing says of units in which they are not used.
@@ -78,7 +81,7 @@ class CduConfig:
         Rounding of the shift quantiser, ``half_away`` or ``trunc``.
     modes
         Modes that are built in, a non-empty subset of the labels of :class:`~cdu_spec.bitstream.Mode` that has more in it
-        than ``bypass``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
+        than ``bypass`` and ``mx``. A mode that is left out costs no gates. Default: those of JPEG-ACT.
     coders
         How blocks of jpeg-act may be coded: ``zvc`` (as published), ``gmc``, or both.
     cdus
@@ -162,6 +165,11 @@ class CduConfig:
         self._each_once("modes", [mode.label for mode in Mode])
         if set(self.modes) == {Mode.BYPASS.label}:
             raise ConfigError("modes = bypass alone is not allowed: a unit that only passes values on needs no CDU; add a mode")
+        if self.has_mx and not self.packed_modes and not self.has_gmc:
+            raise ConfigError(
+                f"modes = {', '.join(self.modes)} is not allowed, for nothing would pass the CDUs: add a mode, or take the "
+                "blocks mx_encoder and mx_decoder"
+            )
         if self.has_affine and self.used_reciprocal_bits < max(RECIPROCAL_BITS):
             raise ConfigError(
                 f"reciprocal_bits = {self.reciprocal_bits} is not allowed with affine modes, whose reciprocals are float32 "
@@ -230,8 +238,8 @@ class CduConfig:
 
     @property
     def packed_modes(self) -> tuple[Mode, ...]:
-        """The modes that are built in whose blocks are coded as published: not with GMC, not bypassed."""
-        others = {Mode.BYPASS} if Coder.ZVC in self.built_coders else {Mode.BYPASS, Mode.JPEG_ACT}
+        """The modes that are built in whose blocks a CDU codes as published: not with GMC, not past the CDUs."""
+        others = _PAST_CDUS if Coder.ZVC in self.built_coders else {*_PAST_CDUS, Mode.JPEG_ACT}
         return tuple(mode for mode in self.built_modes if mode not in others)
 
     @property
@@ -263,6 +271,17 @@ class CduConfig:
     def has_bypass(self) -> bool:
         """Whether raw values may pass the unit."""
         return Mode.BYPASS in self.built_modes
+
+    @property
+    def has_mx(self) -> bool:
+        """Whether blocks of MX are built in."""
+        return Mode.MX in self.built_modes
+
+    @property
+    def mx_rows(self) -> int:
+        """Rows of 8 values that mode mx codes per cycle: as many as a value port brings, if a slice has room for them."""
+        most = max(MX_FORMATS.values(), key=lambda kind: kind.bits)
+        return max(rows for rows in PORT_BEATS if rows <= self.port_beats and most.row_bytes(rows) <= self.slice_bytes)
 
     @property
     def has_tiles(self) -> bool:
@@ -316,7 +335,7 @@ class CduConfig:
     @property
     def block_bytes(self) -> int:
         """Bytes of the longest packed block, rounded up to a multiple of 8."""
-        longest = max((mode.max_block_bytes for mode in self.built_modes if mode is not Mode.BYPASS), default=BLOCK_SIDE)
+        longest = max((mode.max_block_bytes for mode in self.built_modes if mode not in _PAST_CDUS), default=BLOCK_SIDE)
         return -(-longest // 8) * 8
 
     @property
@@ -385,14 +404,15 @@ def _precision(name: Any) -> dict[str, int]:
     return PRECISIONS[name]._asdict()
 
 
-#: Named configurations: one CDU; the four of JPEG-ACT; eight (both move whole 128-byte packets); one CDU with every mode.
+#: Named configurations: one CDU; the four of JPEG-ACT; eight (both move whole 128-byte packets); one CDU with every mode that
+#: CDUs have, and bypass.
 CONFIGS: Mapping[str, CduConfig] = {
     config.name: config
     for config in (
         CduConfig("tiny"),
         CduConfig("paper", cdus=4, packed_port_bits=1024),
         CduConfig("wide", cdus=8, packed_port_bits=1024),
-        CduConfig("universal", modes=tuple(mode.label for mode in Mode)),
+        CduConfig("universal", modes=tuple(mode.label for mode in Mode if mode is not Mode.MX)),
     )
 }
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from cdu_tools.errors import UserError
+
 #: What a scale of MX, E8M0, is stored with on top; the byte that stands for NaN; the greatest byte of a number.
 SCALE_BIAS, SCALE_NAN = 127, 255
 SCALE_MOST = SCALE_NAN - 1
@@ -67,6 +69,10 @@ class BlockFormat:
         """Bytes of a block, its scale included."""
         return SCALE_BYTES + self.values * self.bits // 8
 
+    def row_bytes(self, rows: int) -> int:
+        """Bytes of that many rows of 8 values, with the scales of the blocks that begin in them if the first one does."""
+        return rows * self.bits + -(-8 * rows // self.values) * SCALE_BYTES
+
     @property
     def greatest_fraction(self) -> int:
         """Bits of the fraction of the greatest number, ``fraction_bits`` of them."""
@@ -92,6 +98,25 @@ MX_FORMATS: Mapping[str, BlockFormat] = {
     "mxfp6-e3m2": BlockFormat(4, 3, 2, 0x1F, 4),
     "mxfp4": BlockFormat(5, 2, 1, 0x07, 2),
 }
+
+
+@dataclass(frozen=True)
+class MxSettings:
+    """How mode mx codes: a format of :data:`MX_FORMATS`, and the rule of the scales, which means nothing to decompression."""
+
+    format: str
+    rule: ScaleRule = ScaleRule.FLOOR
+
+    def __post_init__(self) -> None:
+        if self.format not in MX_FORMATS:
+            raise UserError(f"format = {self.format!r} is not allowed in mode mx: use {', '.join(MX_FORMATS)}")
+
+    @property
+    def kind(self) -> BlockFormat:
+        """The elements of a block."""
+        return MX_FORMATS[self.format]
+
+
 #: The format whose scales are E4M3 numbers, of which there is one more for the tensor, a float32.
 NVFP4 = "nvfp4"
 NVFP4_FORMAT = BlockFormat(6, 2, 1, 0x07, 2, values=16)

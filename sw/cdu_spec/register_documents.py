@@ -52,7 +52,7 @@ _PROGRAMMING = """\
 3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 24 cycles); one that cannot be done is
    refused: it sets a bit of ERRORS, and nothing is queued.
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
-   writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc and bypass have none.
+   writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc, bypass and mx have none.
    MODE.scales says which of the two it is; a job that says either takes the packet that comes first. In units with mode blpa
    every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before SCALE; the other modes
    ignore it.

@@ -15,6 +15,7 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
 from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Coder, Dtype, Mode
 from cdu_spec.config import DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
+from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.rounding import Rounding
 
@@ -35,7 +36,7 @@ SCALE_QUEUE = 4
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 5
+MAJOR, MINOR = 1, 6
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -178,12 +179,15 @@ ERROR_FLAGS = (
     (
         "bad_job",
         f"START was refused: mode unknown or not built, a count of 0 or of more than {COUNT_BITS} bits, BEATS not whole blocks "
-        "(strips), or QUANTIZER, CODING or MODE.scales impossible",
+        "(strips), or QUANTIZER, CODING, MX_CODING or MODE.scales impossible",
     ),
     ("bad_length", "START was refused: no payload of this job can have PAYLOAD_BYTES bytes"),
     ("queue_full", "START was refused: STATUS.queue_space was 0"),
     ("busy_write", "a write to a shift table was ignored: a job that has not ended uses it"),
-    ("nonfinite", "an input value was infinite (it became the largest number) or NaN (it became 0)"),
+    (
+        "nonfinite",
+        "an input value was infinite (it became the largest number) or NaN (it became 0; in mode mx its block is NaN)",
+    ),
     ("scale_missing", "the scales of a job ended too early; 1.0 took the place of what was missing"),
     ("scale_surplus", "a job had more scales than channels; the rest was thrown away"),
     ("scale_overflow", "a write to SCALE or SCALE_LAST was ignored: STATUS.scale_space was 0"),
@@ -395,7 +399,7 @@ CHANNEL = (
         _number(
             REGISTER_BITS,
             f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and "
-            "autoquantz, of 8 \\* ROW_BEATS in jpeg-act, division and actnn",
+            "autoquantz, of 4 in mx, of 8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
     *(
@@ -484,6 +488,29 @@ CHANNEL = (
         "Next job: what stands behind its payload.",
         (Field("present", 0, 1, "the payload's CRC-32, least significant byte first, which PAYLOAD_BYTES does not count"),),
         option="payload_crc",
+    ),
+    Register(
+        "MX_CODING",
+        0x58,
+        Access.RW,
+        "Next job: how mode mx codes.",
+        (
+            Field(
+                "format",
+                0,
+                (len(MX_FORMATS) - 1).bit_length(),
+                "of the blocks",
+                values={name: kind.number for name, kind in MX_FORMATS.items()},
+            ),
+            Field(
+                "rule",
+                4,
+                1,
+                "compressing: how scales follow from the greatest magnitude of their block",
+                values={rule.value: place for place, rule in enumerate(ScaleRule)},
+            ),
+        ),
+        modes=(Mode.MX,),
     ),
     Register(
         "JOBS_DONE",
@@ -598,6 +625,11 @@ def pack_quantizer(settings: AffineSettings) -> int:
         range=settings.block_range,
         statistics=settings.statistics,
     )
+
+
+def pack_mx(settings: MxSettings) -> int:
+    """The value of MX_CODING."""
+    return _BY_NAME["MX_CODING"].pack(format=settings.kind.number, rule=list(ScaleRule).index(settings.rule))
 
 
 def pack_shift_registers(shifts: tuple[int, ...]) -> list[int]:

@@ -88,6 +88,40 @@ def read_affine(mode, payload, rows, row_beats, quantizer):
     return out
 
 
+#: Code bits, exponent bits, fraction bits.
+MX_FORMATS = [(8, 0, 6), (8, 4, 3), (8, 5, 2), (6, 2, 3), (6, 3, 2), (4, 2, 1)]
+FORMATS = [(np.float32, 3.4028234663852886e38), (None, 3.3895313892515355e38), (np.float16, 65504.0)]
+
+
+def mx_number(number, code):
+    width, e, f = MX_FORMATS[number]
+    if e == 0:
+        return (code - 256 if code > 127 else code) / 64
+    sign = -1.0 if code >> (width - 1) else 1.0
+    exponent, fraction = code >> f & (2**e - 1), code & (2**f - 1)
+    if number == 1 and code & 127 == 127:
+        return math.nan
+    if number == 2 and exponent == 31:
+        return math.nan if fraction else sign * math.inf
+    bias = 2 ** (e - 1) - 1
+    return sign * (fraction * 2.0 ** (1 - bias - f) if exponent == 0 else (1 + fraction / 2**f) * 2.0 ** (exponent - bias))
+
+
+def read_mx(number, payload, count, form):
+    """float32 values; those of other number formats are limited to their greatest number."""
+    width, greatest = MX_FORMATS[number][0], FORMATS[form][1]
+    size, values = 1 + 4 * width, []
+    assert len(payload) == -(-count // 32) * size
+    for place in range(0, len(payload), size):
+        scale = payload[place]
+        for row in range(4):
+            for code in codes_of(payload[place + 1 + row * width :][:width], 8, width):
+                value = math.nan if scale == 255 else mx_number(number, code) * 2.0 ** (scale - 127)
+                value = value if abs(value) >= 2.0**-126 or math.isnan(value) else math.copysign(0.0, value)
+                values.append(value if math.isnan(value) else sat(value, -greatest, greatest))
+    return np.array(values[:count], dtype=np.float32)
+
+
 def rebuilt(q, shift, point):
     sign = (q > 0) - (q < 0)
     return sat(q * 2**shift + sign * (point * 2**shift // 8), -2048, 2047)
@@ -118,9 +152,9 @@ def decode(stream):
         assert version == 1
     assert step & 0x70 == 0
     step_log2, block_range = step & 15, step >> 7
-    assert bits in ((1, 2, 4, 8) if mode > 5 else (0,))
+    assert bits in ((1, 2, 4, 8) if 5 < mode < 11 else range(6) if mode == 11 else (0,))
     found = mode == 7 or block_range
-    assert step_log2 == 0 if found or mode < 6 else (mode == 6) <= step_log2 <= 16 - bits
+    assert step_log2 == 0 if found or mode < 6 or mode == 11 else (mode == 6) <= step_log2 <= 16 - bits
     assert not block_range or mode == 6
     assert struct.unpack("<I", stream[-4:])[0] == zlib.crc32(stream[:-4])
     place = 20
@@ -141,7 +175,7 @@ def decode(stream):
         shifts = [word >> (3 * i) & 7 for i in range(64)]
         place += 24
     reciprocals = []
-    if mode not in (4, 5):
+    if mode not in (4, 5, 11):
         reciprocals = struct.unpack_from(f"<{channels}f", stream, place)
         place += 4 * channels
         assert all(2.0**-120 <= r <= 2.0 ** (111 if mode > 5 else 120) for r in reciprocals)
@@ -152,6 +186,8 @@ def decode(stream):
     payload = stream[place:-4]
     assert len(payload) == payload_bytes
     row_beats = -(-columns // 8)
+    if mode == 11:
+        return form, read_mx(bits, payload, count, form).reshape(shape)
     if mode == 4:
         values = np.array([payload[i // 8] >> (i % 8) & 1 for i in range(count)], dtype=np.float32)
         return form, values.reshape(shape)

@@ -29,7 +29,7 @@ from cdu.control.register_file import BlockPort, RegisterFile, layout
 from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.values.scale_join import ScaleOrder
-from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, coding, is_one_of
+from cdu.words import Job, JobEvents, PortEvents, Scale, ShiftBanks, coding, is_one_of, scaling
 
 _WIDE_COUNTERS = ("CYCLES", "VALUES", "BYTES")
 
@@ -208,6 +208,14 @@ class ChannelControl(wiring.Component):
                 m.d.comb += [job.quantizer.eq(0), Value.cast(coded.coder).eq(registers.coding.coder)]
                 if self.channel is Channel.DECOMPRESS:
                     m.d.comb += coded.point.eq(registers.coding.point)
+        if self.config.has_mx:
+            with m.If(job.mode == Mode.MX):
+                scaled = scaling(job.quantizer)
+                m.d.comb += [
+                    job.quantizer.eq(0),
+                    scaled.format.eq(registers.mx_coding.format),
+                    scaled.rceil.eq(registers.mx_coding.rule),
+                ]
         m.submodules.check = check = JobCheck(self.config, self.channel)
         m.d.comb += [
             check.begin.eq(command.start & ~command.abort),

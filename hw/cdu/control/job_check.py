@@ -12,17 +12,21 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS
 from cdu_spec.bitstream import LOW_BYTES, MAX_BLOCK_BYTES, RANGE_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.mx import MX_FORMATS, SCALE_BYTES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import Channel, ScaleSource
 
+from cdu.parts.mx_words import BLOCK_ROWS, constant
 from cdu.parts.streams import BEATS_BITS
-from cdu.words import Quantizer, coding, is_gmc, is_one_of
+from cdu.words import Quantizer, coding, is_gmc, is_one_of, scaling
 
 #: Bits of a payload's length.
 LENGTH_BITS = 64
 #: Rows per block as a shift.
 _BLOCK_SHIFT = (BLOCK_SIDE - 1).bit_length()
 _BLOCK_COUNT_BITS = BEATS_BITS - _BLOCK_SHIFT
+#: The same of blocks of MX.
+_MX_SHIFT = (BLOCK_ROWS - 1).bit_length()
 #: Cycles that the checks without a division take: two register stages, and one to hand over.
 _SHORT = 3
 _LONG = _BLOCK_COUNT_BITS + 1
@@ -55,10 +59,10 @@ class JobCheck(wiring.Component):
     done
         High for a cycle, in which the following hold.
     bad_job
-        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks) or
-        strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more
+        The mode is unknown or not built, a count is 0 or ``beyond``, or the beats are no whole blocks (modes with masks, and
+        mx) or strips of 8 matrix rows (modes in tiles). actnn: a row is not 4 beats. Affine modes: bits and step_log2 are more
         than 16 together, or step_log2 is 0 in division with the channel's range. jpeg-act: the coder is not built, or the
-        point is beyond half a step. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
+        point is beyond half a step. mx: there is no such format. ``scales`` is no :class:`~cdu_spec.registers.ScaleSource`.
     bad_length
         No payload of that many beats has ``payload_bytes`` bytes.
 
@@ -121,10 +125,15 @@ class JobCheck(wiring.Component):
             unfit_count.eq((self.beats == 0) | (self.row_beats == 0) | (self.channel_rows == 0) | self.beyond),
             partial.eq(_bit(zvc, mode) & block_bits.any()),
         ]
+        if self.config.has_mx:
+            with m.If(self.mode == Mode.MX):
+                m.d.sync += partial.eq(self.beats[:_MX_SHIFT].any())
         remainder = self._remainder(m, blocks)
         unfit: Value = self._unfit(m) if self.config.has_affine else Const(0)
         if self.config.has_gmc:
             unfit |= self._uncodable(m)
+        if self.config.has_mx:
+            unfit |= self._unknown_format(m)
         no_source = self.scales > max(ScaleSource)
         m.d.comb += self.bad_job.eq(~_bit(built, mode) | unfit_count | partial | (tiled & remainder.any()) | unfit | no_source)
 
@@ -133,7 +142,7 @@ class JobCheck(wiring.Component):
         return m
 
     def _check_length(self, m: Module) -> None:
-        """``bad_length``, two cycles after the inputs."""
+        """``bad_length``, two cycles after the inputs, in mode mx three."""
         longest = max(MAX_BLOCK_BYTES, gmc.MAX_BLOCK_BYTES if self.config.has_gmc else 0)
         least: Value = self.beats
         most = Signal(range(longest * (1 << _BLOCK_COUNT_BITS)), reset_less=True)
@@ -144,9 +153,13 @@ class JobCheck(wiring.Component):
             least = Mux(headed, gmc.MIN_BLOCK_BYTES * blocks, self.beats)
             with m.If(headed):
                 m.d.sync += most.eq(gmc.MAX_BLOCK_BYTES * blocks)
+        if self.config.has_mx:
+            mx_bytes = self._mx_bytes(m)
+            with m.If(self.mode == Mode.MX):
+                m.d.sync += most.eq(mx_bytes)
         possible, known = Signal(), Signal()
         row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
-        exactly = [mode for mode in _affine(self.config) if not mode.has_zvc]
+        exactly = [mode for mode in _affine(self.config) if not mode.has_zvc] + ([Mode.MX] if self.config.has_mx else [])
         with m.Switch(self.mode):
             for exact, size in row_bytes.items():
                 with m.Case(exact):
@@ -207,6 +220,21 @@ class JobCheck(wiring.Component):
         unbuilt = Const(0) if Coder.ZVC in self.config.built_coders else coded["coder"] == Coder.ZVC
         m.d.sync += uncodable.eq((self.mode == Mode.JPEG_ACT) & (unbuilt | (coded["point"] > MAX_POINT)))
         return uncodable
+
+    def _unknown_format(self, m: Module) -> Signal:
+        """Whether mode mx cannot be done with the format that it is given, a cycle after the inputs."""
+        unknown = Signal()
+        m.d.sync += unknown.eq((self.mode == Mode.MX) & (scaling(self.quantizer)["format"] >= len(MX_FORMATS)))
+        return unknown
+
+    def _mx_bytes(self, m: Module) -> Value:
+        """Bytes of the blocks of mode mx, a cycle after the inputs: 32 or 16 times their number, 8 times and once."""
+        blocks, format_number = self.beats[_MX_SHIFT:], scaling(self.quantizer)["format"]
+        codes = constant(m, format_number, lambda kind: kind.block_bytes - SCALE_BYTES, "code_bytes")
+        assert all(kind.block_bytes - SCALE_BYTES in (16, 24, 32) for kind in MX_FORMATS.values())
+        besides = Signal(len(blocks) + 4, reset_less=True)
+        m.d.sync += besides.eq(blocks + Mux(codes[3], blocks << 3, 0))
+        return Mux(codes[5], blocks << 5, blocks << 4) + besides
 
     def _remainder(self, m: Module, dividend: Value) -> Signal:
         """``dividend`` modulo ``row_beats`` at ``done`` in modes with tiles; restoring division, one bit per cycle."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec import gmc
@@ -15,16 +15,19 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALU
 
 from cdu.coding.code_packing import code_bytes
 from cdu.coding.zvc import popcount
-from cdu.words import Quantizer, is_gmc, is_one_of
+from cdu.parts.mx_words import BLOCK_ROWS, constant
+from cdu.words import Quantizer, is_gmc, is_one_of, scaling
 
 
 class BlockLength(wiring.Component):
     """Bytes of a block, from its job's settings and, with masks, from its first 8 bytes; with GMC from its first one.
 
+    In mode mx a block is here what is decoded in a cycle: some rows, with the scales that begin in them.
+
     Parameters
     ----------
     config
-        ``modes``, ``coders``.
+        ``modes``, ``coders``, ``mx_rows``.
 
     Ports
     -----
@@ -41,9 +44,9 @@ class BlockLength(wiring.Component):
     length
         Bytes of the block, in the same cycle.
     heads
-        The block begins with its range.
+        The block begins with its range, in mode mx with its scale.
 
-    Combinational, but for the number of the block in its tile.
+    Combinational, but for the number of the block in its tile, in mode mx of the rows in theirs.
     """
 
     mode: Any
@@ -85,6 +88,8 @@ class BlockLength(wiring.Component):
             length = Mux(is_one_of(self.mode, zvc_modes), MASK_BYTES + self._unmasked_bytes(m, affine), length)
         if config.has_gmc:
             length = Mux(is_gmc(config, {"mode": self.mode, "quantizer": self.quantizer}), _headed_bytes(self.mask[:8]), length)
+        if config.has_mx:
+            length = Mux(self.mode == Mode.MX, self._mx_bytes(m), length)
         m.d.comb += self.length.eq(length)
         return m
 
@@ -99,6 +104,25 @@ class BlockLength(wiring.Component):
         m.d.comb += self.heads.eq(division | ((self.mode == Mode.ACTNN) & (number == 0)))
         size = Mux(division & ~self.quantizer["block_range"], LOW_BYTES, RANGE_BYTES)
         return Mux(self.heads, size, 0)
+
+    def _mx_bytes(self, m: Module) -> Value:
+        """Bytes of some rows of mode mx: those of their codes, and of a scale where a block of MX begins."""
+        rows, number = self.config.mx_rows, scaling(self.quantizer)["format"]
+        begins: Value = Const(1, 1)
+        if rows < BLOCK_ROWS:
+            place = Signal(range(BLOCK_ROWS // rows), name="rows_in_block")
+            with m.If(self.job_begins):
+                m.d.sync += place.eq(0)
+            with m.Elif(self.block_begins):
+                m.d.sync += place.eq(place + 1)
+            begins = place == 0
+        with m.If(self.mode == Mode.MX):
+            m.d.comb += self.heads.eq(begins)
+        size = constant(m, number, lambda kind: kind.row_bytes(rows) - (rows < BLOCK_ROWS), "mx_bytes")
+        if rows <= BLOCK_ROWS:
+            return size + begins if rows < BLOCK_ROWS else size
+        half = constant(m, number, lambda kind: kind.row_bytes(BLOCK_ROWS), "mx_block_bytes")
+        return Mux(self.rows > BLOCK_ROWS, size, half)
 
     def _unmasked_bytes(self, m: Module, affine: Value) -> Value:
         """Bytes of the values that the mask announces, row by row: in autoquantz a row's codes end with a byte."""

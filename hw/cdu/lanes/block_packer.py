@@ -15,7 +15,7 @@ from cdu.lanes.compress_lane import CompressLane
 from cdu.lanes.distributor import Distributor
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import Beat, lanes
-from cdu.words import PackedWord, ShiftBanks, packer_word
+from cdu.words import PackedWord, ShiftBanks, Slice, packer_word
 
 
 class BlockPacker(wiring.Component):
@@ -32,6 +32,8 @@ class BlockPacker(wiring.Component):
         Stream of :class:`~cdu.words.BlockWord` (:func:`~cdu.words.packer_word`).
     seeds
         Stream of seeds, one per job, see :class:`~cdu.lanes.distributor.Distributor` (only with modes that round at random).
+    mx, turns
+        See :class:`~cdu.lanes.collector.Collector` (only with mode mx).
     o
         Stream of :class:`~cdu.words.PackedWord`, the same for every N and P.
     to_transform, from_transform
@@ -44,6 +46,8 @@ class BlockPacker(wiring.Component):
 
     i: stream.Interface
     seeds: stream.Interface
+    mx: stream.Interface
+    turns: stream.Interface
     o: stream.Interface
     to_transform: list[stream.Interface]
     from_transform: list[stream.Interface]
@@ -54,6 +58,7 @@ class BlockPacker(wiring.Component):
         members = {
             "i": In(stream.Signature(packer_word(config))),
             **({"seeds": In(stream.Signature(SEED_BITS))} if config.draws else {}),
+            **({"mx": In(stream.Signature(Slice(config))), "turns": In(stream.Signature(1))} if config.has_mx else {}),
             "o": Out(stream.Signature(PackedWord(config))),
             "shifts": In(ShiftBanks),
         }
@@ -72,6 +77,9 @@ class BlockPacker(wiring.Component):
         if self.config.draws:
             connect(m, flipped(self.seeds), distributor.seeds)
         connect(m, collector.o, flipped(self.o))
+        if self.config.has_mx:
+            connect(m, flipped(self.mx), collector.mx)
+            connect(m, flipped(self.turns), collector.turns)
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = CompressLane(self.config)
             connect(m, sliced(m, self.config, f"entry{number}", distributor.o[number]), lane.i)

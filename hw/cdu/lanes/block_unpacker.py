@@ -14,7 +14,7 @@ from cdu.lanes.gatherer import Gatherer
 from cdu.lanes.splitter import Splitter
 from cdu.parts.register_slice import sliced
 from cdu.parts.streams import Beat, lanes
-from cdu.words import BlockWord, Job, JobEvents, PackedWord, ShiftBanks
+from cdu.words import BlockWord, Job, JobEvents, PackedWord, ShiftBanks, Slice
 
 
 class BlockUnpacker(wiring.Component):
@@ -32,6 +32,8 @@ class BlockUnpacker(wiring.Component):
     o
         Stream of :class:`~cdu.words.BlockWord`, with ranges where a mode that has them is built in: the same blocks in the same
         order for every N and M.
+    mx
+        As in :class:`~cdu.lanes.splitter.Splitter`.
     to_transform, from_transform
         N streams each, to and from an :class:`~cdu.transform.idct.Idct` (only with jpeg-act).
     shifts
@@ -45,6 +47,7 @@ class BlockUnpacker(wiring.Component):
     job: stream.Interface
     i: stream.Interface
     o: stream.Interface
+    mx: stream.Interface
     to_transform: list[stream.Interface]
     from_transform: list[stream.Interface]
     shifts: Any
@@ -57,6 +60,7 @@ class BlockUnpacker(wiring.Component):
             "job": In(stream.Signature(Job())),
             "i": In(stream.Signature(PackedWord(config))),
             "o": Out(stream.Signature(BlockWord(config, ranged=config.has_ranges))),
+            **({"mx": Out(stream.Signature(Slice(config)))} if config.has_mx else {}),
             "shifts": In(ShiftBanks),
             "events": Out(JobEvents()),
             "idle": Out(1),
@@ -75,6 +79,8 @@ class BlockUnpacker(wiring.Component):
         connect(m, flipped(self.job), splitter.job)
         connect(m, flipped(self.i), splitter.i)
         connect(m, gatherer.o, flipped(self.o))
+        if self.config.has_mx:
+            connect(m, splitter.mx, flipped(self.mx))
         m.d.comb += [self.events.eq(splitter.events), self.idle.eq(splitter.idle)]
         for number in range(self.config.cdus):
             m.submodules[f"lane{number}"] = lane = DecompressLane(self.config)

@@ -19,17 +19,20 @@ class Collector(wiring.Component):
     """Takes blocks from N lanes in turn, a slice per cycle, and appends their bytes.
 
     A slice is turned to its place in a ring as wide as itself (rounded up to a power of two); in the next cycle it goes into
-    the word. What does not fit waits there for the next word.
+    the word. What does not fit waits there for the next word. The slices of mode mx come past the lanes.
 
     Parameters
     ----------
     config
-        N, S and M.
+        N, S, M and ``modes``.
 
     Ports
     -----
     i
         N streams of :class:`~cdu.words.Slice`.
+    mx, turns
+        A stream of :class:`~cdu.words.Slice` past the lanes, and one of a bit per job: whether its slices come from there. It
+        is taken with the last slice of the job (only with mode mx).
     o
         Stream of :class:`~cdu.words.PackedWord`: full words, but for the last one of a job (1 to M bytes). A job begins with
         a new word.
@@ -38,15 +41,21 @@ class Collector(wiring.Component):
     """
 
     i: list[stream.Interface]
+    mx: stream.Interface
+    turns: stream.Interface
     o: stream.Interface
 
     latency = 2
 
     def __init__(self, config: CduConfig) -> None:
         self.count, self.slice_bytes, self.word_bytes = config.cdus, config.slice_bytes, config.packed_bytes
+        self.has_mx = config.has_mx
+        slices = stream.Signature(Slice(config))
+        past = {"mx": In(slices), "turns": In(stream.Signature(1))} if config.has_mx else {}
         super().__init__(
             {
-                "i": In(stream.Signature(Slice(config))).array(config.cdus),
+                "i": In(slices).array(config.cdus),
+                **past,
                 "o": Out(stream.Signature(PackedWord(config))),
             }
         )
@@ -61,14 +70,23 @@ class Collector(wiring.Component):
         # 1: the slice of the lane whose turn it is, turned to its place
         part: Any = Signal(self.i[0].payload.shape())
         offered = Signal()
-        turn = round_robin(m, self.count, offered & advance & part["ends"], "turn")
+        lane_ends, lanes_go = offered & advance & part["ends"], advance
+        if self.has_mx:
+            past = self.turns.valid & self.turns.payload
+            lane_ends, lanes_go = lane_ends & ~past, advance & ~past
+        turn = round_robin(m, self.count, lane_ends, "turn")
         for lane, source in enumerate(self.i):
             with m.If(turn == lane):
-                m.d.comb += [part.eq(source.payload), offered.eq(source.valid), source.ready.eq(advance)]
+                m.d.comb += [part.eq(source.payload), offered.eq(source.valid), source.ready.eq(lanes_go)]
+        if self.has_mx:
+            with m.If(past):
+                m.d.comb += [part.eq(self.mx.payload), offered.eq(self.mx.valid), self.mx.ready.eq(advance)]
         level = Signal(range(size))
         total = Signal(range(2 * size))
         ends_job = part["ends"] & part["tag"]["last"]
         m.d.comb += total.eq(level + part["count"])
+        if self.has_mx:
+            m.d.comb += self.turns.ready.eq(offered & advance & ends_job)
         with m.If(advance & offered):
             m.d.sync += level.eq(Mux(ends_job, 0, total[: len(level)]))
         ring_bits = (ring_bytes - 1).bit_length()

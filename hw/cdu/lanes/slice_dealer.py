@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu.parts.turns import round_robin
@@ -29,6 +30,8 @@ class SliceDealer(wiring.Component):
         The slice that is taken is not shown in the next cycle, but in the one after it.
     o
         N streams of :class:`~cdu.words.Slice`: the first block to lane 0, the next one to lane 1, and so on.
+    mx
+        Stream of :class:`~cdu.words.Slice`: those of mode mx, which no lane has (only with that mode).
 
     Latency 1 cycle, 2 with ``waits``; a slice per cycle.
     """
@@ -36,11 +39,13 @@ class SliceDealer(wiring.Component):
     i: stream.Interface
     waits: Signal
     o: list[stream.Interface]
+    mx: stream.Interface
 
     def __init__(self, config: CduConfig) -> None:
-        self.cdus, self.size = config.cdus, config.slice_bytes
+        self.cdus, self.size, self.has_mx = config.cdus, config.slice_bytes, config.has_mx
         slices = stream.Signature(Slice(config))
-        super().__init__({"i": In(slices), "waits": In(1), "o": Out(slices).array(config.cdus)})
+        past = {"mx": Out(slices)} if config.has_mx else {}
+        super().__init__({"i": In(slices), "waits": In(1), "o": Out(slices).array(config.cdus), **past})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -63,9 +68,15 @@ class SliceDealer(wiring.Component):
         m.d.comb += zeroed.eq(
             Cat(Mux(held["count"] > place, held["data"].word_select(place, 8), 0) for place in range(self.size))
         )
-        turn = round_robin(m, self.cdus, valid & ready & held["ends"], "turn")
-        for lane, sink in enumerate(self.o):
-            mine = turn == lane
+        lane_ends = valid & ready & held["ends"]
+        if self.has_mx:
+            past = held["tag"]["mode"] == Mode.MX
+            lane_ends &= ~past
+        turn = round_robin(m, self.cdus, lane_ends, "turn")
+        ways = [(sink, turn == lane) for lane, sink in enumerate(self.o)]
+        if self.has_mx:
+            ways = [*((sink, mine & ~past) for sink, mine in ways), (self.mx, past)]
+        for sink, mine in ways:
             m.d.comb += [
                 sink.valid.eq(valid & ~hidden & mine),
                 sink.payload.eq(held),

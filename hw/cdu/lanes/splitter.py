@@ -8,6 +8,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 
@@ -40,12 +41,13 @@ class Splitter(wiring.Component):
     Bytes wait in a window that begins with a block. With N above 4 a block's length is found and its first slice removed in one
     cycle. Else a block has more than one cycle, and what a cycle finds out is used in the next one: in the first cycle the
     length is found and the first slice is given, in each later one a slice is given and the one before removed, in the last one
-    both.
+    both. Jobs of mode mx are cut into what is decoded in a cycle, which is a block here: it fits a slice, and its length does
+    not depend on its bytes, so that it leaves in its first cycle.
 
     Parameters
     ----------
     config
-        N, S, M and ``modes``.
+        N, S, M, ``modes`` and ``mx_rows``.
 
     Ports
     -----
@@ -57,6 +59,9 @@ class Splitter(wiring.Component):
         come before their job.
     o
         N streams of :class:`~cdu.words.Slice`.
+    mx
+        Stream of :class:`~cdu.words.Slice`: the jobs of mode mx, past the lanes; ``heads`` where a slice begins with a scale
+        (only with that mode).
     events
         ``early_last``: zeros are handed out as the payload has ended. ``late_last``: bytes behind the last block are thrown
         away, up to ``last``. At most once per job each.
@@ -71,6 +76,7 @@ class Splitter(wiring.Component):
     job: stream.Interface
     i: stream.Interface
     o: list[stream.Interface]
+    mx: stream.Interface
     events: Any
     idle: Signal
 
@@ -85,6 +91,7 @@ class Splitter(wiring.Component):
                 "job": In(stream.Signature(Job())),
                 "i": In(stream.Signature(PackedWord(config))),
                 "o": Out(stream.Signature(Slice(config))).array(config.cdus),
+                **({"mx": Out(stream.Signature(Slice(config)))} if config.has_mx else {}),
                 "events": Out(JobEvents()),
                 "idle": Out(1),
             }
@@ -98,6 +105,8 @@ class Splitter(wiring.Component):
         connect(m, flipped(self.i), window.i)
         for lane, sink in zip(dealer.o, self.o, strict=True):
             connect(m, lane, flipped(sink))
+        if self.config.has_mx:
+            connect(m, dealer.mx, flipped(self.mx))
 
         # The job; its blocks that have not begun
         busy, drains = Signal(), Signal()
@@ -105,6 +114,10 @@ class Splitter(wiring.Component):
         m.d.comb += [self.idle.eq(~busy), self.job.ready.eq(~busy | window.finishes)]
         only, rows = Signal(), Signal(range(BLOCK_SIDE + 1))
         m.d.comb += [only.eq(job["beats"] <= BLOCK_SIDE), rows.eq(Mux(only, job["beats"][: len(rows)], BLOCK_SIDE))]
+        in_mx = job["mode"] == Mode.MX if self.config.has_mx else None
+        if in_mx is not None and self.config.mx_rows < BLOCK_SIDE:
+            with m.If(in_mx):
+                m.d.comb += [only.eq(job["beats"] <= self.config.mx_rows), rows.eq(self.config.mx_rows)]
         m.d.comb += [
             head.mode.eq(job["mode"]),
             head.quantizer.eq(job["quantizer"]),
@@ -122,7 +135,7 @@ class Splitter(wiring.Component):
             m.d.comb += [block.rows.eq(rows), block.last.eq(only), block.heads.eq(head.heads)]
         with m.Else():
             m.d.comb += block.eq(begun)
-        cut = self._cut(window, first, head.length, rest)
+        cut = self._cut(window, first, head.length, rest, in_mx)
         works, go = Signal(), Signal()
         m.d.comb += [
             works.eq(busy & ~drains & cut.enough),
@@ -149,7 +162,7 @@ class Splitter(wiring.Component):
         if self.looks_first:
             # The last slice of a block is not shown before the block's second cycle: if one that fits into a single slice came
             # earlier, the first longer one after it would come late, and with N = 4 there is no cycle to make up for that.
-            m.d.comb += dealer.waits.eq(first & cut.ends)
+            m.d.comb += dealer.waits.eq(first & cut.ends if in_mx is None else first & cut.ends & ~in_mx)
 
         # What leaves the window, and the end of the job
         closes, exactly = Signal(), Signal()  # its last block leaves the window; and nothing is behind it
@@ -166,7 +179,7 @@ class Splitter(wiring.Component):
             m.d.sync += drains.eq(1)
         with m.If(head.job_begins):
             m.d.sync += [job[name].eq(self.job.payload[name]) for name in ("mode", "bank", "beats")]
-            if self.config.has_affine or self.config.has_gmc:
+            if self.config.has_affine or self.config.has_gmc or self.config.has_mx:
                 m.d.sync += job["quantizer"].eq(self.job.payload["quantizer"])
 
         # Events, once per job
@@ -178,11 +191,11 @@ class Splitter(wiring.Component):
             m.d.sync += told.eq((told | happens) & ~window.finishes)
         return m
 
-    def _cut(self, window: ByteWindow, first: Value, length: Value, rest: Value) -> _Cut:
+    def _cut(self, window: ByteWindow, first: Value, length: Value, rest: Value, in_mx: Value | None) -> _Cut:
         size = self.size
         if not self.looks_first:
             present = Mux(first, length, rest)
-            done = present <= size
+            done: Value = present <= size
             return _Cut(
                 enough=window.ended | (window.level >= size),
                 gives=Const(1),
@@ -194,6 +207,9 @@ class Splitter(wiring.Component):
                 done=done,
             )
         done = ~first & (rest <= 2 * size)
+        at_once: Value = Const(0)
+        if in_mx is not None:
+            done, at_once = done | in_mx, Mux(in_mx, length, 0)
         given = Mux(first, length, rest - size)
         ends = given <= size
         return _Cut(
@@ -202,7 +218,7 @@ class Splitter(wiring.Component):
             bits=Mux(first, window.data[: 8 * size], window.data[8 * size : 16 * size]),
             count=Mux(ends, given, size),
             ends=ends,
-            amount=Mux(first, 0, Mux(done, rest, size)),
+            amount=Mux(first, at_once, Mux(done, rest, size)),
             rest=Mux(first, length, rest - size),
             done=done,
         )

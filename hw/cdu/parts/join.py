@@ -51,16 +51,21 @@ def join_ports(m: Module, port: Any, inner: Any, without: Collection[str] = ()) 
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
 
 
-def join_in_order(
-    m: Module, turns: stream.Interface, sources: tuple[stream.Interface, stream.Interface], sink: stream.Interface
-) -> None:
-    """Connect the source whose turn it is, 0 or 1, to ``sink``; the taker of ``turns`` goes to the next one."""
-    first, second = sources
+def join_in_order(m: Module, turns: stream.Interface, sources: Sequence[stream.Interface], sink: stream.Interface) -> None:
+    """Connect the source whose turn it is to ``sink``; the taker of ``turns`` goes to the next one.
+
+    ``turns`` has a bit for each source but the first, whose turn it is when none is set.
+    """
+    first, *others = sources
+    bits = list(turns.payload)
+    payload, valid = first.payload.as_value(), first.valid
+    for bit, other in zip(bits, others, strict=True):
+        payload, valid = Mux(bit, other.payload.as_value(), payload), Mux(bit, other.valid, valid)
     m.d.comb += [
-        sink.payload.eq(Mux(turns.payload, second.payload.as_value(), first.payload.as_value())),
-        sink.valid.eq(turns.valid & Mux(turns.payload, second.valid, first.valid)),
-        first.ready.eq(turns.valid & ~turns.payload & sink.ready),
-        second.ready.eq(turns.valid & turns.payload & sink.ready),
+        sink.payload.eq(payload),
+        sink.valid.eq(turns.valid & valid),
+        first.ready.eq(reduce(and_, (~bit for bit in bits), turns.valid) & sink.ready),
+        *(other.ready.eq(turns.valid & bit & sink.ready) for bit, other in zip(bits, others, strict=True)),
     ]
 
 

@@ -13,11 +13,13 @@ from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin
 from cdu.lanes.block_packer import BlockPacker
 from cdu.parts.join import hand_out, join_in_order
+from cdu.parts.register_slice import sliced
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassPacker
 from cdu.unit.direction import DirectionPath, DirectionPorts
 from cdu.unit.job_count import JobCount
+from cdu.unit.mx_blocks import MxPacker
 from cdu.values.value_front import ValueFront
 from cdu.words import BlockWord, PackedWord, TileWord, ValueWord
 
@@ -87,11 +89,20 @@ class CompressionPath(DirectionPath):
         # Seeds wait for the last block of their jobs, all others of a job go to the front end.
         bypassed = jobs.o.payload.mode == Mode.BYPASS if self.config.has_bypass else Const(0, 1)
         takers: list[tuple[stream.Interface, Value]] = [(front.job, Const(1, 1))]
+        if self.config.has_mx:
+            in_mx = jobs.o.payload.mode == Mode.MX
+            m.submodules.mx = mx = MxPacker(self.config)
+            m.submodules.turns = turns = StreamFifo(1, jobs.depth)
+            connect(m, front.mx, mx.i)
+            connect(m, sliced(m, self.config, "mx_exit", mx.o), packer.mx)
+            connect(m, turns.o, packer.turns)
+            m.d.comb += [turns.i.payload.eq(in_mx), self.events.nonfinite.eq(front.events.nonfinite | mx.nonfinite)]
+            takers.append((turns.i, ~bypassed))
         if self.config.draws:
             m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
             m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)
             connect(m, seeds.o, packer.seeds)
-            takers.append((seeds.i, ~bypassed))
+            takers.append((seeds.i, ~(bypassed | in_mx) if self.config.has_mx else ~bypassed))
         if not self.config.has_bypass:
             hand_out(m, jobs.o, takers)
             connect(m, packer.o, flipped(self.o))

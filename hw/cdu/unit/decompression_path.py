@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Value
+from amaranth.lib import stream
 from amaranth.lib.wiring import connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
@@ -15,6 +19,7 @@ from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassUnpacker
 from cdu.unit.direction import DirectionPath, DirectionPorts
 from cdu.unit.job_count import JobCount
+from cdu.unit.mx_blocks import MxUnpacker
 from cdu.values.value_back import ValueBack
 from cdu.words import Job, PackedWord, TileWord, ValueWord, join_jobs
 
@@ -83,44 +88,54 @@ class DecompressionPath(DirectionPath):
             for lane in range(config.cdus):
                 connect(m, unpacker.to_transform[lane], flipped(self.to_transform[lane]))
                 connect(m, flipped(self.from_transform[lane]), unpacker.from_transform[lane])
-        if not config.has_bypass:
+        # Jobs that go past the back end, and what comes of them
+        mode = jobs.o.payload.mode
+        others: list[tuple[Value, stream.Interface]] = []
+        if config.has_mx:
+            m.submodules.mx = mx = MxUnpacker(config)
+            connect(m, unpacker.mx, mx.i)
+            others.append((mode == Mode.MX, mx.o))
+        if config.has_bypass:
+            m.submodules.bypass = bypass = BypassUnpacker(config)
+            m.submodules.arrivals = arrivals = StreamFifo(1, _JOBS_UNDER_WAY)
+            bypassed = mode == Mode.BYPASS
+            others.append((bypassed, bypass.o))
+        arrives = [(arrivals.i, Const(1))] if config.has_bypass else []
+        enters, leaves = [], []
+        if others:
+            m.submodules.departures = departures = StreamFifo(len(others), jobs.depth)
+            enters, leaves = [departures.i.payload.eq(Cat(taken for taken, _ in others))], [departures.o.ready.eq(jobs.done)]
+            past_back = reduce(or_, (taken for taken, _ in others))
+            hand_out(m, jobs.o, [(payload_jobs.i, Const(1)), (back_jobs.i, ~past_back), *arrives, (departures.i, Const(1))])
+        else:
             hand_out(m, jobs.o, [(payload_jobs.i, Const(1)), (back_jobs.i, Const(1))])
+
+        # Ways from the input, and to the output, take turns in the order of the jobs.
+        if config.has_bypass:
+            next_job = payload_jobs.o
+            bypasses = next_job.payload.mode == Mode.BYPASS
+            m.d.comb += [
+                unpacker.job.valid.eq(next_job.valid & ~bypasses),
+                bypass.job.valid.eq(next_job.valid & bypasses),
+                next_job.ready.eq(Mux(bypasses, bypass.job.ready, unpacker.job.ready)),
+                *(taker.job.payload.eq(next_job.payload) for taker in (unpacker, bypass)),
+                arrivals.i.payload.eq(bypassed),
+                *enters,
+                arrivals.o.ready.eq(self.i.valid & self.i.ready & self.i.payload["last"]),
+                *leaves,
+            ]
+            split_in_order(m, arrivals.o, self.i, (unpacker.i, bypass.i))
+        else:
             connect(m, payload_jobs.o, unpacker.job)
             connect(m, flipped(self.i), unpacker.i)
+            m.d.comb += [*enters, *leaves]
+        if others:
+            join_in_order(m, departures.o, [back.o, *(source for _, source in others)], self.o)
+        else:
             connect(m, back.o, flipped(self.o))
-            return m
-
-        # Both ways from the input and to the output take turns in the order of the jobs.
-        m.submodules.bypass = bypass = BypassUnpacker(config)
-        m.submodules.arrivals = arrivals = StreamFifo(1, _JOBS_UNDER_WAY)
-        m.submodules.departures = departures = StreamFifo(1, jobs.depth)
-        bypassed = jobs.o.payload.mode == Mode.BYPASS
-        hand_out(
-            m,
-            jobs.o,
-            [
-                (payload_jobs.i, Const(1)),
-                (back_jobs.i, ~bypassed),
-                (arrivals.i, Const(1)),
-                (departures.i, Const(1)),
-            ],
-        )
-        next_job = payload_jobs.o
-        bypasses = next_job.payload.mode == Mode.BYPASS
-        m.d.comb += [
-            unpacker.job.valid.eq(next_job.valid & ~bypasses),
-            bypass.job.valid.eq(next_job.valid & bypasses),
-            next_job.ready.eq(Mux(bypasses, bypass.job.ready, unpacker.job.ready)),
-            *(taker.job.payload.eq(next_job.payload) for taker in (unpacker, bypass)),
-            arrivals.i.payload.eq(bypassed),
-            departures.i.payload.eq(bypassed),
-            arrivals.o.ready.eq(self.i.valid & self.i.ready & self.i.payload["last"]),
-            departures.o.ready.eq(jobs.done),
-        ]
-        split_in_order(m, arrivals.o, self.i, (unpacker.i, bypass.i))
-        join_in_order(m, departures.o, (back.o, bypass.o), self.o)
-        m.d.comb += [
-            self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
-            self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
-        ]
+        if config.has_bypass:
+            m.d.comb += [
+                self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
+                self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
+            ]
         return m

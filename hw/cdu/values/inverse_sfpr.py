@@ -110,7 +110,7 @@ class InverseSfpr(wiring.Component):
 
             # 4: round to a narrower format
             if self.dtype is not Dtype.FP32:
-                value = stage(Cat(_narrow(m, packed, self.dtype, f"narrow{lane}"), value[-1]), "value")
+                value = stage(Cat(narrowed(m, packed, self.dtype, f"narrow{lane}"), value[-1]), "value")
             m.d.comb += self.o.payload[lane].eq(value)
         return m
 
@@ -129,8 +129,8 @@ def _normalized(m: Module, magnitude: Value, name: str) -> tuple[Value, Value]:
     return Cat(*reversed(zeros)), magnitude
 
 
-def _narrow(m: Module, magnitude: Value, dtype: Dtype, name: str) -> Value:
-    """A normal float32 magnitude (or zero) rounded half to even to a narrower format, as bit pattern without the sign."""
+def narrowed(m: Module, magnitude: Value, dtype: Dtype, name: str) -> Value:
+    """A float32 magnitude (normal, zero or infinity) rounded half to even to a narrower format, as a pattern without sign."""
     dropped = Dtype.FP32.fraction_bits - dtype.fraction_bits
     if dtype is Dtype.BF16:
         up = magnitude[dropped - 1] & (magnitude[: dropped - 1].any() | magnitude[dropped])

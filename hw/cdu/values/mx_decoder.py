@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS, SCALE_NAN
 
-from cdu.parts.streams import float_beat, pipeline, registered
-from cdu.values.mx_words import CODE_BITS, CodedRow, constant
+from cdu.parts.mx_words import CODE_BITS, CodedRow, constant
+from cdu.parts.streams import pipeline, registered
 
 _FRACTION_BITS, _EXPONENT_BITS = Dtype.FP32.fraction_bits, Dtype.FP32.exponent_bits
 _INFINITE = (1 << _EXPONENT_BITS) - 1
@@ -26,13 +26,18 @@ class MxDecoder(wiring.Component):
     Products of codes and scales are exact; those beyond float32 are infinite, subnormal ones zero. Integers, NaN and infinity
     that no encoder makes are decoded as well.
 
+    Parameters
+    ----------
+    rows
+        1, 2 or 4: rows of a block that come as one, in each cycle.
+
     Ports
     -----
     i
-        Stream of :class:`~cdu.values.mx_words.CodedRow`: rows after one that ``heads`` have its scale. Bits of ``codes`` behind
+        Stream of :class:`~cdu.parts.mx_words.CodedRow`: rows after one that ``heads`` have its scale. Bits of ``codes`` behind
         those of 8 codes do not matter.
     o
-        Stream of 8 values as bit patterns.
+        Stream of 8 values per row as bit patterns.
 
     Latency 1 cycle, one transfer per cycle.
     """
@@ -42,8 +47,10 @@ class MxDecoder(wiring.Component):
 
     latency = 1
 
-    def __init__(self) -> None:
-        super().__init__({"i": In(stream.Signature(CodedRow())), "o": Out(stream.Signature(float_beat(Dtype.FP32)))})
+    def __init__(self, rows: int = 1) -> None:
+        self.lanes = rows * LANES
+        values = data.ArrayLayout(Shape(Dtype.FP32.bits), self.lanes)
+        super().__init__({"i": In(stream.Signature(CodedRow(rows))), "o": Out(stream.Signature(values))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -51,7 +58,7 @@ class MxDecoder(wiring.Component):
         advance = pipeline(m, self.i, self.o, self.latency)
 
         # 1: codes of any width in a byte each, and their scale
-        codes = [Signal(CODE_BITS, name=f"code{lane}") for lane in range(LANES)]
+        codes = [Signal(CODE_BITS, name=f"code{lane}") for lane in range(self.lanes)]
         with m.Switch(row["format"]):
             for kind in MX_FORMATS.values():
                 with m.Case(kind.number):

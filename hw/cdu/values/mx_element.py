@@ -9,7 +9,7 @@ from amaranth.lib import data
 from cdu_spec.bitstream import Dtype
 from cdu_spec.mx import MX_FORMATS, SCALE_MOST, SCALE_NAN
 
-from cdu.values.mx_words import CODE_BITS, SCALE_BITS, constant
+from cdu.parts.mx_words import CODE_BITS, SCALE_BITS, constant
 
 _FRACTION_BITS, _EXPONENT_BITS = Dtype.FP32.fraction_bits, Dtype.FP32.exponent_bits
 #: Bits of the fraction behind an element with the most of them.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS
 
-from cdu.parts.streams import float_beat, registered
+from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow
+from cdu.parts.streams import registered
 from cdu.values.mx_element import BlockTerms, ShiftedValue, WaitingValue, code_of, kept_bits, magnitude_key, shifted_value
-from cdu.values.mx_words import BLOCK_ROWS, FORMAT_BITS, SCALE_BITS, CodedRow
 
 
 class MxEncoder(wiring.Component):
@@ -20,13 +20,20 @@ class MxEncoder(wiring.Component):
     Values wait in a line of four rows until the greatest of their block is known. There is no multiplier: an element is a
     shifted significand, rounded.
 
+    Parameters
+    ----------
+    rows
+        1, 2 or 4: rows that come as one, in each cycle. The line has four rows for any number.
+    beside
+        Bits that pass beside them.
+
     Ports
     -----
     i
         Stream of rows of 8 ``values`` as bit patterns, 4 a block; ``format``, a number of :data:`~cdu_spec.mx.MX_FORMATS`, and
-        ``rceil``, the rule of the scale, are the same in all rows of a block.
+        ``rceil``, the rule of the scale, are the same in all rows of a block. ``beside``, if there are such bits.
     o
-        Stream of :class:`~cdu.values.mx_words.CodedRow`.
+        Stream of :class:`~cdu.parts.mx_words.CodedRow`.
 
     Latency 2 cycles from the last row of a block to its first one at ``o``; one transfer per cycle.
     """
@@ -34,38 +41,42 @@ class MxEncoder(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self) -> None:
-        row = data.StructLayout({"values": float_beat(Dtype.FP32), "format": FORMAT_BITS, "rceil": 1})
-        super().__init__({"i": In(stream.Signature(row)), "o": Out(stream.Signature(CodedRow()))})
+    def __init__(self, rows: int = 1, beside: int = 0) -> None:
+        self.rows, self.beside = rows, beside
+        values = data.ArrayLayout(Shape(Dtype.FP32.bits), rows * LANES)
+        fields = {"values": values, "format": FORMAT_BITS, "rceil": 1} | ({"beside": beside} if beside else {})
+        coded = CodedRow(rows, beside)
+        super().__init__({"i": In(stream.Signature(data.StructLayout(fields))), "o": Out(stream.Signature(coded))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         row = self.i.payload
+        lanes, length = range(self.rows * LANES), BLOCK_ROWS // self.rows
 
         # 1: a line in which rows go on as far as there is room
-        waiting = Signal(BLOCK_ROWS)  # whether there is a row in each place, the last one at the highest bit
+        waiting = Signal(length)  # whether there is a row in each place, the last one at the highest bit
         leaves, takes = Signal(), Signal()
-        free = Signal(BLOCK_ROWS)
-        for place in range(BLOCK_ROWS):
-            m.d.comb += free[place].eq(~waiting[place] | (leaves if place == BLOCK_ROWS - 1 else free[place + 1]))
+        free = Signal(length)
+        for place in range(length):
+            m.d.comb += free[place].eq(~waiting[place] | (leaves if place == length - 1 else free[place + 1]))
             with m.If(free[place]):
                 m.d.sync += waiting[place].eq(waiting[place - 1] if place else self.i.valid)
         m.d.comb += [self.i.ready.eq(free[0]), takes.eq(self.i.valid & free[0])]
-        line: Value = Cat(*(kept_bits(row["values"][lane]) for lane in range(LANES)))
-        for place in range(BLOCK_ROWS):
+        line: Value = Cat(*(kept_bits(row["values"][lane]) for lane in lanes), *([row["beside"]] if self.beside else []))
+        for place in range(length):
             line = registered(m, free[place], line, f"row{place + 1}")
 
         # What the scale of the block follows from, with its last row
-        number = Signal(range(BLOCK_ROWS))  # of rows that are there
-        left = Signal(range(BLOCK_ROWS + 1))  # rows of the block before, which may leave
-        whole = takes & (number == BLOCK_ROWS - 1)
+        number = Signal(range(length))  # of rows that are there
+        left = Signal(range(length + 1))  # rows of the block before, which may leave
+        whole = takes & (number == length - 1)
         with m.If(takes):
             m.d.sync += number.eq(number + 1)
         with m.If(whole):
-            m.d.sync += left.eq(BLOCK_ROWS)
+            m.d.sync += left.eq(length)
         with m.Elif(leaves):
             m.d.sync += left.eq(left - 1)
-        largest = _largest([magnitude_key(m, row["values"][lane], row["format"], lane) for lane in range(LANES)])
+        largest = _largest([magnitude_key(m, row["values"][lane], row["format"], lane) for lane in lanes])
         greatest = Signal.like(largest, name="greatest")
         largest = Mux(number == 0, largest, _larger(largest, greatest))
         with m.If(takes):
@@ -78,20 +89,24 @@ class MxEncoder(wiring.Component):
         m.d.comb += [moves.eq(~valid | self.o.ready), leaves.eq(waiting[-1] & (left != 0) & moves)]
         with m.If(moves):
             m.d.sync += valid.eq(waiting[-1] & (left != 0))
-        values = [line.word_select(lane, len(line) // LANES) for lane in range(LANES)]
+        waiting_bits = WaitingValue().size
+        values = [line[lane * waiting_bits : (lane + 1) * waiting_bits] for lane in lanes]
         shifted = [shifted_value(m, data.View(WaitingValue(), value), block, lane) for lane, value in enumerate(values)]
         columns = [
             ShiftedValue(*(registered(m, moves, part, f"lane{lane}_{name}") for name, part in vars(one).items()))
             for lane, one in enumerate(shifted)
         ]
-        heads = registered(m, moves, left == BLOCK_ROWS, "heads")
+        heads = registered(m, moves, left == length, "heads")
+        # It stays until all rows have left the line, and a block that is one row leaves it before it leaves the encoder.
+        scale = block.scale if length > 1 else registered(m, moves, block.scale, "scale2")
         m.d.comb += [
             self.o.valid.eq(valid),
             self.o.payload["heads"].eq(heads),
             self.o.payload["format"].eq(registered(m, moves, number1, "format2")),
-            # It stays until all rows have left the line.
-            self.o.payload["scale"].eq(block.scale & heads.replicate(SCALE_BITS)),
+            self.o.payload["scale"].eq(scale & heads.replicate(SCALE_BITS)),
         ]
+        if self.beside:
+            m.d.comb += self.o.payload["beside"].eq(registered(m, moves, line[-self.beside :], "beside2"))
 
         # 3: rounded, limited, side by side
         number2 = self.o.payload["format"]

@@ -16,7 +16,7 @@ from cdu.parts.streams import registered
 from cdu.values.scale_feeder import ScaleFeeder, shaped_jobs
 from cdu.values.sfpr import Sfpr
 from cdu.values.value_intake import ValueIntake
-from cdu.words import BlockWord, Job, JobEvents, Scale, TileWord, ValueWord, is_one_of
+from cdu.words import BlockWord, Job, JobEvents, MxWord, Scale, TileWord, ValueWord, is_one_of, scaling
 
 
 class ValueFront(wiring.Component):
@@ -43,6 +43,8 @@ class ValueFront(wiring.Component):
     raw
         Stream of :class:`~cdu.words.ValueWord`: the values of jobs of mode bypass, cut and padded likewise, combinationally
         from ``i`` (only with that mode).
+    mx
+        Stream of :class:`~cdu.words.MxWord`: the same of jobs of mode mx (only with that mode).
     events
         :class:`~cdu.words.JobEvents`.
     job_begins
@@ -60,6 +62,7 @@ class ValueFront(wiring.Component):
     i: stream.Interface
     to_alignment: stream.Interface
     raw: stream.Interface
+    mx: stream.Interface
     events: Any
     job_begins: Signal
     idle: Signal
@@ -68,6 +71,7 @@ class ValueFront(wiring.Component):
         self.config = config
         word = (TileWord if config.has_tiles else BlockWord)(config, config.value_bits)
         raw = {"raw": Out(stream.Signature(ValueWord(config)))} if config.has_bypass else {}
+        mx = {"mx": Out(stream.Signature(MxWord(config)))} if config.has_mx else {}
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
@@ -75,6 +79,7 @@ class ValueFront(wiring.Component):
                 "i": In(stream.Signature(ValueWord(config))),
                 "to_alignment": Out(stream.Signature(word)),
                 **raw,
+                **mx,
                 "events": Out(JobEvents()),
                 "job_begins": Out(1),
                 "idle": Out(1),
@@ -139,6 +144,15 @@ class ValueFront(wiring.Component):
                 self.raw.payload["last"].eq(plan["last"]),
                 enters.eq(intake.o.valid & ~bypasses),
                 intake.o.ready.eq(Mux(bypasses, self.raw.ready, advance)),
+            ]
+        if self.config.has_mx:
+            with m.If(plan.tag.mode == Mode.MX):
+                m.d.comb += [self.mx.valid.eq(intake.o.valid), enters.eq(0), intake.o.ready.eq(self.mx.ready)]
+            m.d.comb += [
+                self.mx.payload["values"].eq(word["values"]),
+                self.mx.payload["count"].eq(plan["count"]),
+                self.mx.payload["last"].eq(plan["last"]),
+                self.mx.payload["scaling"].eq(scaling(plan.tag.quantizer)),
             ]
 
         nonfinite = Cat(unit.o.payload.nonfinite for unit in units).any()

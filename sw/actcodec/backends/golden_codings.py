@@ -130,7 +130,7 @@ DIRECT = {
     Mode.BRC: DirectCoding(brc.encode, brc.decode),
     Mode.BYPASS: DirectCoding(bypass.encode, bypass.decode),
 }
-#: All others.
+#: All others but mx, whose blocks a :class:`~actcodec.backends.block_quantizer.BlockQuantizer` makes.
 CODINGS = {
     Mode.SFPR: Coding(_bytes, _from_bytes),
     Mode.SFPR_ZVC: Coding(_masked, _from_masked),

@@ -14,8 +14,9 @@ from math import prod
 
 import torch
 from cdu_spec.affine import AffineSettings
-from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, Dtype, Header, MatrixView, Mode, check_settings
+from cdu_spec.bitstream import COEFFICIENT_ORDER, Coder, Dtype, Header, MatrixView, Mode, check_mx, check_settings
 from cdu_spec.geometry import LANES
+from cdu_spec.mx import MxSettings
 from cdu_spec.rounding import Rounding
 from torch import Tensor
 
@@ -49,6 +50,7 @@ class Job:
     offsets: Tensor = field(default_factory=lambda: _NO_OFFSETS)  #: blpa: int16 (scale_groups,), CPU; else empty
     coder: Coder = Coder.ZVC  #: of jpeg-act
     point: int = 0  #: reconstruction point in eighths of a step, which means nothing to compression
+    mx: MxSettings | None = None  #: of mode mx
 
 
 def settings_of(job: Job) -> AffineSettings:
@@ -56,6 +58,13 @@ def settings_of(job: Job) -> AffineSettings:
     if job.settings is None:
         raise ValueError(f"a job of mode {job.mode.label} needs settings")
     return job.settings
+
+
+def mx_of(job: Job) -> MxSettings:
+    """How a job of mode mx codes; ValueError for a job that does not say."""
+    if job.mx is None:
+        raise ValueError("a job of mode mx needs a format")
+    return job.mx
 
 
 def payload_shifts(row_major: Sequence[int]) -> tuple[int, ...]:
@@ -96,13 +105,16 @@ def compression_job(
     settings: AffineSettings | None = None,
     offsets: Tensor = _NO_OFFSETS,
     coder: Coder = Coder.ZVC,
+    mx: MxSettings | None = None,
 ) -> Job:
     """The job of compressing a tensor with this view.
 
-    ``multipliers`` is float32 (channels,), ignored by brc and bypass; ``settings`` go with affine modes, ``offsets``, int16
-    (channels,), with blpa, ``coder`` with jpeg-act. Raises UserError for settings that the mode does not take.
+    ``multipliers`` is float32 (channels,), ignored by brc, bypass and mx; ``settings`` go with affine modes, ``offsets``, int16
+    (channels,), with blpa, ``coder`` with jpeg-act, ``mx`` with that mode. Raises UserError for settings that the mode does not
+    take.
     """
     check_settings(view.mode, settings)
+    check_mx(view.mode, mx)
     return Job(
         view.mode,
         dtype,
@@ -117,6 +129,7 @@ def compression_job(
         settings,
         group_offsets(offsets, view),
         coder,
+        mx=mx,
     )
 
 
@@ -137,6 +150,7 @@ def decompression_job(header: Header, shifts: Sequence[int], reciprocals: Tensor
         offsets=group_offsets(offsets, view),
         coder=header.coder,
         point=header.point,
+        mx=header.mx,
     )
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 import torch
-from cdu_spec.bitstream import BitstreamError, MatrixView
+from cdu_spec.bitstream import BitstreamError, MatrixView, Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.golden_codings import CODINGS, DIRECT, Piece, block_chain
 from actcodec.backends.group_quantizer import GroupQuantizer
-from actcodec.backends.job import DTYPES, Job, beats_in, padded_view, tensor_from_beats
+from actcodec.backends.job import DTYPES, Job, beats_in, mx_of, padded_view, tensor_from_beats
 from actcodec.golden import blocks
 from actcodec.golden.block_starts import block_starts
 from actcodec.golden.pieces import piece_values
@@ -31,6 +31,8 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(beats)
+        if job.mode is Mode.MX:
+            return self._blocks_of(beats, job)
         view = padded_view(job)
         return _encoded(blocks.from_beats(beats, view), view, job)
 
@@ -38,6 +40,8 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, job.beats * LANES, DTYPES[job.dtype]).view(-1, LANES)
+        if job.mode is Mode.MX:
+            return self._of_blocks(payload, job, (job.beats, LANES))
         view = padded_view(job)
         return blocks.to_beats(_decoded(payload, view, job), view)
 
@@ -45,6 +49,8 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(x)
+        if job.mode is Mode.MX:
+            return self._blocks_of(x, job)
         if not job.mode.in_tiles:
             return self.compress(job, beats_in(x, view))
         whole = x.numel() == view.rows * view.columns
@@ -54,9 +60,20 @@ class TorchBackend(Backend):
         """See :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
+        if job.mode is Mode.MX:
+            return self._of_blocks(payload, job, shape)
         if not job.mode.in_tiles:
             return tensor_from_beats(self.decompress(job, payload), view, shape)
         return _decoded(payload, view, job).view(-1)[: prod(shape)].view(tuple(shape))
+
+    def _blocks_of(self, values: Tensor, job: Job) -> Tensor:
+        """Values of any shape as blocks of MX."""
+        settings = mx_of(job)
+        return self.block_quantizer().mx_codes(values, settings.kind, settings.rule)
+
+    def _of_blocks(self, payload: Tensor, job: Job, shape: Sequence[int]) -> Tensor:
+        """The values of blocks of MX."""
+        return self.block_quantizer().mx_values(payload, mx_of(job).kind, shape, DTYPES[job.dtype])
 
     def group_quantizer(self) -> GroupQuantizer:
         """See :class:`Backend`."""

@@ -46,7 +46,7 @@ class Compressed:
 
     header: Header
     shifts: tuple[int, ...]  #: 64 shifts in payload order; empty outside jpeg-act
-    reciprocals: Tensor  #: float32 (channels,); empty in brc and bypass
+    reciprocals: Tensor  #: float32 (channels,); empty in brc, bypass and mx
     payload: Tensor  #: uint8 (header.payload_bytes,)
     offsets: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int16))  #: blpa: int16 (channels,); else empty
 

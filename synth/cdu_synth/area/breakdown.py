@@ -27,6 +27,7 @@ ROWS = {
     "ports": r"(compress|decompress)_(receiver|sender|scale_receiver|scales)",
     "value intake, scale feeders": r"intake|feeder",
     "bypass": r"bypass",
+    "MX": r"mx",
 }
 #: Blocks that are broken down by themselves, besides the whole unit.
 UNITS = ("compressor", "decompressor", "array")

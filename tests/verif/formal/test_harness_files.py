@@ -59,6 +59,7 @@ BOUND = [
     ("sfpr", "arithmetic_stalls"),
     ("shift_quantizer", "arithmetic"),
     ("splitter", "jobs"),
+    ("splitter", "mx"),
     ("splitter", "order"),
     ("transposer", "order"),
     ("transposer", "progress_o"),

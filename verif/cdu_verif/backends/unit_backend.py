@@ -34,7 +34,7 @@ class UnitBackend(Backend):
 
 def check_payload(job: Job, payload: Tensor) -> None:
     """BitstreamError for a payload, uint8 (n,), of a length that the job cannot have, or with a head that is no range."""
-    least, most = padded_view(job).payload_bounds(job.dtype, job.settings, job.coder)
+    least, most = padded_view(job).payload_bounds(job.dtype, job.settings, job.coder, job.mx)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
             f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"

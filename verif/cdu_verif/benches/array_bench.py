@@ -131,6 +131,8 @@ class ArrayBench(Bench):
                 await self.write("SEED", channel, value=job.settings.seed)
         if job.mode is Mode.JPEG_ACT and self.config.has_gmc:
             await self.write("CODING", channel, coder=job.coder, point=job.point)
+        if job.mx:
+            await self.bus.write(registers.address("MX_CODING", channel), registers.pack_mx(job.mx))
         if channel is Channel.DECOMPRESS:
             await self.write("PAYLOAD_BYTES_LOW", channel, value=payload_bytes)
             await self.write("PAYLOAD_BYTES_HIGH", channel, value=0)

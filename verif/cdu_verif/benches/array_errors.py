@@ -162,6 +162,15 @@ async def impossible_jobs(bench: ArmedBench, direction: str) -> None:
         status = await bench.read("STATUS", channel)
         assert (status["busy"], status["jobs"]) == (0, 0), f"job {(mode, beats, row_beats, channel_rows)} was started"
         await expect(bench, channel, "bad_job")
+    if Mode.MX in _MODES:
+        await bench.write("MODE", channel, mode=Mode.MX)
+        await bench.write("BEATS", channel, value=8)
+        for format_number in (6, 7):
+            await bench.write("MX_CODING", channel, format=format_number)
+            await bench.write("CONTROL", channel, start=1)
+            await bench.idle(10)
+            assert not (await bench.read("STATUS", channel))["jobs"], f"format {format_number} was started"
+            await expect(bench, channel, "bad_job")
     if channel is Channel.DECOMPRESS:
         for mode in _MODES:
             item = small_item(bench, mode)
@@ -183,6 +192,8 @@ def _impossible(beats: int) -> list[tuple[int, int, int, int]]:
     jobs += [(int(mode), beats, beats, 1) for mode in Mode if mode not in _MODES]
     if Mode.SFPR_ZVC in _MODES:
         jobs += [(int(Mode.SFPR_ZVC), 8 * 3 + rest, 1, 1) for rest in (1, 4, 7)]
+    if Mode.MX in _MODES:
+        jobs += [(int(Mode.MX), 4 * 3 + rest, 1, 1) for rest in (1, 2, 3)]
     if Mode.JPEG_ACT in _MODES:
         jobs += [(int(Mode.JPEG_ACT), 8 * 3 * 2 + rest, 3, 1) for rest in (1, 8, 16, 23)]
     return jobs
@@ -194,7 +205,7 @@ def _payload_bounds(item: Exchange, bench: ArrayBench) -> tuple[int, int]:
     bits = job.settings.bits if job.settings else VALUE_BITS
     if job.mode.has_zvc:
         return job.beats, (1 + bits) * job.beats
-    if job.settings:
+    if job.settings or job.mx:
         least = len(item.payload)
     else:
         least = {Mode.SFPR: 8, Mode.BRC: 1, Mode.BYPASS: bench.config.beat_bits // 8}[job.mode] * job.beats

@@ -34,7 +34,7 @@ _CONFIG = simulated_config()
 _MODES = _CONFIG.built_modes
 _SCALED = [mode for mode in _MODES if mode.has_scales]
 #: Modes in which 8 values are a job of one word.
-_SHORT = [mode for mode in _MODES if not mode.in_tiles and not mode.has_zvc]
+_SHORT = [mode for mode in _MODES if mode.whole_beats == 1]
 _RANGED = [mode for mode in _MODES if mode.has_ranges]
 _LENGTHS = [mode for mode in _MODES if mode.has_zvc]
 _CHANNELS = [channel.value for channel in Channel]

@@ -12,6 +12,7 @@ from actcodec.study.setup import TrainingSetup
 from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
 from cdu_spec.sfpr import DEFAULT_S
@@ -56,6 +57,10 @@ def _activations() -> torch.Tensor:
 def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
     """Jobs of a mode from incompressible to empty, by what they hold."""
     shape = (1, 1, BLOCK_SIDE, BLOCK_SIDE * _BLOCKS_PER_CDU * bench.config.cdus)
+    if mode is Mode.MX:
+        real = _activations()[:8].to(DTYPES[bench.config.dtype])
+        formats = [MxSettings(name, bench.rng.choice(list(ScaleRule))) for name in MX_FORMATS]
+        return [(f"activations, {mx.format}", of_tensor(bench.config, bench.rng, real, mode, mx=mx)) for mx in formats]
     if not mode.has_zvc:
         return [("any", exchange(bench.config, bench.rng, shape, mode, "normal"))]
     if mode.has_dct:

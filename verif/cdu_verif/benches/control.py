@@ -30,7 +30,7 @@ from cdu_verif.benches.control_jobs import (
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS, always, coin
 from cdu_verif.stimulus.payloads import quantizer
-from cdu_verif.stimulus.tensors import affine_settings
+from cdu_verif.stimulus.tensors import affine_settings, mx_settings
 
 
 @bench_test(ControlBench, pattern=BUS_PATTERNS)
@@ -80,11 +80,13 @@ async def largest_numbers(bench: ControlBench) -> None:
     for mode, coder in _codings(bench.config):
         settings = affine_settings(bench.rng, mode) if mode.is_affine else None
         row = TILE_BLOCKS if mode is Mode.ACTNN else 1
-        beats = most // (8 * row) * (8 * row) if mode.has_zvc or mode.in_tiles else most
+        beats = most // (mode.whole_beats * row) * (mode.whole_beats * row)
         shape: dict[str, Any] = {"beats": beats, "row_beats": row if mode is Mode.ACTNN else beats // 8, "channel_rows": most}
         shape |= {"quantizer": quantizer(settings), "coder": coder, "point": 0, "seed": 0}
         view = MatrixView(beats // row, LANES * row, 1, most, mode)
-        least, longest = view.payload_bounds(bench.config.dtype, settings, coder)
+        mx = mx_settings(bench.rng) if mode is Mode.MX else None
+        shape |= {"format": mx.kind.number if mx else 0, "rule": 0}
+        least, longest = view.payload_bounds(bench.config.dtype, settings, coder, mx)
         lengths = [(least, True), (longest, True), (least - 1, False), (longest + 1, False), (longest + (1 << 63), False)]
         cases += [({**shape, "payload": length}, mode, set() if good else {"bad_length"}) for length, good in lengths]
         if mode.in_tiles and mode is not Mode.ACTNN:

@@ -7,13 +7,14 @@ from typing import Any
 
 from cdu.words import JobEvents, PortEvents
 from cdu_spec.bitstream import Coder, MatrixView, Mode
+from cdu_spec.mx import MX_FORMATS, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT, STEP_POINTS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS, Channel, ScaleSource
 
 from cdu_verif.benches.control_bench import ControlBench, DataPath
 from cdu_verif.simulation.bench import simulated_config
-from cdu_verif.stimulus.payloads import coding, quantizer
-from cdu_verif.stimulus.tensors import affine_settings
+from cdu_verif.stimulus.payloads import coding, quantizer, scaling
+from cdu_verif.stimulus.tensors import affine_settings, mx_settings
 
 ALL_ONES = (1 << REGISTER_BITS) - 1
 #: Errors that a data path reports as events.
@@ -33,7 +34,8 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
     shape = (rng.randint(1, 3), rng.randint(1, 7), rng.randint(1, 40), rng.choice([1, 7, 8, 9, 33, 250, 100_003]))
     view = MatrixView.of(shape, mode)
     settings = affine_settings(rng, mode) if mode.is_affine else None
-    least, most = view.payload_bounds(bench.config.dtype, settings)
+    mx = mx_settings(rng) if mode is Mode.MX else None
+    least, most = view.payload_bounds(bench.config.dtype, settings, mx=mx)
     coder, point = Coder.ZVC, 0
     if mode is Mode.JPEG_ACT and bench.config.has_gmc:
         coder, point = rng.choice(bench.config.built_coders), rng.randint(0, MAX_POINT)
@@ -42,6 +44,8 @@ def random_job(bench: ControlBench, mode: Mode | None = None) -> dict[str, Any]:
         "mode": int(mode),
         "bank": rng.randint(0, 1) if mode.has_dct else 0,
         "quantizer": quantizer(settings),
+        "format": mx.kind.number if mx else 0,
+        "rule": int(mx.rule is ScaleRule.RCEIL) if mx else 0,
         "coder": coder,
         "point": point,
         "seed": settings.seed if settings else 0,
@@ -59,8 +63,10 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
     """Make a job impossible in one way; the errors that say so."""
     rng, mode = bench.rng, Mode(job["mode"])
     ways = ["mode", "zero", "beyond", "source"]
-    if mode.has_zvc:
+    if not mode.in_tiles and mode.whole_beats > 1:
         ways.append("part")
+    if mode is Mode.MX:
+        ways.append("format")
     if mode.in_tiles:
         ways.append("strip")
     if mode.is_affine:
@@ -85,7 +91,9 @@ def spoil(bench: ControlBench, channel: Channel, job: dict[str, Any]) -> set[str
     elif way == "point":
         job["point"] = rng.randint(MAX_POINT + 1, STEP_POINTS - 1)
     elif way == "part":
-        job["beats"] += rng.randint(1, 7)
+        job["beats"] += rng.randint(1, mode.whole_beats - 1)
+    elif way == "format":
+        job["format"] = rng.randint(len(MX_FORMATS), 7)
     elif way == "strip":
         job["row_beats"] = rng.randint(2, 1 << 15)
         job["beats"] = 8 * (job["row_beats"] * rng.randint(1, 200) + rng.choice([1, job["row_beats"] - 1]))
@@ -110,6 +118,8 @@ async def program(bench: ControlBench, channel: Channel, job: dict[str, Any]) ->
             job["seed"] = 0
     if bench.config.has_gmc:
         await bench.write("CODING", channel, coder=job["coder"], point=job["point"])
+    if bench.config.has_mx:
+        await bench.write("MX_CODING", channel, format=job["format"], rule=job["rule"])
     if channel is Channel.DECOMPRESS:
         await bench.write("PAYLOAD_BYTES_LOW", channel, value=job["payload"] & ALL_ONES)
         await bench.write("PAYLOAD_BYTES_HIGH", channel, value=job["payload"] >> REGISTER_BITS)
@@ -127,6 +137,8 @@ def descriptor_of(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     shown = {name: job[name] for name in names}
     if job["mode"] == Mode.JPEG_ACT:
         shown["quantizer"] = coding(job["coder"], job["point"] if channel is Channel.DECOMPRESS else 0)
+    if job["mode"] == Mode.MX:
+        shown["quantizer"] = scaling(job["format"], job["rule"])
     return shown
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import CODERS, EVERY, PIPELINED
+from cdu_verif.cases.parameters import CODERS, EVERY, PIPELINED, WITH_MX
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.properties import StreamFacts, probed
 from cdu_verif.formal.stream_rules import stream_harness
@@ -30,6 +30,7 @@ RECORD = Record(
         {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, **CODERS},
         {"cdus": 3, "value_format": "fp16", **EVERY},
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
+        {"duplex": "half", **WITH_MX},
     ],
     full=[
         *({"cdus": 4, "packed_port_bits": 1024}, PIPELINED),
@@ -45,6 +46,7 @@ RECORD = Record(
         {"modes": ("jpeg-act",), "cdus": 2},
         *({"cdus": cdus, "duplex": duplex, "payload_crc": 1, **EVERY} for cdus, duplex in ((1, "half"), (8, "full"))),
         {"modes": ("sfpr", "brc"), "reset_active": "low"},
+        *({"cdus": 8, **WITH_MX}, {"cdus": 2, "modes": (*EVERY["modes"], "mx"), **CODERS}),
         *({"cdus": cdus, "duplex": duplex, **EVERY, **PIPELINED} for cdus, duplex in ((2, "half"), (4, "full"))),
     ],
     bins=cover_points.bins,

@@ -9,7 +9,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import ARRAYS, PACKED_PORTS
+from cdu_verif.cases.parameters import ARRAYS, PACKED_PORTS, WITH_MX
 from cdu_verif.formal import invariants, order
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import probed, something_moves
@@ -47,4 +47,6 @@ def _properties(config: CduConfig) -> list[Property]:
     ]
 
 
-RECORD = Record(cases=_cases, quick=ARRAYS[::2], full=[*ARRAYS, *PACKED_PORTS], properties=_properties)
+RECORD = Record(
+    cases=_cases, quick=[*ARRAYS[::2], WITH_MX], full=[*ARRAYS, *PACKED_PORTS, {"cdus": 8, **WITH_MX}], properties=_properties
+)

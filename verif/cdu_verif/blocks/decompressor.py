@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import HALVES
+from cdu_verif.cases.parameters import HALVES, WITH_MX
 from cdu_verif.formal.properties import StreamFacts
 
 RECORD = Record(
     benches=["units"],
-    quick=HALVES,
-    full=[{"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}],
+    quick=[*HALVES, WITH_MX],
+    full=[
+        *({"value_format": "fp16"}, {"modes": ("jpeg-act",)}, {"modes": ("sfpr", "brc")}),
+        {"cdus": 4, "value_format": "fp16", **WITH_MX},
+    ],
     streams=StreamFacts(reachable=8, first_output=None),
 )

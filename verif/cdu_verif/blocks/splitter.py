@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import CODERS, EVERY, PACKED_PORTS, RANGED_WIDTHS
+from cdu_verif.cases.parameters import CODERS, EVERY, PACKED_PORTS, RANGED_WIDTHS, WITH_MX
 from cdu_verif.formal import splitting
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device, something_moves
@@ -25,6 +25,8 @@ _BOUNDS: tuple[tuple[dict[str, Any], int], ...] = (
 )
 #: Cycles from reset in which the first blocks of a job leave.
 _JOBS_CYCLES = 10
+#: The same of mode mx.
+_MX_CYCLES = 7
 #: Bits of every byte of a payload that are free in these searches: masks then have 0 to 16 ones.
 _FREE_OF_BYTE = 0x11
 
@@ -46,6 +48,17 @@ def _order(config: CduConfig, depth: int) -> Property:
     )
 
 
+def _mx(config: CduConfig, depth: int) -> Property:
+    return Property(
+        f"splitter[cdus={config.cdus},modes={'/'.join(config.modes)}]",
+        "mx",
+        "Every job's bytes leave once, in order, past the lanes, cut into the rows that are decoded in a cycle, each with the"
+        " scales of the blocks that begin in it; zeros where they end early.",
+        partial(block_device, "splitter", config),
+        Sby(BOUNDED, depth, partial(splitting.mx_harness, config, free_of_byte=_FREE_OF_BYTE)),
+    )
+
+
 def _jobs(config: CduConfig) -> Property:
     return Property(
         "splitter",
@@ -61,13 +74,22 @@ def _properties(config: CduConfig) -> list[Property]:
         something_moves("splitter", config, 4),
         _jobs(config),
         *(_order(config.override(**chosen), depth) for chosen, depth in _BOUNDS),
+        _mx(config.override(modes=("sfpr", "mx")), _MX_CYCLES),
     ]
 
 
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}],
-    full=[EVERY, {"cdus": 2}, *RANGED_WIDTHS[2:], CODERS, *PACKED_PORTS, *({**port, **CODERS} for port in PACKED_PORTS)],
+    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}, WITH_MX],
+    full=[
+        EVERY,
+        {"cdus": 2},
+        *RANGED_WIDTHS[2:],
+        CODERS,
+        *PACKED_PORTS,
+        *({**port, **CODERS} for port in PACKED_PORTS),
+        *({"cdus": cdus, **WITH_MX} for cdus in (2, 4, 8)),
+    ],
     properties=_properties,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
-from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL
+from cdu_verif.cases.parameters import VALUE_SIDE, VALUE_SIDE_FULL, WITH_MX
 from cdu_verif.formal import progress
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device, moves
@@ -35,7 +35,7 @@ def progress_of_jobs(block: str, config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=VALUE_SIDE,
-    full=VALUE_SIDE_FULL,
+    quick=[*VALUE_SIDE, WITH_MX],
+    full=[*VALUE_SIDE_FULL, {"cdus": 8, **WITH_MX}],
     properties=partial(progress_of_jobs, "value_front"),
 )

@@ -18,11 +18,12 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS, MANTISSA_BITS, MAX_EXPONENT, A
 from cdu_spec.bitstream import LOW_BYTES, MASK_BYTES, STEP_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.mx import MxSettings
 from torch import Tensor
 
 from cdu_verif.cases.case import Ports
 from cdu_verif.cases.content import integers, mixed_blocks, words
-from cdu_verif.stimulus.payloads import coding, quantizer
+from cdu_verif.stimulus.payloads import coding, mx_scaling, quantizer
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Tag:
     heads: int = 0
     coder: Coder = Coder.ZVC
     point: int = 0
+    mx: MxSettings | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -46,7 +48,9 @@ class Tag:
     @property
     def quantizer(self) -> dict[str, int]:
         """The fields of :class:`cdu.words.Quantizer`."""
-        return coding(self.coder, self.point) if self.mode is Mode.JPEG_ACT else quantizer(self.settings)
+        if self.mode is Mode.JPEG_ACT:
+            return coding(self.coder, self.point)
+        return mx_scaling(self.mx) if self.mx else quantizer(self.settings)
 
 
 @dataclass(frozen=True)

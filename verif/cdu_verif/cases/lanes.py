@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from cdu.delivery.blocks import several, with_gmc
 from cdu.delivery.manifest import pack
+from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.sfpr import VALUE_MIN
 
-from cdu_verif.cases import gmc
+from cdu_verif.cases import gmc, mx
 from cdu_verif.cases.block_streams import (
     Block,
     block_modes,
@@ -43,11 +44,20 @@ _START = 12
 class _Parts(JobCases[list[Block]]):
     """Jobs as lists of blocks."""
 
+    #: Whether jobs of mode mx pass, too.
+    has_mx = False
+
+    def drawn(self, config: CduConfig, rng: Random, blocks: int) -> list[Block]:
+        """A job of any mode that passes, or of GMC where it is built in."""
+        if self.has_mx and config.has_mx and rng.randrange(2):
+            return mx.coded_job(config, rng, blocks)
+        return _drawn_job(config, rng, blocks)
+
     def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
         """Jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
         found = {
-            **{f"{blocks}_blocks": [_drawn_job(config, rng, blocks)] for blocks in range(1, 10)},
-            "jobs_of_one_block": [_drawn_job(config, rng, 1) for _ in range(40)],
+            **{f"{blocks}_blocks": [self.drawn(config, rng, blocks)] for blocks in range(1, 10)},
+            "jobs_of_one_block": [self.drawn(config, rng, 1) for _ in range(40)],
         }
         if config.has_gmc:
             found["any_bytes_of_gmc"] = [gmc.any_bytes(rng, 300)]
@@ -63,7 +73,7 @@ class _Parts(JobCases[list[Block]]):
         """Jobs of random modes and content."""
         jobs: list[list[Block]] = []
         while blocks > 0:
-            jobs.append(_drawn_job(config, rng, rng.randint(1, blocks)))
+            jobs.append(self.drawn(config, rng, rng.randint(1, blocks)))
             blocks -= len(jobs[-1])
         return jobs
 
@@ -71,6 +81,8 @@ class _Parts(JobCases[list[Block]]):
         """Blocks of mixed lengths, the longest, the shortest, those of every affine mode; three jobs each."""
         third, modes = blocks // 3, block_modes(config)
         found = {"mixed": [whole_job(rng, third, modes) for _ in range(3)]} if modes else {}
+        if self.has_mx and config.has_mx:
+            found["mx"] = [mx.coded_job(config, rng, BLOCK_SIDE * third) for _ in range(3)]
         if config.has_gmc:
             found["gmc"] = [gmc.random_job(rng, third) for _ in range(3)]
             found["longest_of_gmc"] = [gmc.job(torch.full((third, BLOCK_SIDE, LANES), VALUE_MIN)) for _ in range(3)]
@@ -93,6 +105,15 @@ def _drawn_job(config: CduConfig, rng: Random, blocks: int) -> list[Block]:
 
 def _all(jobs: Sequence[list[Block]]) -> list[Block]:
     return [block for job in jobs for block in job]
+
+
+def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block]) -> dict[str, list[int]]:
+    """Slices of blocks by the stream that has them: lanes in turn, and those of mode mx past the lanes."""
+    lanes = enumerate(dealt([block for block in blocks if block.tag.mode is not Mode.MX], config.cdus))
+    ways = {f"{stream}__{lane}": slices(ports, f"{stream}__{lane}", part) for lane, part in lanes}
+    if config.has_mx:
+        ways["mx"] = slices(ports, "mx", [block for block in blocks if block.tag.mode is Mode.MX])
+    return ways
 
 
 def _row_cycles(config: CduConfig, blocks: int) -> int:
@@ -145,13 +166,16 @@ class _Gatherer(_Rows):
 
 
 class _Collector(_Parts):
+    has_mx = True
+
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
         """Slices per lane in, words out. A slice passes in every cycle; the end of a job may take one more."""
         blocks = _all(jobs)
-        lanes = enumerate(dealt(blocks, config.cdus))
-        inputs = {f"i__{lane}": slices(ports, f"i__{lane}", part) for lane, part in lanes}
+        inputs = _ways(config, ports, "i", blocks)
         expected = {"o": [word for job in jobs for word in payload_words(ports, "o", payload(job))]}
         cycles = sum(map(len, inputs.values())) + len(jobs)
+        if config.has_mx:
+            inputs["turns"] = [int(job[0].tag.mode is Mode.MX) for job in jobs]
         return Case(name, inputs, expected, cycles=cycles, turns=len(blocks))
 
 
@@ -181,6 +205,8 @@ class _Coders(_Parts):
 
 
 class _Splitter(_Parts):
+    has_mx = True
+
     def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
         """Words in, slices per lane out. A block may take no more than its share of 8 cycles, or one per slice."""
         blocks = _all(jobs)
@@ -188,13 +214,14 @@ class _Splitter(_Parts):
         words = [word for job in jobs for word in cut(ports, "i", payload(job), rng)]
         longest = max(len(block.packed) for block in blocks)
         share = max(BLOCK_SIDE // config.cdus, -(-longest // config.slice_bytes))
-        return self._streams(config, ports, name, blocks, blocks, words, share * len(blocks))
+        cycles = sum(1 if block.tag.mode is Mode.MX else share for block in blocks)
+        return self._streams(config, ports, name, blocks, blocks, words, cycles)
 
     def broken(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Payloads that end too early (zeros take the place of what is missing) or too late, with good ones in between."""
         cases = []
         for number in range(24):
-            blocks = _drawn_job(config, rng, rng.choice((1, 2, 9)))
+            blocks = self.drawn(config, rng, rng.choice((1, 2, 9)))
             whole = payload(blocks)
             if number % 2:
                 sent, seen = whole + rng.randbytes(rng.choice((1, config.packed_bytes, 3 * config.packed_bytes))), blocks
@@ -206,7 +233,7 @@ class _Splitter(_Parts):
             event = "late_last" if number % 2 else "early_last"
             case = self._streams(config, ports, f"{event}_{number}", blocks, seen, words)
             cases.append(replace(case, events={event: 1}))
-            good = _drawn_job(config, rng, rng.choice((1, 4)))
+            good = self.drawn(config, rng, rng.choice((1, 4)))
             cases.append(self.case(config, ports, rng, "random", [good]))
         return cases
 
@@ -230,8 +257,7 @@ class _Splitter(_Parts):
                 fields = {"mode": int(block.tag.mode), "bank": block.tag.bank, **counts, "quantizer": block.tag.quantizer}
                 jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": settings.seed if settings else 0}))
                 beats = 0
-        lanes = enumerate(dealt(seen, config.cdus))
-        expected = {f"o__{lane}": slices(ports, f"o__{lane}", part) for lane, part in lanes}
+        expected = _ways(config, ports, "o", seen)
         return Case(name, {"job": jobs, "i": words}, expected, cycles=cycles, turns=len(seen))
 
 

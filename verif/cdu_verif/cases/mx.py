@@ -7,11 +7,13 @@ from random import Random
 
 import torch
 from actcodec.golden import mx
+from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
-from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_NAN, BlockFormat, ScaleRule
+from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, SCALE_NAN, BlockFormat, MxSettings, ScaleRule
 from torch import Tensor
 
+from cdu_verif.cases.block_streams import Block, Tag
 from cdu_verif.cases.case import Case, Cases, Ports
 from cdu_verif.cases.content import generator, integers, words
 
@@ -24,7 +26,7 @@ _CHOICES = [(kind, rule) for kind in MX_FORMATS.values() for rule in ScaleRule]
 def _coded_rows(
     ports: Ports, stream: str, parts: Iterable[tuple[BlockFormat, Tensor]], behind: Tensor | None = None
 ) -> list[int]:
-    """Blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.values.mx_words.CodedRow`.
+    """Blocks as bytes, (n, kind.block_bytes), as words of :class:`cdu.parts.mx_words.CodedRow`.
 
     Scales stand in rows that head a block; ``behind`` are bytes (rows, 9) for what does not matter, zeros unless given.
     """
@@ -89,6 +91,31 @@ def _tie_blocks(kind: BlockFormat) -> Tensor:
     greatest = numbers[-1]
     tops = (greatest, greatest.nextafter(torch.tensor(torch.inf)), torch.tensor(2.0**kind.emax), greatest * 2)
     return torch.cat([torch.cat((top.expand(len(rows), 1), rows.clamp(-top, top)), 1) for top in tops])
+
+
+def coded_job(config: CduConfig, rng: Random, words: int) -> list[Block]:
+    """A job of mode mx with any format, rule and content, as splitter and collector see it: ``config.mx_rows`` rows at a time.
+
+    Of more rows than a block has, the last ones may be a single block.
+    """
+    settings = MxSettings(rng.choice(list(MX_FORMATS)), rng.choice(list(ScaleRule)))
+    rows = words * config.mx_rows
+    blocks = -(-rows // _ROWS) - (config.mx_rows > _ROWS and rng.randrange(2))
+    coded = mx.encode(_random_blocks(rng, blocks), settings.kind, settings.rule)
+    bank, packed = rng.randint(0, 1), []
+    for begin in range(0, blocks * _ROWS, config.mx_rows):
+        count = min(config.mx_rows, blocks * _ROWS - begin)
+        first, place = divmod(begin, _ROWS)
+        if count >= _ROWS:
+            part = coded[first : first + count // _ROWS].reshape(-1)
+        else:
+            size = count * settings.kind.bits
+            start = SCALE_BYTES + place * settings.kind.bits
+            part = coded[first, start - SCALE_BYTES * (place == 0) : start + size]
+        ends = begin + count == blocks * _ROWS
+        tag = Tag(Mode.MX, bank, int(ends), heads=int(place == 0), mx=settings)
+        packed.append(Block(tag, torch.zeros(count, LANES, dtype=torch.int8), bytes(part.tolist())))
+    return packed
 
 
 class _Encoder(Cases):

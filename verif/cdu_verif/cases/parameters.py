@@ -12,6 +12,8 @@ from cdu_spec.dct import IEEE1180
 EVERY: dict[str, Any] = {"modes": CONFIGS["universal"].modes}
 #: A unit with both coders of jpeg-act.
 CODERS: dict[str, Any] = {"coders": tuple(coder.label for coder in Coder)}
+#: A unit with mode mx beside one that lanes code and one that nothing codes.
+WITH_MX: dict[str, Any] = {"modes": ("sfpr", "bypass", "mx")}
 #: A unit for a short clock period.
 PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
 #: Words of 1, 2, 4 and 8 rows; the same of a unit with every mode.

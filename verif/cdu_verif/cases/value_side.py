@@ -18,6 +18,7 @@ from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
+from cdu_spec.mx import MxSettings, ScaleRule
 from torch import Tensor
 
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields
@@ -26,7 +27,8 @@ from cdu_verif.cases.case import Case, Ports
 from cdu_verif.cases.content import generator, integers
 from cdu_verif.cases.jobs import JobCases
 from cdu_verif.cases.sfpr import random_scales
-from cdu_verif.stimulus.payloads import bit_patterns, quantizer
+from cdu_verif.stimulus.payloads import bit_patterns
+from cdu_verif.stimulus.tensors import mx_settings
 
 #: What may be wrong with the values or the scales of a job.
 VALUE_FAULTS = ("ends_early", "partial_word", "goes_on", "count_too_great")
@@ -48,8 +50,8 @@ class _Word:
 class ValueJob:
     """A job and its data: ``values`` (beats, 8), int8 or codes for the back end, and ``scales`` (scale_groups,).
 
-    Of affine modes ``settings``; ``offsets`` that go with the scales, int16 (scale_groups,); ``ranges`` of the blocks in the
-    order of the payload, (blocks, 1), for the back end.
+    Of affine modes ``settings``, of mode mx ``mx``; ``offsets`` that go with the scales, int16 (scale_groups,); ``ranges`` of
+    the blocks in the order of the payload, (blocks, 1), for the back end.
     """
 
     view: MatrixView
@@ -59,6 +61,7 @@ class ValueJob:
     settings: AffineSettings | None
     offsets: Tensor
     ranges: Ranges | None = None
+    mx: MxSettings | None = None
 
     @property
     def descriptor(self) -> dict[str, Any]:
@@ -66,11 +69,12 @@ class ValueJob:
         view = self.view
         counts = {"beats": view.beats, "row_beats": view.row_beats, "channel_rows": view.channel_rows}
         seed = self.settings.seed if self.settings else 0
-        return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": quantizer(self.settings), "seed": seed}
+        how = self.tag(last=True)["quantizer"]
+        return {"mode": int(view.mode), "bank": self.bank, **counts, "quantizer": how, "seed": seed}
 
     def tag(self, last: bool) -> dict[str, Any]:
         """Fields of :class:`cdu.words.BlockTag`."""
-        return Tag(self.view.mode, self.bank, int(last), self.settings).fields
+        return Tag(self.view.mode, self.bank, int(last), self.settings, mx=self.mx).fields
 
     @property
     def tiles(self) -> list[tuple[int, int]]:
@@ -249,14 +253,14 @@ def _cut(patterns: list[list[int]], per_word: int) -> list[_Word]:
     return words
 
 
-def _float_words(ports: Ports, stream: str, words: Sequence[_Word]) -> list[int]:
-    """Payloads of :class:`cdu.words.ValueWord`, which has zeros behind its rows."""
+def _float_words(ports: Ports, stream: str, words: Sequence[_Word], **beside: Any) -> list[int]:
+    """Payloads of :class:`cdu.words.ValueWord`, which has zeros behind its rows, and of what has more fields."""
     port = dict(ports[f"{stream}__payload"])
 
     def values(word: _Word) -> list[int]:
         return [value if number < word.count else 0 for number, row in enumerate(word.rows) for value in row]
 
-    return [pack(port, {"values": values(word), "count": word.count, "last": int(word.last)}) for word in words]
+    return [pack(port, {"values": values(word), "count": word.count, "last": int(word.last), **beside}) for word in words]
 
 
 @dataclass
@@ -320,7 +324,9 @@ class _Front(_ValueSide):
             )
         beats = arrangement.to_beats(arrangement.padded(values.to(DTYPES[config.dtype]), view), view)
         scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 16 if view.mode.is_affine else 8)
-        return ValueJob(view, rng.randint(0, 1), beats, scales, random_settings(rng, view.mode), _random_offsets(rng, view))
+        mx = mx_settings(rng) if view.mode is Mode.MX else None
+        settings, offsets = random_settings(rng, view.mode), _random_offsets(rng, view)
+        return ValueJob(view, rng.randint(0, 1), beats, scales, settings, offsets, mx=mx)
 
     def streams(self, config: CduConfig, ports: Ports, rng: Random, jobs: Sequence[ValueJob], faults: float) -> _Streams:
         """Values in, words for the alignment buffer out."""
@@ -334,6 +340,10 @@ class _Front(_ValueSide):
             patterns = _as_received(words, job.view.beats, config.port_beats, streams.events)
             if job.view.mode is Mode.BYPASS:
                 streams.expect("raw", _float_words(ports, "raw", _cut(patterns, config.port_beats)))
+                continue
+            if job.mx:
+                how = {"format": job.mx.kind.number, "rceil": job.mx.rule is ScaleRule.RCEIL}
+                streams.expect("mx", _float_words(ports, "mx", _cut(patterns, config.port_beats), scaling=how))
                 continue
             values = _from_patterns(patterns, config)
             binary = job.view.mode is Mode.BRC
@@ -417,8 +427,8 @@ class _Back(_ValueSide):
     steady_streams = ("from_alignment", "o")
 
     def modes(self, config: CduConfig) -> list[Mode]:
-        """All but bypass."""
-        return [mode for mode in config.built_modes if mode is not Mode.BYPASS]
+        """All that pass the CDUs."""
+        return [mode for mode in config.built_modes if mode not in (Mode.BYPASS, Mode.MX)]
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
         """Any values, and reciprocals."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from cdu.parts.mx_words import BLOCK_ROWS, CODE_BITS, FORMAT_BITS
 from cdu.values.mx_element import BlockTerms, WaitingValue, code_of, kept_bits, magnitude_key, shifted_value
-from cdu.values.mx_words import BLOCK_ROWS, CODE_BITS, FORMAT_BITS
 from cdu_spec.bitstream import Dtype
 from cdu_spec.geometry import LANES
 from cdu_spec.mx import BlockFormat

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from cdu.parts.mx_words import BLOCK_ROWS, FORMAT_BITS
 from cdu_spec.bitstream import MASK_BYTES, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.mx import MX_FORMATS
 from cdu_spec.registers import COUNT_BITS
 
-from cdu_verif.formal.binding import fields, instance, lane_fields, mask
+from cdu_verif.formal.binding import concat, fields, instance, lane_fields, mask, packed
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -40,6 +42,37 @@ def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> st
     }
     free = {"i__payload": free_bits(device, "i__payload", free_of_byte), "job__payload": _small_jobs(device)}
     return with_assumptions(device, instance("splitter_order", parameters, ports), free)
+
+
+def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
+    """The same of jobs of mode mx, which leave past the lanes (``harness/splitter_mx.sv``)."""
+    kinds = sorted(MX_FORMATS.values(), key=lambda kind: kind.number)
+    parameters = {
+        "SLICE_BYTES": config.slice_bytes,
+        "WORD_BYTES": config.packed_bytes,
+        "ROWS": config.mx_rows,
+        "BLOCK_ROWS": BLOCK_ROWS,
+        "MX": Mode.MX,
+        "FORMATS": len(kinds),
+        "FORMAT_BITS": FORMAT_BITS,
+        "CODE_BITS": packed((kind.bits for kind in kinds), 4),
+        "BEATS_BITS": COUNT_BITS,
+        "LANES": config.cdus,
+    }
+    formats = {
+        f"{stream}_format": f"{stream}__payload[{device.offset(f'{stream}__payload', *path)} +: {FORMAT_BITS}]"
+        for stream, path in (("job", ("quantizer",)), ("mx", ("tag", "quantizer")))
+    }
+    ports = {
+        **fields(device, "i__payload", "data", "count", "last"),
+        **fields(device, "job__payload", "mode", "beats"),
+        **fields(device, "mx__payload", "data", "count", "ends", "rows", "tag.mode", "tag.last", "tag.heads"),
+        **formats,
+        "o_valid": concat([f"o__{lane}__valid" for lane in range(config.cdus)]),
+    }
+    jobs = _small_jobs(device) | mask(range(FORMAT_BITS)) << device.offset("job__payload", "quantizer")
+    free = {"i__payload": free_bits(device, "i__payload", free_of_byte), "job__payload": jobs}
+    return with_assumptions(device, instance("splitter_mx", parameters, ports), free)
 
 
 def jobs_harness(device: Device) -> str:

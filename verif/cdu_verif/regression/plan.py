@@ -23,6 +23,7 @@ _TRAINING_MODES: Mapping[str, tuple[Mode, ...]] = {
     JPEG_GMC: _JPEG_ACT,
     "division": (Mode.DIVISION, Mode.ACTNN, Mode.BRC),
     "actnn": (Mode.ACTNN, Mode.BRC),
+    "mxint8": (Mode.MX, Mode.BRC),
 }
 _TRAINING_CODERS: Mapping[str, Coder] = {"jpeg-act": Coder.ZVC, JPEG_GMC: Coder.GMC}
 #: Name of the block that is the whole unit.

@@ -17,6 +17,7 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         offsets=offset_bytes(job),
         coder=job.coder,
         point=job.point,
+        mx=job.mx,
     )
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from actcodec.backends.job import DTYPES, Job
 from cdu.delivery.manifest import pack
-from cdu.words import Coding, Quantizer
+from cdu.words import Coding, Quantizer, Scaling
 from cdu_spec.affine import CODE_BITS, AffineSettings
 from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.geometry import LANES
+from cdu_spec.mx import MxSettings, ScaleRule
 from torch import Tensor
 
 #: Integers of as many bits as a floating-point format has.
@@ -29,9 +30,16 @@ def descriptor(job: Job, bank: int = 0) -> dict[str, Any]:
         "beats": job.beats,
         "row_beats": job.row_beats,
         "channel_rows": job.channel_rows,
-        "quantizer": coding(job.coder, job.point) if job.mode is Mode.JPEG_ACT else quantizer(job.settings),
+        "quantizer": how(job),
         "seed": job.settings.seed if job.settings else 0,
     }
+
+
+def how(job: Job) -> dict[str, int]:
+    """The field ``quantizer`` of a job, whatever stands in it in the job's mode."""
+    if job.mode is Mode.JPEG_ACT:
+        return coding(job.coder, job.point)
+    return mx_scaling(job.mx) if job.mx else quantizer(job.settings)
 
 
 def quantizer(settings: AffineSettings | None) -> dict[str, int]:
@@ -49,8 +57,21 @@ def quantizer(settings: AffineSettings | None) -> dict[str, int]:
 
 def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
     """Coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer in whose place they stand."""
-    coded: Any = Coding().const({"coder": coder, "point": point})
-    fields = Quantizer().from_bits(coded.as_bits())
+    return _in_place(Coding().const({"coder": coder, "point": point}))
+
+
+def mx_scaling(settings: MxSettings) -> dict[str, int]:
+    """:func:`scaling` of these settings."""
+    return scaling(settings.kind.number, settings.rule is ScaleRule.RCEIL)
+
+
+def scaling(number: int, rceil: bool) -> dict[str, int]:
+    """Format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer in whose place they stand."""
+    return _in_place(Scaling().const({"format": number, "rceil": rceil}))
+
+
+def _in_place(other: Any) -> dict[str, int]:
+    fields = Quantizer().from_bits(other.as_bits())
     return {name: int(getattr(fields, name)) for name, _ in Quantizer()}
 
 

@@ -14,10 +14,12 @@ from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS, VALUE_BITS
 def rows_per_cycle(config: CduConfig, mode: Mode) -> float:
     """Rows of 8 values that pass per cycle when nothing waits and the packed side is wide enough.
 
-    One per CDU, unless the port of the values is narrower. In bypass the narrower one of both ports decides.
+    One per CDU, unless the port of the values is narrower. In bypass the narrower one of both ports decides, in mx a slice.
     """
     if mode is Mode.BYPASS:
         return min(config.port_beats, config.packed_bytes / (config.beat_bits // 8))
+    if mode is Mode.MX:
+        return config.mx_rows
     return min(config.cdus, config.port_beats)
 
 
@@ -28,7 +30,7 @@ def least_cycles(config: CduConfig, job: Job, payload: bytes) -> float:
     blocks.
     """
     cycles = job.beats / rows_per_cycle(config, job.mode)
-    if job.mode is Mode.BYPASS:
+    if job.mode in (Mode.BYPASS, Mode.MX):
         return cycles
     return max(cycles, sum(ceil(size / config.slice_bytes) for size in block_bytes(job, payload)))
 

@@ -17,6 +17,7 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, SEE
 from cdu_spec.bitstream import Coder, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
+from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import DEFAULT_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
@@ -100,10 +101,11 @@ def of_tensor(
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
     factors: Sequence[float] = (DEFAULT_S, 1.0, 4.0),
+    mx: MxSettings | None = None,
 ) -> Exchange:
     """Jobs and golden results of a given tensor, whose dtype is the configuration's.
 
-    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`.
+    S of its scales is one of the ``factors``; ``tables`` and ``coder`` as in :func:`exchange`; any ``mx`` unless given.
     """
     form, shape = config.dtype, tuple(x.shape)
     view = MatrixView.of(shape, mode)
@@ -112,7 +114,7 @@ def of_tensor(
         job = compression_job(view, form, torch.zeros(0))
         raw = bytes(beats.view(torch.uint8).numpy().data)
         return Exchange(f"{mode.label} {shape} {kind}", job, job, beats, raw, beats)
-    if mode is Mode.BRC:
+    if not mode.has_scales:
         k = r = torch.zeros(0)
     else:
         k, r = scales(by_channel(x, view), rng.choice(list(factors)), config.scale_bits)
@@ -126,19 +128,21 @@ def of_tensor(
     if mode.has_offsets:
         reach = rng.choice((100, 1 << (BASE_BITS - 1)))
         offsets = torch.randint(-reach, reach, (view.channels,), generator=generator(rng)).to(torch.int16)
+    if mode is Mode.MX:
+        mx = mx or mx_settings(rng)
     point = 0
     if mode is not Mode.JPEG_ACT:
         coder = Coder.ZVC
     elif config.has_gmc:
         coder, point = rng.choice(config.built_coders) if coder is None else coder, rng.randint(0, MAX_POINT)
     beats = beats_in(x, view)
-    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets, coder or Coder.ZVC)
+    job = compression_job(view, form, k, shifts, *precision, rounding, settings, offsets, coder or Coder.ZVC, mx)
     golden = TorchBackend()
     payload = golden.compress(job, beats)
     if settings:
         header = Header.of_settings(mode, form, shape, payload.numel(), settings)
     else:
-        header = Header(mode, form, shape, payload.numel(), *precision, coder=coder or Coder.ZVC, point=point)
+        header = Header(mode, form, shape, payload.numel(), *precision, coder=coder or Coder.ZVC, point=point, mx=mx)
     back = decompression_job(header, shifts, r, offsets)
     return Exchange(f"{mode.label} {shape} {kind}", job, back, beats, bytes(payload.tolist()), golden.decompress(back, payload))
 
@@ -158,6 +162,11 @@ def affine_settings(rng: Random, mode: Mode) -> AffineSettings:
     least = 1 if mode is Mode.DIVISION else 0
     step = 0 if found else rng.randint(least, BASE_BITS - bits)
     return AffineSettings(bits, step, rng.random() < 0.7, block_range, rng.getrandbits(SEED_BITS))
+
+
+def mx_settings(rng: Random) -> MxSettings:
+    """Any format and rule of mode mx."""
+    return MxSettings(rng.choice(list(MX_FORMATS)), rng.choice(list(ScaleRule)))
 
 
 def _wide_scales(k: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,8 @@ from actcodec.golden.sfpr import check_nonfinite_policy
 class NativeBackend(TorchBackend):
     """Computes whole tensors with fused kernels, every byte and every value as the golden model does.
 
-    Mode bypass, the first pass of division, and jobs of beats have no kernels: for those it is the golden model.
+    Mode bypass, the first pass of division, and jobs of beats have no kernels: for those it is the golden model. Blocks of MX
+    are those of :class:`NativeBlockQuantizer`.
 
     Raises UserError for tensors that are not on the CPU, MissingToolError without a compiler.
     """
@@ -117,7 +118,7 @@ class NativeBackend(TorchBackend):
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
         payload = host(payload)
-        least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
+        least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype])
             if DECODERS[job.mode](payload, view, job, y):

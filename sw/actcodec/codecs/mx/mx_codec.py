@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from cdu_spec.mx import MX_FORMATS, NVFP4, ScaleRule
+from cdu_spec.bitstream import Header, MatrixView, Mode
+from cdu_spec.mx import NVFP4, MxSettings, ScaleRule
 from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.job import compression_job
 from actcodec.codecs.codec import Codec, check_finite, check_input
-from actcodec.codecs.compressed import Packed
-from actcodec.codecs.mx.block_form import MxForm, Nvfp4Form
+from actcodec.codecs.compressed import Compressed, Packed
+from actcodec.codecs.mx.block_form import Nvfp4Form
 from actcodec.golden.nvfp4 import tensor_scale
 from actcodec.golden.shapes import per_channel
 
@@ -30,7 +32,7 @@ class MxInt8Codec(Codec):
         How the power of two follows from the greatest magnitude: ``floor``, as the specification has it, or ``rceil``, with
         which nothing saturates.
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or an object derived from Backend.
     """
 
     scale: str = ScaleRule.FLOOR.value
@@ -45,12 +47,15 @@ class MxInt8Codec(Codec):
             raise UserError(f"scale = {self.scale!r} is not allowed: use {' or '.join(rules)}")
         self._backend = backend_of(self.backend)
 
-    def compress(self, x: Tensor) -> MxForm:
+    def compress(self, x: Tensor) -> Compressed:
         """See :class:`Codec`."""
-        check_input(x)
+        form = check_input(x)
         check_finite(x, self._backend.channel_maxima)
-        payload = self._backend.block_quantizer().mx_codes(x.detach(), MX_FORMATS[self.name], ScaleRule(self.scale))
-        return MxForm(tuple(x.shape), x.dtype, self.name, payload)
+        view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
+        job = compression_job(view, form, no_scales, mx=MxSettings(self.name, ScaleRule(self.scale)))
+        payload = self._backend.compress_tensor(x.detach(), view, job)
+        header = Header(Mode.MX, form, tuple(x.shape), payload.numel(), mx=MxSettings(self.name))
+        return Compressed(header, (), no_scales, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -7,11 +7,12 @@ import zlib
 import actcodec
 import pytest
 import torch
-from cdu_spec import BitstreamError, Mode
+from cdu_spec import BitstreamError
+from cdu_spec.bitstream import MODE_CODECS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-NAMES = [mode.label for mode in Mode]
+NAMES = MODE_CODECS
 
 
 def stream_of(name):

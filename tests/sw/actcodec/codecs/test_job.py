@@ -13,6 +13,7 @@ from actcodec.codecs import (
     tensor_from_beats,
 )
 from cdu_spec import BitstreamError, MatrixView, Mode, dqt
+from cdu_spec.bitstream import MODE_CODECS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,7 +123,7 @@ class OverBeats(TorchBackend):
 
 @settings(max_examples=120, deadline=None)
 @given(
-    st.sampled_from([mode.label for mode in Mode]),
+    st.sampled_from(MODE_CODECS),
     shapes,
     st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
     st.integers(0, 2**31),
@@ -146,7 +147,7 @@ def test_a_backend_over_beats_gives_the_same(name, shape, dtype, seed):
     )
 
 
-@pytest.mark.parametrize("name", [mode.label for mode in Mode])
+@pytest.mark.parametrize("name", MODE_CODECS)
 def test_backends_refuse_payloads_that_do_not_fit(name):
     packed = actcodec.codec(name).compress(torch.ones(1, 2, 8, 8))
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals, packed.offsets)

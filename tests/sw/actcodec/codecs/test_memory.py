@@ -11,7 +11,7 @@ import pytest
 import torch
 from actcodec.codecs.compressed import OversizeError
 from actcodec.golden import bitstream, block_starts, entropy_decoder, gmc, jpeg_base
-from cdu_spec.bitstream import JPEG_GMC, BitstreamError, Dtype, Header, Mode
+from cdu_spec.bitstream import JPEG_GMC, MODE_CODECS, BitstreamError, Dtype, Header, Mode
 from cdu_tools import memory
 from torch.profiler import ProfilerActivity, profile
 
@@ -44,7 +44,7 @@ def _profiler():
         torch.zeros(1)
 
 
-@pytest.mark.parametrize("name", [*(mode.label for mode in Mode), JPEG_GMC])
+@pytest.mark.parametrize("name", [*MODE_CODECS, JPEG_GMC])
 def test_the_golden_model_works_in_pieces(name, monkeypatch):
     monkeypatch.setattr(block_starts, "_WINDOW_BYTES", 1 << 13)
     monkeypatch.setattr(gmc, "_PIECE_BLOCKS", 1 << 8)

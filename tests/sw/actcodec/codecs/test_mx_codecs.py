@@ -25,7 +25,7 @@ def test_blocks_run_on_across_rows(name, block):
     assert torch.equal(
         packed.decompress().flatten(), mx.decode(packed.payload.view(7, block), MX_FORMATS[name]).flatten()[:195]
     )
-    assert packed.nbytes == 7 * block + 32 + 4 * 3
+    assert packed.nbytes == len(packed.to_bytes()) == 7 * block + 20 + 4 * 3 + 4
 
 
 def test_nvfp4_counts_the_scale_of_the_tensor():
@@ -73,13 +73,35 @@ def test_kernels_on_any_patterns(name, dtype):
     [
         (lambda: actcodec.codec("mxfp4", scale="even"), "scale = 'even' is not allowed: use floor or rceil"),
         (lambda: actcodec.codec("nvfp4", scale="floor"), "codec 'nvfp4' has no option 'scale'"),
-        (lambda: actcodec.codec("mxint8").compress(torch.ones(3)).to_bytes(), "codec 'mxint8' has no bitstream"),
         (lambda: actcodec.codec("nvfp4").compress(torch.ones(3)).to_bytes(), "codec 'nvfp4' has no bitstream"),
     ],
 )
 def test_refusals(act, message):
     with pytest.raises(UserError, match=message):
         act()
+
+
+@pytest.mark.parametrize("name", MX_FORMATS)
+def test_streams_say_the_format_and_no_rule(name):
+    """Byte 10 is its number, byte 11 is 0 for either rule; the values come back from the bytes alone."""
+    x = torch.randn(5, 33, generator=torch.Generator().manual_seed(3))
+    for rule in ScaleRule:
+        packed = actcodec.codec(name, scale=rule.value).compress(x)
+        stream = packed.to_bytes()
+        assert stream[4:12] == bytes((1, 11, 0, 2, 0, 0, MX_FORMATS[name].number, 0))
+        assert stream[28:-4] == bytes(packed.payload.tolist())
+        again = actcodec.from_bytes(stream)
+        assert again.codec == name
+        assert torch.equal(again.decompress(), packed.decompress())
+
+
+@pytest.mark.parametrize(("place", "value"), [(10, 6), (10, 255), (11, 1), (11, 128), (8, 8), (12, 32)])
+def test_headers_that_are_refused(place, value):
+    stream = bytearray(actcodec.codec("mxint8").compress(torch.ones(32)).to_bytes())
+    assert (stream[12], len(stream)) == (33, 20 + 4 + 33 + 4)
+    stream[place] = value
+    with pytest.raises(BitstreamError):
+        actcodec.from_bytes(bytes(stream))
 
 
 def test_policies_keep_signs_where_small_values_vanish():

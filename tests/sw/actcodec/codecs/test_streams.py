@@ -6,6 +6,7 @@ import zlib
 import actcodec
 import pytest
 import torch
+from cdu_spec.mx import MX_FORMATS, ScaleRule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_stream import decode
@@ -39,6 +40,7 @@ CODECS = [
     ("autoquantz", {"bits": 2, "step_log2": 5}),
     ("autoquantz", {"bits": 4, "rounding": "nearest"}),
     ("autoquantz", {"bits": 8}),
+    *((name, {"scale": rule.value}) for name in MX_FORMATS for rule in ScaleRule),
 ]
 
 
@@ -69,7 +71,9 @@ def test_independent_decoder_gives_the_same_values(name, options, dtype, shape, 
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (64,), (3, 5), (2, 3, 7), (2, 3, 8), (2, 3, 65), (2, 2, 2, 2, 2), (1, 1, 1, 1)])
-@pytest.mark.parametrize("name", ["sfpr", "sfpr+zvc", "brc", "bypass", "actnn", "blpa", "autoquant", "autoquantz"])
+@pytest.mark.parametrize(
+    "name", ["sfpr", "sfpr+zvc", "brc", "bypass", "actnn", "blpa", "autoquant", "autoquantz", "mxfp6-e3m2"]
+)
 def test_other_ranks(name, shape):
     check(torch.randn(shape, generator=torch.Generator().manual_seed(1)), name, {})
 

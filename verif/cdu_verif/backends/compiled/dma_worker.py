@@ -92,7 +92,7 @@ class DmaWorker:
     def compress(self, job: Job, values: _Bytes, shape: Sequence[int]) -> _Bytes:
         """The payload of a tensor of a shape, whose bytes lie in row-major order."""
         view = padded_view(job)
-        room = view.payload_bounds(job.dtype, job.settings, job.coder)[1]
+        room = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)[1]
         record, payload = self._run(Channel.COMPRESS, job, shape, values, room)
         return payload[: record.bytes].copy()
 

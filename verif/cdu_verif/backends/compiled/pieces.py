@@ -9,7 +9,7 @@ from math import lcm
 
 import torch
 from actcodec.backends.golden_codings import block_chain
-from actcodec.backends.job import Job
+from actcodec.backends.job import Job, mx_of
 from actcodec.golden.block_starts import block_starts
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
@@ -58,12 +58,14 @@ def payload_cuts(job: Job, payload: Tensor, beats: Sequence[int]) -> list[int]:
     if job.mode.has_zvc:
         starts = block_starts(payload, job.beats // BLOCK_SIDE, block_chain(job))
         return [*starts[torch.tensor(beats[:-1]) // BLOCK_SIDE].tolist(), payload.numel()]
-    return [begin * beat_payload_bytes(job) for begin in beats[:-1]] + [payload.numel()]
+    return [begin * block_payload_bytes(job) // BLOCK_SIDE for begin in beats[:-1]] + [payload.numel()]
 
 
-def beat_payload_bytes(job: Job) -> int:
-    """Bytes of payload per beat, in modes where it is always the same."""
-    return LANES * {Mode.BRC: 1, Mode.BYPASS: job.dtype.bits}.get(job.mode, VALUE_BITS) // 8
+def block_payload_bytes(job: Job) -> int:
+    """Bytes of payload per block of 8 beats, in modes where it is always the same."""
+    if job.mode is Mode.MX:
+        return BLOCK_SIDE // job.mode.whole_beats * mx_of(job).kind.block_bytes
+    return BLOCK_SIDE * LANES * {Mode.BRC: 1, Mode.BYPASS: job.dtype.bits}.get(job.mode, VALUE_BITS) // 8
 
 
 def spans(edges: Sequence[int]) -> list[slice]:

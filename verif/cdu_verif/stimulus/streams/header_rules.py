@@ -17,6 +17,7 @@ from cdu_verif.stimulus.streams.plain import (
     FORMATS,
     JPEG_ACT,
     MODES,
+    MX,
     SFPR,
     Matrix,
     example,
@@ -73,7 +74,7 @@ def _header() -> Iterator[Rule]:
     bad = {f"{name}, version {v}": bytes(stream.but(version=v)) for name, stream in streams.items() for v in (0, 2, 255)}
     yield Rule("version", 1, "| 4 | 1 | version | 1 |", Refuses.READER, good, bad)
 
-    bad = {f"mode {mode}": bytes(example(SFPR).but(mode=mode)) for mode in (0, 11, 15, 16, 17, 128 + SFPR, 255)}
+    bad = {f"mode {mode}": bytes(example(SFPR).but(mode=mode)) for mode in (0, 12, 15, 16, 17, 128 + SFPR, 255)}
     modes = {f"mode {mode}": bytes(example(mode)) for mode in MODES}
     yield Rule("mode", 1, "1 sfpr, 2 sfpr+zvc, 3 jpeg-act, 4 brc, 5 bypass, 6 division", Refuses.READER, modes, bad)
 
@@ -124,11 +125,12 @@ def _affine_header() -> Iterator[Rule]:
     bad = {}
     for mode in MODES:
         stream = example(mode)
-        for bits in (0, 3, 5, 6, 7, 9, 10, 12, 16, 32, 128, 255) if mode in AFFINE else BITS:
+        wrong = (0, 3, 5, 6, 7, 9, 10, 12, 16, 32, 128, 255)
+        for bits in wrong if mode in AFFINE else (6, 7, 8, 16, 128, 255) if mode == MX else BITS:
             bad[f"mode {mode}, bits {bits}"] = bytes(stream.but(bits=bits))
             codes = bytes(Matrix.of(mode, stream.shape).beats * bits)
             bad[f"mode {mode}, bits {bits} and as many codes"] = bytes(stream.but(bits=bits, payload=codes))
-    yield Rule("bits", 1, "1, 2, 4 or 8 in the affine modes (6 to 10), else 0", Refuses.READER, good, bad)
+    yield Rule("bits", 1, "1, 2, 4 or 8 in the affine modes (6 to 10), 0 to 5 in mx, else 0", Refuses.READER, good, bad)
 
     bad = {
         f"{name}, bit {bit}": bytes(stream.but(step=stream.step | 1 << bit))

@@ -18,6 +18,8 @@ from cdu_verif.stimulus.streams.plain import (
     FORMATS,
     JPEG_ACT,
     MASKED,
+    MX,
+    MX_BITS,
     SFPR,
     SFPR_ZVC,
     Matrix,
@@ -43,6 +45,7 @@ def ignored() -> Iterator[Ignored]:
     padded = [example(mode, form=form) for mode in (SFPR, SFPR_ZVC, BRC, BYPASS) for form in FORMATS]
     padded += [example(mode, bits=bits) for mode in AFFINE for bits in BITS]
     padded += [example(DIVISION, bits=bits, step=0x80) for bits in BITS]
+    padded += [example(MX, bits=number) for number in range(len(MX_BITS))]
     pairs = {f"mode {one.mode}, format {one.form}, {one.bits} bits, step {one.step}": _bytes(*_padding(one)) for one in padded}
     yield Ignored("padding", 2, "Padding, ignored when decompressing:", pairs)
 
@@ -104,6 +107,8 @@ def _padding(stream: PlainStream) -> tuple[PlainStream, PlainStream]:
 
 def _width(stream: PlainStream) -> int:
     """Bits of a value in the payload."""
+    if stream.mode == MX:
+        return MX_BITS[stream.bits]
     return stream.bits or {BRC: 1, BYPASS: 16 if stream.form else 32}.get(stream.mode, 8)
 
 
@@ -114,6 +119,8 @@ def _blocks(codes: list[int], width: int) -> bytes:
 def _first_bit(stream: PlainStream, view: Matrix, place: int) -> int:
     """Where in the payload the code of a place of the padded matrix begins."""
     width = _width(stream)
+    if stream.mode == MX:
+        return 8 * (place // 32 + 1) + width * place
     if stream.mode not in (DIVISION, ACTNN):
         return width * place
     row, column = divmod(place, 8 * view.row_beats)

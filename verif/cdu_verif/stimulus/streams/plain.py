@@ -10,14 +10,16 @@ from math import prod
 from random import Random
 from typing import Any
 
-SFPR, SFPR_ZVC, JPEG_ACT, BRC, BYPASS, DIVISION, ACTNN, BLPA, AUTOQUANT, AUTOQUANTZ = range(1, 11)
-MODES = range(1, 11)
+SFPR, SFPR_ZVC, JPEG_ACT, BRC, BYPASS, DIVISION, ACTNN, BLPA, AUTOQUANT, AUTOQUANTZ, MX = range(1, 12)
+MODES = range(1, 12)
 AFFINE = (DIVISION, ACTNN, BLPA, AUTOQUANT, AUTOQUANTZ)
 MASKED = (SFPR_ZVC, JPEG_ACT, AUTOQUANTZ)
 #: Modes whose blocks may have a head with a range, and the bit of the header that says so.
 RANGED = ((DIVISION, 0x80), (ACTNN, 0))
 BITS = (1, 2, 4, 8)
 FORMATS = (0, 1, 2)
+#: Bits of a code of mode mx by its format, and bits that one of its numbers lacks, so that it is neither infinite nor NaN.
+MX_BITS, MX_FINITE = (8, 8, 8, 6, 6, 4), (0xFF, 0xFE, 0xFB, 0xFF, 0xFF, 0xFF)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class PlainStream:
     form: int = 0
     const_bits: int = 0
     pass1_bits: int = 0
-    bits: int = 0
+    bits: int = 0  #: in mode mx the format
     step: int = 0  #: the header's byte 11
     table: bytes = b""
     offsets: tuple[int, ...] = ()
@@ -87,12 +89,14 @@ class Matrix:
         elif mode == ACTNN:
             rows, columns = -(-count // 32), 32
             channel_rows = 8 * -(-rows // 8)
-        elif mode not in (BRC, BYPASS) and len(shape) >= 3 and prod(shape[2:]) >= 8:
+        elif mode not in (BRC, BYPASS, MX) and len(shape) >= 3 and prod(shape[2:]) >= 8:
             rows, columns, channels = shape[0] * shape[1], prod(shape[2:]), shape[1]
         row_beats = -(-columns // 8)
         beats = row_beats * (8 * -(-rows // 8) if mode in (JPEG_ACT, DIVISION, ACTNN) else rows)
         if mode in (SFPR_ZVC, AUTOQUANTZ):
             beats = 8 * -(-beats // 8)
+        if mode == MX:
+            beats = 4 * -(-beats // 4)
         return cls(rows, columns, channels, channel_rows, row_beats, beats)
 
 
@@ -145,6 +149,10 @@ def payload(mode: int, shape: Sequence[int], form: int = 0, bits: int = 0, step:
             parts.append(head(low, rng.randint(1, greatest), 0) if ranged else struct.pack("<h", low))
             parts.append(rng.randbytes(rows_each * bits))
         return b"".join(parts)
+    if mode == MX:
+        codes = [rng.getrandbits(MX_BITS[bits]) & MX_FINITE[bits] for _ in range(8 * beats)]
+        rows = [row(codes[first : first + 8], MX_BITS[bits]) for first in range(0, 8 * beats, 8)]
+        return b"".join(bytes([rng.randint(100, 150)]) + b"".join(rows[first : first + 4]) for first in range(0, beats, 4))
     if mode == BYPASS:
         # Numbers that no NaN is among, so that values can be compared.
         size = 2 if form else 4
@@ -158,6 +166,7 @@ SHAPES = dict.fromkeys(MODES, (2, 3, 9)) | {
     DIVISION: (1, 3, 3, 13),
     ACTNN: (300,),
     BRC: (19,),
+    MX: (43,),
     BYPASS: (11,),
 }
 
@@ -176,16 +185,16 @@ def example(
     form
         Number format.
     bits, step
-        Of affine modes; a mode's ordinary ones unless given.
+        Of affine modes; a mode's ordinary ones unless given. ``bits`` of mode mx is its format.
     seed
         Of the codes.
     """
     shape = tuple(shape) or SHAPES[mode]
     affine = mode in AFFINE
-    bits = (2 if bits is None else bits) if affine else 0
+    bits = (2 if bits is None else bits) if affine or mode == MX else 0
     step = ({DIVISION: 12 - bits, ACTNN: 0}.get(mode, 15 - bits) if step is None else step) if affine else 0
     view, rng = Matrix.of(mode, shape), Random(f"{mode} {shape} {seed}")
-    scaled = mode not in (BRC, BYPASS)
+    scaled = mode not in (BRC, BYPASS, MX)
     return PlainStream(
         mode,
         shape,

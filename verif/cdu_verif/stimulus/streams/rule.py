@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from cdu_verif.stimulus.streams.plain import AFFINE, BITS, DIVISION, MODES, PlainStream, example
+from cdu_verif.stimulus.streams.plain import AFFINE, BITS, DIVISION, MODES, MX, MX_BITS, PlainStream, example
 
 
 class Refuses(Enum):
@@ -62,7 +62,7 @@ def every() -> dict[str, PlainStream]:
     for bits in BITS:
         found |= {f"mode {mode}, {bits} bits": example(mode, bits=bits) for mode in AFFINE}
         found[f"division by block, {bits} bits"] = example(DIVISION, bits=bits, step=0x80)
-    return found
+    return found | {f"mode {MX}, format {number}": example(MX, bits=number) for number in range(len(MX_BITS))}
 
 
 def packed(streams: Mapping[str, PlainStream]) -> dict[str, bytes]:

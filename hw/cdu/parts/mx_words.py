@@ -22,10 +22,18 @@ class CodedRow(data.StructLayout):
     """The bytes of a row of a ``format``: the ``scale`` if it ``heads`` a block, else 0; then ``codes``.
 
     8 codes are as many bytes as one has bits; behind them are zeros.
+
+    Parameters
+    ----------
+    rows
+        1, 2 or 4 rows of a block as one.
+    beside
+        Bits that go with them.
     """
 
-    def __init__(self) -> None:
-        super().__init__({"scale": SCALE_BITS, "codes": LANES * CODE_BITS, "heads": 1, "format": FORMAT_BITS})
+    def __init__(self, rows: int = 1, beside: int = 0) -> None:
+        fields = {"scale": SCALE_BITS, "codes": rows * LANES * CODE_BITS, "heads": 1, "format": FORMAT_BITS}
+        super().__init__(fields | ({"beside": beside} if beside else {}))
 
 
 def constant(m: Module, number: Value, of: Callable[[BlockFormat], int], name: str) -> Signal:
