@@ -8,6 +8,7 @@ from amaranth.lib.wiring import connect, flipped
 from cdu_spec.affine import SEED_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.registers import Channel
 
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin
@@ -16,7 +17,7 @@ from cdu.parts.join import hand_out, join_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassPacker
-from cdu.unit.direction import DirectionPath, DirectionPorts
+from cdu.unit.direction import DirectionPath, DirectionPorts, ends_job
 from cdu.unit.job_count import JobCount
 from cdu.values.value_front import ValueFront
 from cdu.words import BlockWord, PackedWord, TileWord, ValueWord
@@ -26,7 +27,7 @@ class CompressorPorts(DirectionPorts):
     """Ports of a :class:`cdu.unit.compressor.Compressor`."""
 
     def __init__(self, config: CduConfig) -> None:
-        super().__init__(ValueWord(config), PackedWord(config))
+        super().__init__(config, Channel.COMPRESS, ValueWord(config), PackedWord(config))
 
 
 class CompressionPath(DirectionPath):
@@ -65,6 +66,11 @@ class CompressionPath(DirectionPath):
         connect(m, flipped(self.job), jobs.i)
         m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
+        if self.config.completions:
+            m.d.comb += [
+                self.found.front.ends.eq(ends_job(front.to_alignment)),
+                self.found.front.nonfinite.eq(front.events.nonfinite),
+            ]
         if self.config.has_dct:
             m.d.comb += packer.shifts.eq(self.shifts)
             for lane in range(self.config.cdus):
