@@ -290,7 +290,7 @@ class ChannelControl(wiring.Component):
             ledger.start.eq(start),
             ledger.mode.eq(job.mode),
             ledger.findings.eq(unit.findings),
-            ledger.packed.eq(unit.packed),
+            ledger.moved.eq(unit.packed),
             ledger.left.eq(left),
             ledger.abort.eq(unit.abort),
             ledger.keeps.eq(registers.completion_keep.keep),

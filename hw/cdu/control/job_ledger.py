@@ -41,7 +41,7 @@ class JobLedger(wiring.Component):
         An entry is free.
     findings
         :class:`~cdu.control.places.Findings`.
-    packed
+    moved
         Bytes of payload that pass in this cycle at the place :data:`~cdu.control.places.PACKED`.
     left
         High for a cycle when the last word of the result of a job has left.
@@ -67,7 +67,7 @@ class JobLedger(wiring.Component):
     mode: Signal
     room: Signal
     findings: Any
-    packed: Signal
+    moved: Signal
     left: Signal
     ended: Signal
     abort: Signal
@@ -89,7 +89,7 @@ class JobLedger(wiring.Component):
                 "mode": In(Mode),
                 "room": Out(1),
                 "findings": In(Findings(config, channel)),
-                "packed": In(range(config.packed_bytes + 1)),
+                "moved": In(range(config.packed_bytes + 1)),
                 "left": In(1),
                 "ended": Out(1),
                 "abort": In(1),
@@ -143,11 +143,11 @@ class JobLedger(wiring.Component):
         return m
 
     def _count_bytes(self, m: Module, turn: Value, ends: Value, oldest: Signal) -> None:
-        """The sum of ``packed`` up to two cycles before a job ends."""
-        size, packed = Signal(REGISTER_BITS), Signal.like(self.packed, name="packed1")
-        m.d.sync += [packed.eq(self.packed), size.eq(wide_sum(Mux(ends, 0, size), packed, REGISTER_BITS))]
+        """The sum of ``moved`` up to two cycles before a job ends."""
+        size, moved = Signal(REGISTER_BITS), Signal.like(self.moved, name="moved1")
+        m.d.sync += [moved.eq(self.moved), size.eq(wide_sum(Mux(ends, 0, size), moved, REGISTER_BITS))]
         with m.If(self.abort):
-            m.d.sync += [packed.eq(0), size.eq(0)]
+            m.d.sync += [moved.eq(0), size.eq(0)]
         self._remember(m, "sizes", oldest, self.payload_bytes, turn, ends, size)
 
     def _entry(self, name: str) -> Signal:

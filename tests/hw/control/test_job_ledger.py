@@ -137,7 +137,7 @@ def test_every_job_has_a_record_of_its_own(config, channel, taken):
             model.pending = [event for event in model.pending if event[0] > cycle]
             takes = taken is not None and rng.random() < taken
             ctx.set(ledger.findings, events)
-            ctx.set(ledger.packed, size)
+            ctx.set(ledger.moved, size)
             ctx.set(ledger.left, "result" in ends)
             ctx.set(ledger.start, starts)
             ctx.set(ledger.mode, mode)

@@ -6,7 +6,7 @@ from collections import deque
 
 import cocotb
 from cdu_driver import JobFailedError, Result
-from cdu_spec.bitstream import CRC_BYTES
+from cdu_spec.bitstream import CRC_BYTES, Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import JOB_NUMBER_BITS, Channel
 
@@ -19,6 +19,7 @@ from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
 from cdu_verif.stimulus.payloads import float_bytes
+from cdu_verif.stimulus.tensors import exchange
 
 _CONFIG = simulated_config()
 _CHANNELS = [channel.value for channel in Channel]
@@ -159,6 +160,33 @@ async def records_that_wait(bench: ArrayBench, direction: str) -> None:
     assert not await bench.errors(channel)
 
 
+@bench_test(ArrayBench, skip=not _CONFIG.completions or Mode.BRC not in _CONFIG.built_modes)
+async def packets_out_of_step(bench: ArrayBench) -> None:
+    """A TLAST that is lost, or a packet too many: jobs take packets in their order, whosever they are, until a flush."""
+    channel = Channel.COMPRESS
+    await bench.write("COMPLETION_KEEP", channel, keep=1)
+    for merged in (True, False):
+        first, second, third = (exchange(bench.config, bench.rng, (2, 2, 4, 24), Mode.BRC, "normal") for _ in range(3))
+        data = [input_of(channel, item) for item in (first, second, third)]
+        packets = [data[0] + data[1], data[2]] if merged else [data[0], data[2], data[1]]
+        for packet in packets:
+            bench.i[channel].send(packet)
+        for item, taken in ((first, first), (second, third)):
+            await bench.program(channel, item.compression)
+            bench.check(channel, taken, await bench.result(channel, item.compression))
+            while not (await bench.read("COMPLETION", channel))["waiting"]:
+                await bench.idle(5)
+            _, _, errors = await _record(bench, channel)
+            assert errors == ({"late_last"} if merged and item is first else set()), f"{item.name}: {errors}"
+        await bench.write("CONTROL", channel, abort=1, flush=1)
+        await bench.idle(400)
+        await bench.errors(channel)
+        await bench.run_job(channel, first)
+        while not (await bench.read("COMPLETION", channel))["waiting"]:
+            await bench.idle(5)
+        assert (await _record(bench, channel))[2] == set()
+
+
 @bench_test(ArrayBench, skip=not _CONFIG.completions, direction=_CHANNELS)
 async def the_driver_loses_one_job(bench: ArrayBench, direction: str) -> None:
     """Of a row of jobs the driver gives the results of all but that whose data were lost on their way."""
@@ -173,7 +201,7 @@ async def the_driver_loses_one_job(bench: ArrayBench, direction: str) -> None:
         for place, (item, outcome) in enumerate(zip(items, outcomes, strict=True)):
             if place == wrong:
                 assert isinstance(outcome, JobFailedError), f"{item.name} has a result"
-                assert "early_last" in outcome.flags, f"{item.name}: {outcome.flags}"
+                assert {"early_last", "payload_length"} & set(outcome.flags), f"{item.name}: {outcome.flags}"
             else:
                 assert isinstance(outcome, Result), f"{item.name}: {outcome}"
                 bench.check(channel, item, bytes(outcome.data))

@@ -51,7 +51,7 @@ class PortJob:
 def port_job(bench: ArrayBench, channel: Channel, mode: Mode) -> PortJob:
     """A small good job of a mode, of one shift table, with more than one scale where it has any."""
     rng = bench.rng
-    shape = (rng.randint(1, 2), rng.randint(2, 4), rng.randint(1, 9), rng.randint(1, 40))
+    shape = (2, rng.randint(1, 3), rng.randint(1, 9), rng.randint(1, 40))
     item = exchange(bench.config, rng, shape, mode, rng.choice(("normal", "relu")), TABLES[:1])
     job, data = job_of(channel, item), input_of(channel, item)
     crc = bool(bench.config.payload_crc) and rng.random() < 0.5
@@ -158,7 +158,7 @@ def _unit(bench: ArrayBench, job: PortJob) -> int:
 
 
 def _words(raw: bytes, size: int, keeps: Mapping[int, int]) -> list[Word]:
-    words = words_of(raw, size)
+    words = words_of(raw, size) or [(0, 0)]
     return [(data, keeps.get(place, keep)) for place, (data, keep) in enumerate(words)]
 
 
