@@ -49,7 +49,7 @@ class PortJob:
 
 
 def port_job(bench: ArrayBench, channel: Channel, mode: Mode) -> PortJob:
-    """A small good job of a mode, of one shift table, with more than one scale where it has any."""
+    """A small good job of a mode, of one shift table, with several scales where it has any, but for the one of actnn."""
     rng = bench.rng
     shape = (2, rng.randint(1, 3), rng.randint(1, 9), rng.randint(1, 40))
     item = exchange(bench.config, rng, shape, mode, rng.choice(("normal", "relu")), TABLES[:1])
@@ -138,7 +138,7 @@ def faults(config: CduConfig, channel: Channel) -> Mapping[str, Fault]:
         "input too short": Fault("early_last", every, _cut),
         "input too long": Fault("late_last", every, _prolong),
         "hole in the data": Fault("keep", every, _make_holes),
-        "scale missing": Fault("scale_missing", scaled, _miss_scale),
+        "scale missing": Fault("scale_missing", of(lambda mode: mode.has_scales and mode is not Mode.ACTNN), _miss_scale),
         "scales too many": Fault("scale_surplus", scaled, _add_scales),
         "scale of zero": Fault("bad_scale", scaled, _zero_scale),
         "hole in the scales": Fault("keep", scaled, _make_holes_in_scales),
