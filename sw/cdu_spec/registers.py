@@ -525,7 +525,12 @@ CHANNEL = (
         "The oldest record that waits.",
         (
             Field("job", 0, JOB_NUMBER_BITS, "jobs started before this one since the reset, modulo 2\\*\\*16"),
-            Field("waiting", 16, max(COMPLETIONS).bit_length(), "records that wait; at 0 there is nothing to be read"),
+            Field(
+                "waiting",
+                16,
+                max(COMPLETIONS).bit_length(),
+                "records that wait; 0: there is none, and the registers of records read 0",
+            ),
         ),
         option="completions",
     ),

@@ -54,7 +54,7 @@ class JobLedger(wiring.Component):
     take
         High for a cycle: the oldest record goes.
     waiting
-        Records that wait. The oldest one is shown:
+        Records that wait. The oldest one is shown, and zeros where there is none:
     job
         How many jobs had been started before it since the reset, those that were forgotten among them.
     payload_bytes
@@ -225,7 +225,7 @@ class JobLedger(wiring.Component):
             else:
                 m.d.comb += found.eq(reduce(or_, (self._at(turns[name], event) for name, event in events.items())))
             m.d.sync += column.eq((column & ~fresh) | found)
-            m.d.comb += self.errors[flag].eq(column.bit_select(self._place(oldest), 1))
+            m.d.comb += self.errors[flag].eq(column.bit_select(self._place(oldest), 1) & (self.waiting != 0))
 
     def _remember(self, m: Module, name: str, oldest: Signal, shown: Signal, entry: Value, when: Value, what: Value) -> None:
         """A number for each entry, of which that of the oldest record is shown."""
@@ -237,5 +237,5 @@ class JobLedger(wiring.Component):
             write.addr.eq(self._place(entry)),
             write.data.eq(what),
             read.addr.eq(self._place(oldest)),
-            shown.eq(read.data),
+            shown.eq(Mux(self.waiting != 0, read.data, 0)),
         ]

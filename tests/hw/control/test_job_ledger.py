@@ -146,7 +146,9 @@ def test_every_job_has_a_record_of_its_own(config, channel, taken):
             await ctx.delay(1e-9)
             assert ctx.get(ledger.room) == room
             assert ctx.get(ledger.waiting) == len(model.records)
-            if model.records:
+            if not model.records:
+                assert not ctx.get(ledger.job) | ctx.get(ledger.payload_bytes) | ctx.get(ledger.errors.as_value())
+            else:
                 record = model.records[0]
                 errors = {name for name in ledger.flags if ctx.get(ledger.errors[name])}
                 found = ctx.get(ledger.job), ctx.get(ledger.payload_bytes), errors
