@@ -186,26 +186,27 @@ class JobLedger(wiring.Component):
     def _turns(self, m: Module, ends: dict[str, Value], ending: Signal, following: Signal) -> dict[str, Value]:
         """For each place the entry of the job whose turn it is."""
         turns: dict[str, Value] = {}
+        queues: dict[tuple[Mode, ...], Memory] = {}
         for name, place in self.places.items():
             if place.modes == self._modes:
                 turns[name] = self._counted(m, name, ends[name], ending)
                 continue
-            jobs: Memory
-            m.submodules[name] = jobs = Memory(shape=(self.depth - 1).bit_length(), depth=self.depth, init=[])
-            write, read = jobs.write_port(), jobs.read_port(domain="comb")
-            first, last = Signal(range(self.depth), name=f"{name}_first"), Signal(range(self.depth), name=f"{name}_last")
-            m.d.comb += [
-                write.en.eq(self._comes(place)),
-                write.addr.eq(last),
-                write.data.eq(self._place(following)),
-                read.addr.eq(first),
-            ]
-            m.d.sync += [
-                first.eq(Mux(self.abort, 0, first + ends[name])),
-                last.eq(Mux(self.abort, 0, last + write.en)),
-            ]
+            if place.modes not in queues:
+                queues[place.modes] = self._queue(m, name, following)
+            read, first = queues[place.modes].read_port(domain="comb"), Signal(range(self.depth), name=f"{name}_first")
+            m.d.comb += read.addr.eq(first)
+            m.d.sync += first.eq(Mux(self.abort, 0, first + ends[name]))
             turns[name] = read.data
         return turns
+
+    def _queue(self, m: Module, name: str, following: Signal) -> Memory:
+        """The entries of the jobs that come to a place, in the order of their starts since the last abort."""
+        jobs: Memory
+        m.submodules[name] = jobs = Memory(shape=(self.depth - 1).bit_length(), depth=self.depth, init=[])
+        write, last = jobs.write_port(), Signal(range(self.depth), name=f"{name}_last")
+        m.d.comb += [write.en.eq(self._comes(self.places[name])), write.addr.eq(last), write.data.eq(self._place(following))]
+        m.d.sync += last.eq(Mux(self.abort, 0, last + write.en))
+        return jobs
 
     def _find(self, m: Module, turns: dict[str, Value], before: Value, fresh: Value, due: Value, oldest: Signal) -> None:
         """Write what is found into the entries that it belongs to.

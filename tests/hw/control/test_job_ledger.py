@@ -119,8 +119,8 @@ def test_every_job_has_a_record_of_its_own(config, channel, taken):
 
     async def bench(ctx):
         ctx.set(ledger.keeps, taken is not None)
-        for cycle in range(900):
-            abort = cycle > 400 and rng.random() < 0.02
+        for cycle in range(700):
+            abort = cycle > 300 and rng.random() < 0.02
             room = len(model.jobs) + len(model.records) < config.completions
             mode = rng.choice(config.built_modes)
             starts = room and rng.random() < 0.3

@@ -35,7 +35,8 @@ def _device(config: CduConfig) -> Device:
     probes = dict.fromkeys(("oldest", "ending", "following", "result_turn"), bits + 1)
     probes |= {"due": _DEPTH, **{f"{flag}_column": _DEPTH for flag in _FLAGS.values()}}
     for name in _FLAGS:
-        probes |= {f"{name}_turn": bits + 1} if _counted(config, name) else {f"{name}_first": bits, f"{name}_last": bits}
+        ends = (f"{name}_first", f"{_queue(config, name)}_last")
+        probes |= {f"{name}_turn": bits + 1} if _counted(config, name) else dict.fromkeys(ends, bits)
     return device.of_component(JobLedger(config, Channel.COMPRESS), "job_ledger", config).probed(probes)
 
 
@@ -44,11 +45,17 @@ def _counted(config: CduConfig, name: str) -> bool:
     return places(config, Channel.COMPRESS)[name].modes == config.built_modes
 
 
+def _queue(config: CduConfig, name: str) -> str:
+    """The first of the places to which the same jobs come."""
+    found = places(config, Channel.COMPRESS)
+    return next(other for other in found if found[other].modes == found[name].modes)
+
+
 def _distance(config: CduConfig, name: str) -> str:
     """Jobs at a place, as the ledger counts them."""
     if name == "result" or _counted(config, name):
         return f"inner_following - inner_{name}_turn"
-    return f"{{1'b0, inner_{name}_last - inner_{name}_first}}"
+    return f"{{1'b0, inner_{_queue(config, name)}_last - inner_{name}_first}}"
 
 
 def _harness(config: CduConfig, numbers: bool, proven: Sequence[str], found: Device) -> str:
