@@ -20,8 +20,8 @@ from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Kind, Sby
 
 #: Entries of the ring that is proven, and bits of the numbers that are looked at.
 _DEPTH, _NUMBER_BITS = 4, 3
-#: Modes of which all come to every place, and some of which some do not.
-_ALIKE, _UNLIKE = (Mode.SFPR,), (Mode.SFPR, Mode.BRC, Mode.BYPASS)
+#: Modes that come to every place, and modes of which one does not.
+_ALIKE, _UNLIKE = (Mode.SFPR,), (Mode.SFPR, Mode.BYPASS)
 #: The errors that are followed, by the place where they are found.
 _FLAGS = {"input": "early_last", "front": "nonfinite", "scales": "bad_scale", "windows": "scale_surplus"}
 
