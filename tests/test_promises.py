@@ -17,7 +17,11 @@ ROOT = Path(__file__).parents[1]
 TABLES = sorted(ROOT.glob("docs/reference/promises_*.csv"))
 ROWS = [row for path in TABLES for row in csv.DictReader(path.open(encoding="utf-8"))]
 #: Pages, and the sections of which every block is quoted; None for all.
-PAGES = {"reference/bitstream.md": None, "user/integration.md": None, "reference/registers.md": {"0", "A job", "Errors"}}
+PAGES = {
+    "reference/bitstream.md": None,
+    "user/integration.md": None,
+    "reference/registers.md": {"0", "A job", "Errors", "Records"},
+}
 #: What tests of rules are parametrised with.
 NAMES = {
     "tests/sw/actcodec/codecs/test_stream_rules.py": {one.name for one in (*rules.rules(), *ignored())},

@@ -12,7 +12,7 @@ Where a device never waits for an event loop, :func:`run` runs these coroutines 
 
 from cdu_driver.device import BusError, Device
 from cdu_driver.driver import Driver
-from cdu_driver.errors import DriverError, JobLostError, JobRefusedError, RecoveryError, WrongUnitError
+from cdu_driver.errors import DriverError, JobFailedError, JobLostError, JobRefusedError, RecoveryError, WrongUnitError
 from cdu_driver.job import Job
 from cdu_driver.queue import Counters, JobQueue, Result
 from cdu_driver.synchronous import run
@@ -24,6 +24,7 @@ __all__ = [
     "Driver",
     "DriverError",
     "Job",
+    "JobFailedError",
     "JobLostError",
     "JobQueue",
     "JobRefusedError",

@@ -26,9 +26,9 @@ class Driver:
     ----------
     compress, decompress
         The :class:`JobQueue` of each direction. Both share the interrupt line; they may be used by two coroutines.
-    dtype, modes, coders, payload_crc
-        Format of uncompressed values, modes, and coders of mode jpeg-act that are built in, and whether payloads may carry a
-        CRC: read from the unit by :meth:`open`.
+    dtype, modes, coders, payload_crc, completions
+        Format of uncompressed values, modes, and coders of mode jpeg-act that are built in, whether payloads may carry a
+        CRC, and for how many jobs and their records there is room: read from the unit by :meth:`open`.
     """
 
     def __init__(self, device: Device, *, watchdog: int = 0, scales_by_registers: bool = False) -> None:
@@ -40,6 +40,7 @@ class Driver:
         self.modes: frozenset[Mode] = frozenset()
         self.coders: frozenset[Coder] = frozenset()
         self.payload_crc = False
+        self.completions = 0
 
     async def open(self) -> None:
         """Find out what the unit is and bring it to rest. Raises WrongUnitError when this driver does not know it."""
@@ -54,6 +55,9 @@ class Driver:
         built = register("MODES").unpack(await self._device.read(address("MODES")))
         self.modes = frozenset(mode for mode in Mode if built[mode.name.lower()])
         self.coders = frozenset(coder for coder in Coder if built[coder.label])
-        self.payload_crc = bool(register("ARRAY").field("payload_crc").get(await self._device.read(address("ARRAY"))))
+        array = register("ARRAY").unpack(await self._device.read(address("ARRAY")))
+        self.payload_crc, self.completions = bool(array["payload_crc"]), array["completions"]
         for queue in (self.compress, self.decompress):
-            await queue.open(self.dtype, self.modes, self.coders, self._watchdog, self.payload_crc)
+            await queue.open(
+                self.dtype, self.modes, self.coders, self._watchdog, payload_crc=self.payload_crc, completions=self.completions
+            )

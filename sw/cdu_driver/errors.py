@@ -57,3 +57,7 @@ class JobRefusedError(FlaggedError):
 
 class JobLostError(FlaggedError):
     """Something was wrong with jobs under way. All of the channel are lost, the channel is ready for new ones."""
+
+
+class JobFailedError(JobLostError):
+    """Something was wrong with one job, which alone is lost: those before it and behind it go on."""

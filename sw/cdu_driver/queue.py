@@ -12,6 +12,8 @@ from cdu_spec.geometry import LANES
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import (
     BANKS,
+    ERROR_FLAGS,
+    JOB_ERRORS,
     JOB_QUEUE,
     REGISTER_BITS,
     SHIFT_REGISTERS,
@@ -26,7 +28,7 @@ from cdu_spec.registers import (
 from cdu_tools.errors import UserError
 
 from cdu_driver.device import Device
-from cdu_driver.errors import JobLostError, JobRefusedError, RecoveryError
+from cdu_driver.errors import JobFailedError, JobLostError, JobRefusedError, RecoveryError
 from cdu_driver.job import OFFSET_BYTES, SCALE_BYTES, Job
 
 #: Jobs under way at the same time: one in the data path, the others in the queue of the unit.
@@ -43,11 +45,13 @@ _PATIENCE = 10_000
 class Result:
     """What a job gave: payload when compressing, values when decompressing.
 
-    ``nonfinite``: a value of this job, or of one that was under way with it, was infinite or NaN.
+    ``nonfinite``: a value of this job, or in units without records of one that was under way with it, was infinite or NaN.
+    ``payload_bytes``: those that the unit counted, without a CRC; None in units without records.
     """
 
     data: bytes | memoryview
     nonfinite: bool
+    payload_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ class _UnderWay:
     job: Job
     bank: int
     done: bool = False
-    nonfinite: bool = False
+    flags: tuple[str, ...] = ()
+    payload_bytes: int | None = None
 
 
 class JobQueue:
@@ -89,7 +94,8 @@ class JobQueue:
         Write scales to registers instead of sending them to the scale port.
 
     Up to 3 jobs are under way: the next ones are programmed while one runs, so that the unit goes from one to the other without
-    a pause. A new shift table goes to the bank that no job under way uses.
+    a pause. A new shift table goes to the bank that no job under way uses. An error in the data of a job loses that job alone
+    in units with ``completions``, in others all that are under way.
     """
 
     def __init__(self, device: Device, channel: Channel, *, scales_by_registers: bool = False) -> None:
@@ -100,22 +106,32 @@ class JobQueue:
         self._modes: frozenset[Mode] = frozenset()
         self._coders: frozenset[Coder] = frozenset()
         self._payload_crc = False
+        self._completions = 0
         self._jobs: deque[_UnderWay] = deque()
         self._tables: list[tuple[int, ...] | None] = [None] * BANKS
         self._written: dict[str, int] = {}
         self._jobs_done = 0
 
     async def open(
-        self, dtype: Dtype, modes: Collection[Mode], coders: Collection[Coder], watchdog: int, payload_crc: bool
+        self,
+        dtype: Dtype,
+        modes: Collection[Mode],
+        coders: Collection[Coder],
+        watchdog: int,
+        *,
+        payload_crc: bool,
+        completions: int,
     ) -> None:
         """Bring the channel to rest and set it up; called by :meth:`cdu_driver.Driver.open`."""
-        self._payload_crc = payload_crc
+        self._payload_crc, self._completions = payload_crc, completions
         self._value_bytes = dtype.bits // 8
         self._modes, self._coders = frozenset(modes), frozenset(coders)
         self._tables = [None] * BANKS
         self._written.clear()
         await self.recover()
-        await self._write("ERROR_ENABLE", register("ERROR_ENABLE").reset)
+        # What a record says need not interrupt before it.
+        loud = [name for name, _ in ERROR_FLAGS if not (completions and name in JOB_ERRORS)]
+        await self._write("ERROR_ENABLE", register("ERROR_ENABLE").pack(**dict.fromkeys(loud, 1)))
         await self._write("INTERRUPT_ENABLE", register("INTERRUPT_ENABLE").pack(job_done=1, error=1))
         await self._write("WATCHDOG", watchdog)
 
@@ -125,15 +141,34 @@ class JobQueue:
         return len(self._jobs)
 
     async def run(self, jobs: Iterable[Job]) -> list[Result]:
-        """The results of jobs, which are kept flowing. Raises what :meth:`submit` and :meth:`collect` raise."""
+        """The results of jobs. Raises what :meth:`submit` and :meth:`collect` raise; JobFailedError when all have ended."""
         results = []
+        for outcome in await self.outcomes(jobs):
+            if isinstance(outcome, JobFailedError):
+                raise outcome
+            results.append(outcome)
+        return results
+
+    async def outcomes(self, jobs: Iterable[Job]) -> list[Result | JobFailedError]:
+        """What becomes of jobs, which are kept flowing: the result, or why this job alone has none.
+
+        Raises what :meth:`submit` and :meth:`collect` raise but JobFailedError.
+        """
+        outcomes: list[Result | JobFailedError] = []
+
+        async def collect() -> None:
+            try:
+                outcomes.append(await self.collect())
+            except JobFailedError as error:
+                outcomes.append(error)
+
         for job in jobs:
             if self.under_way == DEPTH:
-                results.append(await self.collect())
+                await collect()
             await self.submit(job)
         while self.under_way:
-            results.append(await self.collect())
-        return results
+            await collect()
+        return outcomes
 
     async def submit(self, job: Job) -> None:
         """Program a job and hand over its data; waits while too many are under way.
@@ -162,14 +197,19 @@ class JobQueue:
         await self._give_scales(job)
 
     async def collect(self) -> Result:
-        """The result of the oldest job; waits until it has ended. Raises JobLostError."""
+        """The result of the oldest job; waits until it has ended.
+
+        Raises JobFailedError when something was wrong with this job alone, JobLostError when all are lost.
+        """
         if not self._jobs:
             raise UserError("no job is under way: submit one first")
         while not self._jobs[0].done:
             await self._wait()
         data = await self._device.receive(self._ports.output)
         entry = self._jobs.popleft()
-        return Result(data, entry.nonfinite)
+        if spoiled := _spoiling(entry.flags):
+            raise JobFailedError(f"{entry.job} failed in the {self.channel.value} channel", spoiled)
+        return Result(data, bool(entry.flags), entry.payload_bytes)
 
     async def recover(self) -> None:
         """Forget all jobs, whatever state the channel is in, and clear its errors and interrupts.
@@ -200,6 +240,11 @@ class JobQueue:
         await self._write("INTERRUPT_STATUS", await self._read("INTERRUPT_STATUS"))
         await self._write("ERRORS", await self._read("ERRORS"))
         self._jobs_done = await self._read("JOBS_DONE")
+        if self._completions:
+            await self._write("COMPLETION_KEEP", 0)
+            while (await self._completion())["waiting"]:
+                pass
+            await self._write("COMPLETION_KEEP", register("COMPLETION_KEEP").pack(keep=1))
 
     async def counters(self) -> Counters:
         """The counters of the channel."""
@@ -249,7 +294,7 @@ class JobQueue:
         while not register("STATUS").field("queue_space").get(await self._read("STATUS")):
             await self._look()
         await self._write("CONTROL", register("CONTROL").pack(start=1))
-        flags = _flags(await self._read("ERRORS"))
+        flags = _flags("ERRORS", await self._read("ERRORS"))
         refusals = [flag for flag in flags if flag in _REFUSALS]
         if refusals:
             await self._write("ERRORS", register("ERRORS").pack(**dict.fromkeys(refusals, 1)))
@@ -293,21 +338,37 @@ class JobQueue:
         reasons = await self._read("INTERRUPT_STATUS")
         if reasons:
             await self._write("INTERRUPT_STATUS", reasons)
+        waiting = [entry for entry in self._jobs if not entry.done]
+        # Jobs before errors: what was wrong with a job stands there when it has ended.
+        if self._completions:
+            ended = waiting[: (await self._completion())["waiting"]]
+        else:
+            jobs_done = await self._read("JOBS_DONE")
+            ended = waiting[: (jobs_done - self._jobs_done) % (1 << REGISTER_BITS)]
+            self._jobs_done = jobs_done
         errors = await self._read("ERRORS")
-        flags = _flags(errors)
-        jobs_done = await self._read("JOBS_DONE")
         if errors:
             await self._write("ERRORS", errors)
-        if spoiled := [flag for flag in flags if flag not in _HARMLESS]:
+        flags = [flag for flag in _flags("ERRORS", errors) if not (self._completions and flag in JOB_ERRORS)]
+        if spoiled := _spoiling(flags):
             jobs = ", ".join(str(entry.job) for entry in self._jobs)
             await self.recover()
             raise JobLostError(f"lost in the {self.channel.value} channel: {jobs}", spoiled)
-        waiting = [entry for entry in self._jobs if not entry.done]
-        for entry in waiting if flags else ():
-            entry.nonfinite = True
-        for entry in waiting[: (jobs_done - self._jobs_done) % (1 << REGISTER_BITS)]:
+        for entry in waiting:
+            entry.flags += tuple(flags)
+        for entry in ended:
+            if self._completions:
+                await self._take_record(entry)
             entry.done = True
-        self._jobs_done = jobs_done
+
+    async def _take_record(self, entry: _UnderWay) -> None:
+        """Note what the oldest record says of its job."""
+        entry.payload_bytes = await self._read("COMPLETION_BYTES")
+        entry.flags = tuple(_flags("COMPLETION_ERRORS", await self._read("COMPLETION_ERRORS")))
+        await self._write("COMPLETION_NEXT", register("COMPLETION_NEXT").pack(take=1))
+
+    async def _completion(self) -> dict[str, int]:
+        return register("COMPLETION").unpack(await self._read("COMPLETION"))
 
     def _bank(self, job: Job) -> int | None:
         """The bank for a job: one that has its table, or one that no job under way uses, or None."""
@@ -345,5 +406,9 @@ def _payload_bytes(job: Job) -> int:
     return memoryview(job.data).nbytes - (CRC_BYTES if job.crc else 0)
 
 
-def _flags(errors: int) -> list[str]:
-    return [name for name, bit in register("ERRORS").unpack(errors).items() if bit]
+def _flags(name: str, errors: int) -> list[str]:
+    return [flag for flag, bit in register(name).unpack(errors).items() if bit]
+
+
+def _spoiling(flags: Iterable[str]) -> list[str]:
+    return [flag for flag in flags if flag not in _HARMLESS]

@@ -34,6 +34,8 @@ PACKED_PORT_BITS = (128, 256, 512, 1024)
 COUNTER_BITS = (0, 32, 64)
 #: Widths that the memory port of a DMA engine may have; 0 builds none.
 DMA_BITS = (0, 64, 128, 256, 512)
+#: Records of jobs that have ended for which a direction may have room; 0 leaves them out.
+COMPLETIONS = (0, 4, 8, 16, 32)
 #: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
 OWN_CLOCKS = ("registers", "values", "packed")
 #: Modes whose values go past the CDUs.
@@ -41,7 +43,7 @@ _PAST_CDUS = {Mode.BYPASS, Mode.MX}
 #: How a parameter is written that may name nothing, and does.
 NOTHING = "none"
 #: Parameters that nothing says of units in which they are not used.
-_LEFT_OUT = ("payload_crc", "dma_bits", "own_clocks")
+_LEFT_OUT = ("payload_crc", "completions", "dma_bits", "own_clocks")
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: When registers take the reset: at a clock edge, or at once.
@@ -111,6 +113,9 @@ class CduConfig:
         as AXI has it (ARM IHI 0022, A3.1.2).
     payload_crc
         1: a payload may carry its CRC-32 behind it, which the unit writes and checks where a job says so. 0: none does.
+    completions
+        Jobs and records of jobs that have ended for which each direction has room: 4, 8, 16 or 32; a record says how many bytes
+        the payload of a job has and which errors were its own. 0 leaves records out. A DMA engine writes its own.
     dma_bits
         Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
     own_clocks
@@ -140,6 +145,7 @@ class CduConfig:
     reset_active: str = "high"
     reset_kind: str = "sync"
     payload_crc: int = 0
+    completions: int = 0
     dma_bits: int = 0
     own_clocks: tuple[str, ...] = ()
 
@@ -187,7 +193,13 @@ class CduConfig:
         self._one_of("counter_bits", COUNTER_BITS)
         self._one_of("reset_active", RESET_PORTS)
         self._one_of("reset_kind", RESET_KINDS)
+        self._one_of("completions", COMPLETIONS)
         self._one_of("dma_bits", DMA_BITS)
+        if self.completions and self.dma_bits:
+            raise ConfigError(
+                f"completions = {self.completions} is not allowed with a DMA engine, which writes a record of every job to "
+                "memory: use 0"
+            )
         if self.own_clocks:
             self._each_once("own_clocks", OWN_CLOCKS)
             if self.reset_kind != "async":

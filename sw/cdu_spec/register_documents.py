@@ -57,7 +57,7 @@ _PROGRAMMING = """\
    every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before SCALE; the other modes
    ignore it.
 5. Send the data as one packet (TLAST ends it), receive one packet. INTERRUPT_STATUS.job_done is set, and JOBS_DONE counts,
-   when the last word has left.
+   when the last word has left; in units with [records](#records) not before all that came for the job has.
 
 Steps 2 to 4 of the next jobs may be done while jobs are under way: STATUS.queue_space says how many more fit. A job that is
 queued when the one before ends follows it without an idle cycle. Each source gives its scales in the order of the jobs that
@@ -81,6 +81,20 @@ that, and its packet comes behind it.
 
 Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
 high half that goes with it.
+
+## Records
+
+In units with `completions` every job that ends leaves a record: its number, the bytes of its payload, and of ERRORS the bits
+that are its own. ARRAY.completions says for how many there is room. While COMPLETION_KEEP.keep is 1 they wait:
+INTERRUPT_STATUS.job_done says that one has come; COMPLETION, COMPLETION_BYTES and COMPLETION_ERRORS show the oldest one until
+COMPLETION_NEXT.take is written. Jobs that have not ended take places of the same kind, and START is refused (STATUS.queue_space
+is 0) while there is none: no record is lost. A program that knows nothing of records leaves keep at 0.
+
+In such a unit a job has ended when its last word has left and its data and its scales have come to their TLAST, for until then
+something may be found. Jobs that are forgotten have a number, but no record; an abort leaves the records that wait as they are.
+
+What is of no single job stands in ERRORS alone: refused STARTs, writes that were ignored, timeout, aborted. scale_source stands
+in the records of all jobs whose scales had not come when it was found; where every job names its source it never comes.
 """
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings, RangeKind
 from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Coder, Dtype, Mode
-from cdu_spec.config import DUPLEX, CduConfig
+from cdu_spec.config import COMPLETIONS, DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import POINT_BITS
@@ -33,6 +33,8 @@ JOB_QUEUE = 2
 MAX_JOBS = 31
 #: Scales that the queue behind SCALE and SCALE_LAST holds.
 SCALE_QUEUE = 4
+#: Bits of a job's number in its record.
+JOB_NUMBER_BITS = 16
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
@@ -208,6 +210,21 @@ ERROR_FLAGS = (
     ("bad_crc", "the four bytes behind a payload were not its CRC-32, or not there"),
 )
 
+#: Those that a job has by itself: its record says which.
+JOB_ERRORS = (
+    "early_last",
+    "late_last",
+    "keep",
+    "nonfinite",
+    "scale_missing",
+    "scale_surplus",
+    "bad_scale",
+    "scale_source",
+    "bad_head",
+    "payload_length",
+    "bad_crc",
+)
+
 _MODES = {mode.label: int(mode) for mode in Mode}
 _INTERRUPTS = (("job_done", "a job has ended"), ("error", "an error that ERROR_ENABLE lets through has happened"))
 
@@ -234,6 +251,9 @@ GLOBAL = (
             Field("packed_bytes", 16, 8, "bytes per word of a packed port"),
             Field("duplex", 24, 1, "kind of duplex", values={name: number for number, name in enumerate(DUPLEX)}),
             Field("payload_crc", 25, 1, "payloads may carry a CRC-32"),
+            Field(
+                "completions", 26, max(COMPLETIONS).bit_length(), "jobs and their records for which a channel has room; 0: none"
+            ),
         ),
         configured=True,
     ),
@@ -491,7 +511,7 @@ CHANNEL = (
     ),
     Register(
         "MX_CODING",
-        0x58,
+        0x54,
         Access.RW,
         "Next job: how mode mx codes.",
         (
@@ -511,6 +531,63 @@ CHANNEL = (
             ),
         ),
         modes=(Mode.MX,),
+    ),
+    Register(
+        "COMPLETION_KEEP",
+        0x58,
+        Access.RW,
+        "Whether records of jobs that have ended wait.",
+        _flags(
+            (
+                "keep",
+                "they wait until they are taken, and START until there is room; 0: they are thrown away, those that wait too",
+            )
+        ),
+        option="completions",
+    ),
+    Register(
+        "COMPLETION",
+        0x5C,
+        Access.RO,
+        "The oldest record that waits.",
+        (
+            Field("job", 0, JOB_NUMBER_BITS, "jobs started before this one since the reset, modulo 2\\*\\*16"),
+            Field(
+                "waiting",
+                16,
+                max(COMPLETIONS).bit_length(),
+                "records that wait; 0: there is none, and the registers of records read 0",
+            ),
+        ),
+        option="completions",
+    ),
+    Register(
+        "COMPLETION_BYTES",
+        0x60,
+        Access.RO,
+        "The same record: bytes of the job's payload that crossed the packed port.",
+        _number(REGISTER_BITS, "without a CRC, modulo 2\\*\\*32"),
+        option="completions",
+    ),
+    Register(
+        "COMPLETION_ERRORS",
+        0x64,
+        Access.RO,
+        "The same record: what was wrong with the job.",
+        tuple(
+            Field(name, place, 1, f"ERRORS.{name}, of this job")
+            for place, (name, _) in enumerate(ERROR_FLAGS)
+            if name in JOB_ERRORS
+        ),
+        option="completions",
+    ),
+    Register(
+        "COMPLETION_NEXT",
+        0x68,
+        Access.WO,
+        "Goes to the next record.",
+        _flags(("take", "the oldest record has been read; does nothing when there is none")),
+        option="completions",
     ),
     Register(
         "JOBS_DONE",
@@ -603,6 +680,7 @@ def read_only_values(config: CduConfig) -> dict[str, int]:
             packed_bytes=config.packed_bytes,
             duplex=DUPLEX.index(config.duplex),
             payload_crc=config.payload_crc,
+            completions=config.completions,
         ),
         "NUMBERS": _BY_NAME["NUMBERS"].pack(
             value_format=config.dtype,

@@ -24,7 +24,9 @@ from cdu_spec.registers import (
 
 from cdu.control.counter import counter, event_counter, registered, wide_counter
 from cdu.control.job_check import LENGTH_BITS, JobCheck
+from cdu.control.job_ledger import JobLedger
 from cdu.control.payload_length import ExpectedLength
+from cdu.control.places import Findings
 from cdu.control.register_file import BlockPort, RegisterFile, layout
 from cdu.parts.head_fifo import HeadFifo
 from cdu.parts.stream_fifo import StreamFifo
@@ -66,6 +68,8 @@ class ChannelPorts(wiring.Signature):
         Handshakes of the ports of the unit.
     ``values``, ``packed``
         Number of values (bytes) that move at the uncompressed (packed) port in this cycle.
+    ``findings``
+        :class:`~cdu.control.places.Findings`; only in units with ``completions``.
     ``progress``
         Something else moves, or the channel waits for its turn: the watchdog does not count this cycle.
     """
@@ -74,6 +78,8 @@ class ChannelPorts(wiring.Signature):
         expected: dict[str, Any] = {"expected_length": Out(ExpectedLength())} if channel is Channel.DECOMPRESS else {}
         if config.payload_crc:
             expected["has_crc"] = Out(1)
+        if config.completions:
+            expected["findings"] = In(Findings(config, channel))
         super().__init__(
             {
                 "job": Out(stream.Signature(Job())),
@@ -264,12 +270,16 @@ class ChannelControl(wiring.Component):
         waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
         busy = Signal()
         ended = Signal()
+        ends, room = unit.job_done & busy & ~unit.abort, unit.room & (under_way != MAX_JOBS)
+        if self.config.completions:
+            ledger = self._ledger(m, registers, start, job, ends)
+            ends, room = ledger.ended, room & ledger.room
         m.d.comb += [
             busy.eq(under_way != 0),
-            ended.eq(unit.job_done & busy & ~unit.abort),
+            ended.eq(ends),
             status.busy.eq(busy),
             status.jobs.eq(under_way),
-            status.queue_space.eq(Mux(unit.room & (under_way != MAX_JOBS), JOB_QUEUE - waiting, 0)),
+            status.queue_space.eq(Mux(room, JOB_QUEUE - waiting, 0)),
         ]
         with m.If(unit.abort):
             m.d.sync += [waiting.eq(0), under_way.eq(0)]
@@ -279,6 +289,26 @@ class ChannelControl(wiring.Component):
                 under_way.eq(under_way + start - ended),
             ]
         return busy, ended
+
+    def _ledger(self, m: Module, registers: Any, start: Signal, job: Any, left: Value) -> JobLedger:
+        """Finds out what becomes of each job, and keeps it for the registers."""
+        unit = self.unit
+        m.submodules.ledger = ledger = JobLedger(self.config, self.channel)
+        m.d.comb += [
+            ledger.start.eq(start),
+            ledger.mode.eq(job.mode),
+            ledger.findings.eq(unit.findings),
+            ledger.moved.eq(unit.packed),
+            ledger.left.eq(left),
+            ledger.abort.eq(unit.abort),
+            ledger.keeps.eq(registers.completion_keep.keep),
+            ledger.take.eq(registers.completion_next_write & registers.completion_next.take),
+            registers.completion.job.eq(ledger.job),
+            registers.completion.waiting.eq(ledger.waiting),
+            registers.completion_bytes.value.eq(ledger.payload_bytes),
+            *(registers.completion_errors[name].eq(ledger.errors[name]) for name in ledger.flags),
+        ]
+        return ledger
 
     def _scales(self, m: Module, registers: Any) -> Value:
         """The queue of scales; whether one leaves it in this cycle."""

@@ -22,6 +22,7 @@ from cdu.integrity.crc_checker import CrcChecker
 from cdu.integrity.crc_writer import CrcWriter
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.unit.duplex import both_directions
+from cdu.unit.findings import Port, tell_findings
 from cdu.unit.idle import IdleMonitor
 from cdu.values.scale_join import ScaleJoin
 from cdu.words import SCALE_BITS, Scale, beats_of_bytes, bytes_of_beats, part_of_beat, value_bytes
@@ -174,6 +175,9 @@ class CduArray(wiring.Component):
                 half.abort.eq(channel.abort),
                 sender.cut.eq(channel.abort),
             ]
+            if self.config.completions:
+                data, given = Port(receiver, partial_beat), Port(scale_receiver, partial_scale)
+                tell_findings(m, direction, channel, half, data, given, join_scales)
             for end in (receiver, scale_receiver):
                 m.d.comb += [end.clear.eq(channel.abort), end.flush.eq(channel.flush)]
         return m

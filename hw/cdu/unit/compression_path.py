@@ -8,6 +8,7 @@ from amaranth.lib.wiring import connect, flipped
 from cdu_spec.affine import SEED_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.registers import Channel
 
 from cdu.alignment.range_finder import RangeFinder
 from cdu.alignment.range_join import RangeJoin
@@ -17,7 +18,7 @@ from cdu.parts.register_slice import sliced
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassPacker
-from cdu.unit.direction import DirectionPath, DirectionPorts
+from cdu.unit.direction import DirectionPath, DirectionPorts, ends_job, ends_packet
 from cdu.unit.job_count import JobCount
 from cdu.unit.mx_blocks import MxPacker
 from cdu.values.value_front import ValueFront
@@ -28,7 +29,7 @@ class CompressorPorts(DirectionPorts):
     """Ports of a :class:`cdu.unit.compressor.Compressor`."""
 
     def __init__(self, config: CduConfig) -> None:
-        super().__init__(ValueWord(config), PackedWord(config))
+        super().__init__(config, Channel.COMPRESS, ValueWord(config), PackedWord(config))
 
 
 class CompressionPath(DirectionPath):
@@ -67,6 +68,11 @@ class CompressionPath(DirectionPath):
         connect(m, flipped(self.job), jobs.i)
         m.d.comb += [self.events.eq(front.events), self.idle.eq(jobs.idle)]
         m.d.comb += jobs.done.eq(self.o.valid & self.o.ready & self.o.payload["last"])
+        if self.config.completions:
+            m.d.comb += [
+                self.found.front.ends.eq(ends_job(front.to_alignment)),
+                self.found.front.nonfinite.eq(front.events.nonfinite),
+            ]
         if self.config.has_dct:
             m.d.comb += packer.shifts.eq(self.shifts)
             for lane in range(self.config.cdus):
@@ -98,6 +104,8 @@ class CompressionPath(DirectionPath):
             connect(m, turns.o, packer.turns)
             m.d.comb += [turns.i.payload.eq(in_mx), self.events.nonfinite.eq(front.events.nonfinite | mx.nonfinite)]
             takers.append((turns.i, ~bypassed))
+            if self.config.completions:
+                m.d.comb += [self.found.mx.ends.eq(ends_packet(front.mx)), self.found.mx.nonfinite.eq(mx.nonfinite)]
         if self.config.draws:
             m.submodules.seeds = seeds = StreamFifo(SEED_BITS, jobs.depth)
             m.d.comb += seeds.i.payload.eq(jobs.o.payload.seed)

@@ -10,6 +10,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import connect, flipped
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.registers import Channel
 
 from cdu.lanes.block_unpacker import BlockUnpacker
 from cdu.parts.head_fifo import HeadFifo
@@ -17,7 +18,7 @@ from cdu.parts.join import hand_out, join_in_order, split_in_order
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.streams import Beat, lanes
 from cdu.unit.bypass import BypassUnpacker
-from cdu.unit.direction import DirectionPath, DirectionPorts
+from cdu.unit.direction import DirectionPath, DirectionPorts, ends_job
 from cdu.unit.job_count import JobCount
 from cdu.unit.mx_blocks import MxUnpacker
 from cdu.values.value_back import ValueBack
@@ -31,7 +32,7 @@ class DecompressorPorts(DirectionPorts):
     """Ports of a :class:`cdu.unit.decompressor.Decompressor`."""
 
     def __init__(self, config: CduConfig) -> None:
-        super().__init__(PackedWord(config), ValueWord(config))
+        super().__init__(config, Channel.DECOMPRESS, PackedWord(config), ValueWord(config))
 
 
 class DecompressionPath(DirectionPath):
@@ -80,6 +81,14 @@ class DecompressionPath(DirectionPath):
             self.events.scale_surplus.eq(back.scale_surplus),
             self.events.bad_head.eq(back.bad_head),
         ]
+        if config.completions:
+            m.d.comb += [
+                self.found.splitter.ends.eq(unpacker.job.ready & ~unpacker.idle),
+                self.found.splitter.early_last.eq(unpacker.events.early_last),
+                self.found.splitter.late_last.eq(unpacker.events.late_last),
+            ]
+            if config.has_ranges:
+                m.d.comb += [self.found.heads.ends.eq(ends_job(back.i)), self.found.heads.bad_head.eq(back.bad_head)]
         if config.has_tiles:
             connect(m, back.to_alignment, flipped(self.to_alignment))
             connect(m, flipped(self.from_alignment), back.from_alignment)
@@ -138,4 +147,10 @@ class DecompressionPath(DirectionPath):
                 self.events.early_last.eq(unpacker.events.early_last | bypass.early_last),
                 self.events.late_last.eq(unpacker.events.late_last | bypass.late_last),
             ]
+            if config.completions:
+                m.d.comb += [
+                    self.found.output.ends.eq(jobs.done),
+                    self.found.output.early_last.eq(bypass.early_last),
+                    self.found.output.late_last.eq(bypass.late_last),
+                ]
         return m

@@ -5,21 +5,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 from cdu_spec.config import CduConfig
+from cdu_spec.registers import Channel
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer
 from cdu.alignment.alignment_buffer import Direction as Order
+from cdu.control.places import Findings
 from cdu.parts.join import join_ports
 from cdu.words import Job, JobEvents, Scale, ShiftBanks
 
 
 class DirectionPorts(wiring.Signature):
-    """Ports of a direction that takes words of the layout ``i`` and gives words of the layout ``o``."""
+    """Ports of a direction that takes words of the layout ``i`` and gives words of the layout ``o``.
 
-    def __init__(self, i: data.Layout, o: data.Layout) -> None:
+    Units with ``completions`` have ``found``, the :class:`~cdu.control.places.Findings` that only the path sees.
+    """
+
+    def __init__(self, config: CduConfig, channel: Channel, i: data.Layout, o: data.Layout) -> None:
         super().__init__(
             {
                 "job": In(stream.Signature(Job())),
@@ -29,6 +34,7 @@ class DirectionPorts(wiring.Signature):
                 "shifts": In(ShiftBanks),
                 "events": Out(JobEvents()),
                 "idle": Out(1),
+                **({"found": Out(Findings(config, channel, inside=True))} if config.completions else {}),
             }
         )
 
@@ -47,7 +53,7 @@ class DirectionPath(wiring.Component):
 
     Ports
     -----
-    job, scales, i, o, shifts, events, idle
+    job, scales, i, o, shifts, events, idle, found
         Those of ``ports``.
     to_alignment, from_alignment
         Streams to and from the alignment buffer (only with modes in tiles).
@@ -62,6 +68,7 @@ class DirectionPath(wiring.Component):
     shifts: Any
     events: Any
     idle: Signal
+    found: Any
     to_alignment: stream.Interface
     from_alignment: stream.Interface
     to_transform: list[stream.Interface]
@@ -107,6 +114,7 @@ class OneDirection(wiring.Component):
     shifts: Any
     events: Any
     idle: Signal
+    found: Any
 
     def __init__(self, config: CduConfig, ports: DirectionPorts) -> None:
         self.config = config
@@ -134,3 +142,16 @@ class OneDirection(wiring.Component):
                 connect(m, transform.o, path.from_transform[lane])
         join_ports(m, self, path)
         return m
+
+
+def ends_job(words: stream.Interface) -> Value:
+    """Whether in this cycle the last word of a job passes, of a stream of blocks or tiles."""
+    word = words.payload
+    last: Value = words.valid & words.ready & word["ends"] & word["tag"]["last"]
+    return last
+
+
+def ends_packet(words: stream.Interface) -> Value:
+    """The same of a stream of packets."""
+    ends: Value = words.valid & words.ready & words.payload["last"]
+    return ends

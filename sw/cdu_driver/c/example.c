@@ -1,5 +1,6 @@
 /*
- * Compresses a tensor in mode jpeg-act: programs the job, waits for its end, recovers from errors.
+ * Compresses a tensor in mode jpeg-act: programs the job, waits for its end, recovers from errors; in units with completions a
+ * job that fails is lost alone.
  *
  * tiny.h holds the registers; `cdu generate --config tiny` writes it. The three functions below belong to the platform, as do
  * the DMA engines that feed s_axis and empty m_axis: start them between cdu_start() and cdu_finish().
@@ -15,7 +16,8 @@ enum cdu_result {
     CDU_NO_UNIT,  /* no unit, another version, or one without mode jpeg-act */
     CDU_NO_SPACE, /* the queue is full, or jobs under way use the shift table */
     CDU_REFUSED,  /* the counts do not fit together, or there is no CRC in this unit */
-    CDU_LOST      /* an error in the data, or a timeout: start the job again */
+    CDU_LOST,     /* an error in the data, or a timeout: all jobs are forgotten, start them again */
+    CDU_FAILED    /* an error in the data of this job: start it again; the next ones are not touched */
 };
 
 struct cdu_job {
@@ -24,6 +26,13 @@ struct cdu_job {
     uint32_t scales;                         /* CDU_CHANNEL_MODE_SCALES_PORT, or _REGISTERS: then call cdu_give_scales() */
     uint8_t shifts[64];                      /* 0..7, in the order of the payload */
     uint8_t crc;                             /* 1: the payload has its CRC-32 as four more bytes, in units with payload_crc */
+};
+
+/* What became of a job, in units with completions. */
+struct cdu_record {
+    uint32_t job;    /* jobs started before it since reset, modulo 65536 */
+    uint32_t bytes;  /* of its payload, without the CRC */
+    uint32_t errors; /* bits of CDU_CHANNEL_COMPLETION_ERRORS */
 };
 
 static uint32_t channel_read(uint32_t offset)
@@ -36,6 +45,36 @@ static void channel_write(uint32_t offset, uint32_t value)
     cdu_write(CDU_COMPRESS + offset, value);
 }
 
+static int has_records(void)
+{
+    return CDU_ARRAY_COMPLETIONS_GET(cdu_read(CDU_ARRAY)) != 0;
+}
+
+/* Errors after which all jobs are forgotten: those that no record tells. */
+static uint32_t fatal_errors(void)
+{
+    const uint32_t told = CDU_CHANNEL_COMPLETION_ERRORS_EARLY_LAST | CDU_CHANNEL_COMPLETION_ERRORS_LATE_LAST
+                          | CDU_CHANNEL_COMPLETION_ERRORS_KEEP | CDU_CHANNEL_COMPLETION_ERRORS_NONFINITE
+                          | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_MISSING | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_SURPLUS
+                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_SCALE | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_SOURCE
+                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_HEAD | CDU_CHANNEL_COMPLETION_ERRORS_PAYLOAD_LENGTH
+                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_CRC;
+
+    return has_records() ? ~told : ~(uint32_t)0;
+}
+
+/* Forgets all jobs and clears errors and interrupts. */
+static void forget_jobs(void)
+{
+    /* Stop the DMA engines here, but let the one at m_axis take, and throw away, what is left of a packet up to TLAST. */
+    channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
+    while (channel_read(CDU_CHANNEL_STATUS)
+           & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING))
+        ;
+    channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
+    channel_write(CDU_CHANNEL_ERRORS, channel_read(CDU_CHANNEL_ERRORS));
+}
+
 enum cdu_result cdu_open(uint32_t watchdog_cycles)
 {
     if (cdu_read(CDU_ID) != CDU_ID_RESET
@@ -46,6 +85,10 @@ enum cdu_result cdu_open(uint32_t watchdog_cycles)
     channel_write(CDU_CHANNEL_WATCHDOG, watchdog_cycles);
     channel_write(CDU_CHANNEL_INTERRUPT_ENABLE,
                   CDU_CHANNEL_INTERRUPT_ENABLE_JOB_DONE | CDU_CHANNEL_INTERRUPT_ENABLE_ERROR);
+    if (has_records()) {
+        channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
+        channel_write(CDU_CHANNEL_COMPLETION_KEEP, CDU_CHANNEL_COMPLETION_KEEP_KEEP);
+    }
     return CDU_OK;
 }
 
@@ -93,15 +136,15 @@ void cdu_give_scales(const uint32_t *scales, uint32_t count)
 
     for (i = 0; i < count; i++, space--) {
         while (!space && !(space = CDU_CHANNEL_STATUS_SCALE_SPACE_GET(channel_read(CDU_CHANNEL_STATUS))))
-            if (channel_read(CDU_CHANNEL_ERRORS))
-                return; /* cdu_finish() sees to it */
+            if (channel_read(CDU_CHANNEL_ERRORS) & fatal_errors())
+                return; /* cdu_finish() and cdu_take() see to it */
         channel_write(i + 1 == count ? CDU_CHANNEL_SCALE_LAST : CDU_CHANNEL_SCALE, scales[i]);
     }
 }
 
 /*
- * Waits until jobs have ended; *jobs_done is the number of them since reset. After an error all jobs are forgotten, *errors says
- * why; new ones may be started.
+ * In units without completions: waits until jobs have ended; *jobs_done is the number of them since reset. After an error all
+ * jobs are forgotten, *errors says why; new ones may be started.
  */
 enum cdu_result cdu_finish(uint32_t *jobs_done, uint32_t *errors)
 {
@@ -116,12 +159,29 @@ enum cdu_result cdu_finish(uint32_t *jobs_done, uint32_t *errors)
     } while (!*errors && !(reasons & CDU_CHANNEL_INTERRUPT_STATUS_JOB_DONE));
     if (!*errors)
         return CDU_OK;
-    /* Stop the DMA engines here, but let the one at m_axis take, and throw away, what is left of a packet up to TLAST. */
-    channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
-    while (channel_read(CDU_CHANNEL_STATUS)
-           & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING))
-        ;
-    channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
-    channel_write(CDU_CHANNEL_ERRORS, channel_read(CDU_CHANNEL_ERRORS));
+    forget_jobs();
     return CDU_LOST;
+}
+
+/*
+ * In units with completions: waits for the end of the oldest job whose record was not taken yet, and takes it. A job that has
+ * failed has an output packet all the same, which is to be thrown away; values that are not finite are no failure.
+ */
+enum cdu_result cdu_take(struct cdu_record *record)
+{
+    uint32_t completion;
+
+    while (!CDU_CHANNEL_COMPLETION_WAITING_GET(completion = channel_read(CDU_CHANNEL_COMPLETION))) {
+        if (channel_read(CDU_CHANNEL_ERRORS) & fatal_errors()) {
+            forget_jobs();
+            return CDU_LOST;
+        }
+        cdu_wait_interrupt();
+        channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
+    }
+    record->job = CDU_CHANNEL_COMPLETION_JOB_GET(completion);
+    record->bytes = channel_read(CDU_CHANNEL_COMPLETION_BYTES);
+    record->errors = channel_read(CDU_CHANNEL_COMPLETION_ERRORS);
+    channel_write(CDU_CHANNEL_COMPLETION_NEXT, CDU_CHANNEL_COMPLETION_NEXT_TAKE);
+    return record->errors & ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_NONFINITE ? CDU_FAILED : CDU_OK;
 }

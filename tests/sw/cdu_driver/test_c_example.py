@@ -9,7 +9,7 @@ import cdu_driver
 import pytest
 from cdu_spec.config import CONFIGS
 from cdu_spec.register_documents import c_header
-from cdu_spec.registers import Channel, address, read_only_values, register
+from cdu_spec.registers import ERROR_FLAGS, JOB_ERRORS, Channel, address, read_only_values, register
 
 EXAMPLE = Path(cdu_driver.__file__).parent / "c" / "example.c"
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
@@ -22,7 +22,7 @@ uint32_t cdu_read(uint32_t address) { return read_hook(address); }
 void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
 void cdu_wait_interrupt(void) { }
 """
-OK, NO_UNIT, NO_SPACE, REFUSED, LOST = range(5)
+OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED = range(6)
 WRITTEN = ("PAYLOAD_CRC", "CONTROL")
 
 
@@ -71,6 +71,12 @@ def unit(tmp_path):
     return lambda **changed: Unit(tmp_path, CONFIGS["tiny"].override(**changed))
 
 
+class Record(ctypes.Structure):
+    """``struct cdu_record``."""
+
+    _fields_ = tuple((name, ctypes.c_uint32) for name in ("job", "bytes", "errors"))
+
+
 def test_a_job_says_whether_its_payload_has_a_crc_before_it_starts(unit):
     able = unit(payload_crc=1)
     assert able.c.cdu_open(1000) == OK
@@ -84,3 +90,40 @@ def test_a_unit_without_crc_gets_no_job_with_one(unit):
     assert plain.start(1) == (REFUSED, [])
     assert not plain.written
     assert plain.start(0) == (OK, [("CONTROL", 1)])
+
+
+def of_channel(name):
+    return address(name, Channel.COMPRESS)
+
+
+def test_errors_that_records_tell_do_not_interrupt_by_themselves(unit):
+    for completions, loud in ((0, set()), (8, {name for name, _ in ERROR_FLAGS} - set(JOB_ERRORS))):
+        made = unit(completions=completions)
+        assert made.c.cdu_open(1000) == OK
+        written = dict(made.written)
+        assert written.get(of_channel("COMPLETION_KEEP"), 0) == bool(completions)
+        enabled = register("ERROR_ENABLE").unpack(written.get(of_channel("ERROR_ENABLE"), 0))
+        assert {name for name, bit in enabled.items() if bit} == loud
+
+
+@pytest.mark.parametrize(("errors", "result"), [((), OK), (("nonfinite",), OK), (("late_last", "nonfinite"), FAILED)])
+def test_a_record_is_taken_once_and_says_what_became_of_its_job(unit, errors, result):
+    made = unit(completions=8)
+    told = register("COMPLETION_ERRORS").pack(**dict.fromkeys(errors, 1))
+    made.values |= {
+        of_channel("COMPLETION"): register("COMPLETION").pack(job=65535, waiting=2),
+        of_channel("COMPLETION_BYTES"): 1 << 31,
+        of_channel("COMPLETION_ERRORS"): told,
+        of_channel("ERRORS"): register("ERRORS").pack(**dict.fromkeys(errors, 1)),
+    }
+    record = Record()
+    assert made.c.cdu_take(ctypes.byref(record)) == result
+    assert (record.job, record.bytes, record.errors) == (65535, 1 << 31, told)
+    assert made.written == [(of_channel("COMPLETION_NEXT"), 1)]
+
+
+def test_all_jobs_are_lost_with_a_timeout_when_all_records_are_taken(unit):
+    made = unit(completions=8)
+    made.values[of_channel("ERRORS")] = register("ERRORS").pack(timeout=1, early_last=1)
+    assert made.c.cdu_take(ctypes.byref(Record())) == LOST
+    assert (of_channel("CONTROL"), register("CONTROL").pack(abort=1, flush=1)) in made.written

@@ -79,7 +79,7 @@ def test_shift_registers_hold_the_table_in_order():
         CduConfig(),
         CduConfig(coders=("gmc",)),
         CduConfig(coders=("zvc", "gmc")),
-        CduConfig(cdus=8, duplex="half", value_format="fp16", modes=("brc", "sfpr"), payload_crc=1),
+        CduConfig(cdus=8, duplex="half", value_format="fp16", modes=("brc", "sfpr"), payload_crc=1, completions=32),
     ],
 )
 def test_entries_tell_the_configuration(config):
@@ -90,6 +90,7 @@ def test_entries_tell_the_configuration(config):
         "packed_bytes": config.packed_bytes,
         "duplex": int(config.duplex == "half"),
         "payload_crc": config.payload_crc,
+        "completions": config.completions,
     }
     modes, coders = ({entry.name.lower() for entry in built} for built in (config.built_modes, config.built_coders))
     found = {name for name, bit in register("MODES").unpack(reset["MODES"]).items() if bit}

@@ -117,7 +117,9 @@ def test_malformed_values_are_refused(text):
 
 def test_unknown_parameters_and_files_are_refused(tmp_path):
     for text in ("lanes=1,2", "name=a,b"):
-        with pytest.raises(ConfigError, match="is not a parameter that can be varied: use cdus, coders, const_bits"):
+        with pytest.raises(
+            ConfigError, match="is not a parameter that can be varied: use cdus, coders, completions, const_bits"
+        ):
             space.parse([text])
     with pytest.raises(UserError, match="cdus is varied twice"):
         space.parse(["cdus=1", "cdus=2"])

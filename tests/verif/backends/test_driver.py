@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from cdu_driver import Driver, JobLostError, JobRefusedError, RecoveryError, run
+from cdu_driver import Driver, JobFailedError, JobLostError, JobRefusedError, RecoveryError, run
 from cdu_driver import Job as DriverJob
 from cdu_spec import CONFIGS, Mode
 from cdu_spec.ports import PORTS
@@ -26,6 +26,8 @@ from cdu_verif.stimulus.tensors import exchange
 from tools_here import needs_verilator
 
 CONFIG = CONFIGS["universal"]
+#: A unit that keeps records of its jobs.
+RECORDING = CONFIGS["tiny"].override(completions=4)
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
 EXAMPLE = Path(__file__).parents[3] / "sw" / "cdu_driver" / "c" / "example.c"
 SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
@@ -72,6 +74,12 @@ def _nothing(raw):
 def unit():
     design = library.generated(CONFIG)
     return CompiledUnit(library.unit(CONFIG), design.streams)
+
+
+@pytest.fixture(scope="module")
+def recording_unit():
+    design = library.generated(RECORDING)
+    return CompiledUnit(library.unit(RECORDING), design.streams)
 
 
 @pytest.fixture
@@ -213,6 +221,46 @@ def test_faults_lose_the_jobs_under_way_and_nothing_else(watched, device, channe
     _check(queue, list(_jobs(6, seed=6, channel=channel)))
 
 
+@pytest.mark.parametrize(
+    ("channel", "port", "fault", "flag"),
+    [fault for fault in FAULTS if fault[3] != "timeout"],
+    ids=[f"{channel.value} {port} {flag}" for channel, port, _, flag in FAULTS if flag != "timeout"],
+)
+def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, channel, port, fault, flag):
+    recording_unit.reset()
+    device = FaultyDevice(recording_unit)
+    driver = Driver(device, watchdog=3000, scales_by_registers=port == "input")
+    run(driver.open())
+    assert driver.completions == RECORDING.completions
+    queue = _queue(driver, channel)
+    pairs = [(job, golden) for job, golden in _jobs(16, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel)]
+    pairs = [(job, golden) for job, golden in pairs if len(job.scales) >= 12][:5]
+
+    async def spoiled():
+        outcomes = []
+        for number, (job, _) in enumerate(pairs):
+            if number == 1:
+                device.faults[getattr(PORTS[channel], port)] = fault
+            if queue.under_way == 3:
+                outcomes += await queue.outcomes([])
+            await queue.submit(job)
+        return outcomes + await queue.outcomes([])
+
+    outcomes = run(spoiled())
+    for number, (outcome, (job, golden)) in enumerate(zip(outcomes, pairs, strict=True)):
+        if number == 1:
+            assert isinstance(outcome, JobFailedError)
+            assert flag in outcome.flags
+            assert str(outcome).startswith(f"{job} failed in the {channel.value} channel: {outcome.flags[0]}: ")
+        else:
+            assert bytes(outcome.data) == golden
+            assert outcome.payload_bytes == len(golden if channel is Channel.COMPRESS else job.data)
+    device.faults[getattr(PORTS[channel], port)] = fault
+    with pytest.raises(JobFailedError):
+        run(queue.run([job for job, _ in pairs]))
+    _check(queue, list(_jobs(6, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=6, channel=channel)))
+
+
 def test_a_source_that_stops_in_the_middle(watched, device):
     """The rest of its packet is thrown away when it comes; until then the driver says what it waits for."""
     job, _ = next(_jobs(1, (Mode.JPEG_ACT,), seed=2))
@@ -270,7 +318,13 @@ class CJob(ctypes.Structure):
     )
 
 
-OK, NO_UNIT, NO_SPACE, REFUSED, LOST = range(5)
+class CRecord(ctypes.Structure):
+    """``struct cdu_record`` of the example."""
+
+    _fields_ = tuple((name, ctypes.c_uint32) for name in ("job", "bytes", "errors"))
+
+
+OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED = range(6)
 
 
 class Example:
@@ -314,6 +368,12 @@ void cdu_wait_interrupt(void) { platform_wait(); }
         done, errors = ctypes.c_uint32(), ctypes.c_uint32()
         result = self.library.cdu_finish(ctypes.byref(done), ctypes.byref(errors))
         return result, done.value, errors.value
+
+    def take(self):
+        """Result, and the record."""
+        record = CRecord()
+        result = self.library.cdu_take(ctypes.byref(record))
+        return result, record.job, record.bytes, record.errors
 
 
 @pytest.fixture
@@ -367,6 +427,33 @@ def test_the_c_example_compresses_and_recovers(example, unit):
     while not packet.ended:
         unit.run(100, until_packet=True)
     assert packet.array[: packet.moved].tobytes() == golden
+
+
+def test_the_c_example_takes_records(tmp_path, recording_unit):
+    """Of three jobs in a row the second one has too few values; then one is fed nothing."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    recording_unit.reset()
+    example = Example(tmp_path, recording_unit)
+    ports = PORTS[Channel.COMPRESS]
+    pairs = list(_jobs(3, (Mode.JPEG_ACT,), seed=9))
+    assert example.open(20_000) == OK
+    packets = []
+    for number, (job, golden) in enumerate(pairs):
+        while example.start(_c_job(job, number % 2)) == NO_SPACE:
+            recording_unit.run(200)
+        data = job.data[:-64] if number == 1 else job.data
+        recording_unit.queue(ports.input, Packet(np.frombuffer(data, np.uint8)))
+        packets.append(recording_unit.queue(ports.output, Packet(np.zeros(len(golden) + 200, np.uint8))))
+        example.give_scales(job.scales)
+    for number, ((_, golden), packet) in enumerate(zip(pairs, packets, strict=True)):
+        result, job, size, errors = example.take()
+        assert (result, job, size) == (FAILED if number == 1 else OK, number, packet.moved)
+        assert errors == register("COMPLETION_ERRORS").pack(early_last=int(number == 1))
+        assert number == 1 or packet.array[: packet.moved].tobytes() == golden
+    assert example.start(_c_job(pairs[0][0], 0)) == OK
+    assert example.take()[0] == LOST
+    assert not recording_unit.read(address("STATUS", Channel.COMPRESS)) & 1
 
 
 def test_snippet_of_the_integration_page(device):

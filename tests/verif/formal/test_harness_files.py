@@ -45,6 +45,8 @@ BOUND = [
     ("inverse_alignment_buffer", "order_2"),
     ("inverse_sfpr", "arithmetic"),
     ("inverse_shift_quantizer", "arithmetic"),
+    ("job_ledger", "records"),
+    ("job_ledger", "turns"),
     ("jpeg_decoder", "hold"),
     ("memory_reader", "room"),
     ("memory_writer", "outstanding"),

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import torch
 from actcodec.backends.job import Job
 from actcodec.backends.torch_backend import TorchBackend
-from cdu_driver import Device, JobLostError
+from cdu_driver import JobLostError
 from cdu_spec import registers
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import VALUE_BITS
@@ -17,6 +17,7 @@ from cdu_spec.registers import Channel
 
 from cdu_verif.benches.armed import ArmedBench, expect, golden, good, prepare, raised, small_item
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
+from cdu_verif.benches.losing_device import LosingDevice
 from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.axi_ports import SLVERR, words_of
 from cdu_verif.simulation.bench import simulated_config
@@ -387,39 +388,6 @@ async def garbage(bench: ArrayBench) -> None:
         await bench.play(driver, {channel: [small_item(bench) for _ in range(3)] for channel in Channel})
 
 
-class _LosingDevice(Device):
-    """A device that loses ``lost`` bytes at the end of the next packet for one port, or all of it."""
-
-    def __init__(self, inner: Device, port: str, lost: int | None) -> None:
-        self._inner, self._port, self._lost, self._armed = inner, port, lost, True
-
-    async def send(self, port: str, packet: bytes | memoryview) -> None:
-        if port != self._port or not self._armed:
-            await self._inner.send(port, packet)
-            return
-        self._armed = False
-        if self._lost is not None:
-            await self._inner.send(port, packet[: len(packet) - self._lost])
-
-    async def read(self, address: int) -> int:
-        return await self._inner.read(address)
-
-    async def write(self, address: int, value: int) -> None:
-        await self._inner.write(address, value)
-
-    async def expect(self, port: str, size: int) -> None:
-        await self._inner.expect(port, size)
-
-    async def receive(self, port: str) -> bytes | memoryview:
-        return await self._inner.receive(port)
-
-    async def cancel(self, port: str) -> None:
-        await self._inner.cancel(port)
-
-    async def wait_interrupt(self) -> None:
-        await self._inner.wait_interrupt()
-
-
 @bench_test(ArrayBench, direction=_CHANNELS)
 async def driver_recovery(bench: ArrayBench, direction: str) -> None:
     """When data are lost on their way, the driver says which jobs are, and the next ones pass."""
@@ -429,7 +397,7 @@ async def driver_recovery(bench: ArrayBench, direction: str) -> None:
         scale = scale_port_bytes(bench.config.has_offsets)
         faults += [(PORTS[channel].scales, scale, "scale_missing"), (PORTS[channel].scales, None, "timeout")]
     for port, lost, flag in faults:
-        device = _LosingDevice(bench.device, port, lost)
+        device = LosingDevice(bench.device, port, lost)
         driver = await bench.open(device, watchdog=_WATCHDOG_CYCLES)
         item = small_item(bench, (_SCALED or _MODES)[0])
         job = driver_job(job_of(channel, item), input_of(channel, item))

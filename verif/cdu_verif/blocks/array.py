@@ -23,11 +23,11 @@ def _with_answers(config: CduConfig) -> Device:
 
 
 RECORD = Record(
-    benches=["array", "array_crc", "array_errors", "array_promises", "array_rate", "register_model"],
+    benches=["array", "array_completions", "array_crc", "array_errors", "array_promises", "array_rate", "register_model"],
     quick=[
         {},
-        {"cdus": 2, "duplex": "half", "value_format": "bf16", **EVERY},
-        {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, **CODERS},
+        {"cdus": 2, "duplex": "half", "value_format": "bf16", "completions": 4, **EVERY},
+        {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8, **CODERS},
         {"cdus": 3, "value_format": "fp16", **EVERY},
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
         {"duplex": "half", **WITH_MX},
@@ -44,7 +44,10 @@ RECORD = Record(
         {"cdus": 4, "value_port_bits": 512, "packed_port_bits": 128},
         {"cdus": 2, "value_format": "fp16", "scale_bits": 11, "rounding": "trunc"},
         {"modes": ("jpeg-act",), "cdus": 2},
-        *({"cdus": cdus, "duplex": duplex, "payload_crc": 1, **EVERY} for cdus, duplex in ((1, "half"), (8, "full"))),
+        *(
+            {"cdus": cdus, "duplex": duplex, "payload_crc": 1, "completions": 4 * cdus, **EVERY}
+            for cdus, duplex in ((1, "half"), (8, "full"))
+        ),
         {"modes": ("sfpr", "brc"), "reset_active": "low"},
         *({"cdus": 8, **WITH_MX}, {"cdus": 2, "modes": (*EVERY["modes"], "mx"), **CODERS}),
         *({"cdus": cdus, "duplex": duplex, **EVERY, **PIPELINED} for cdus, duplex in ((2, "half"), (4, "full"))),

@@ -1,0 +1,77 @@
+"""Where in a direction of a unit an error is found, and which jobs pass there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from amaranth.lib import data
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
+from cdu_spec.registers import Channel
+
+
+class Place(NamedTuple):
+    """A place that jobs of some ``modes`` leave in the order of their starts.
+
+    ``flags`` are the errors that are found there. They come ``latency`` cycles after what they are about, and so belong to the
+    job that leaves the place as many cycles later.
+    """
+
+    modes: tuple[Mode, ...]
+    flags: tuple[str, ...]
+    latency: int = 0
+
+
+def places(config: CduConfig, channel: Channel) -> dict[str, Place]:
+    """The places of a direction by name; there is none that no mode of the unit comes to.
+
+    ``input``: data enter the path, to ``output``, where the result leaves it. ``receiver``, ``crc``: a payload has come, and
+    its CRC is known. ``scales``: they leave :class:`~cdu.values.scale_join.ScaleJoin`, to ``windows``, where they enter the
+    path. ``front``: values have been scaled; ``mx``: those of mode mx have left the front end. ``splitter``: blocks are found
+    in a payload, to ``heads``, where they enter the back end.
+    """
+    every = config.built_modes
+    scaled = tuple(mode for mode in every if mode.has_scales)
+    coded = tuple(mode for mode in every if mode is not Mode.BYPASS)
+    blocked = tuple(mode for mode in coded if mode is not Mode.MX)
+    found = {
+        "scales": Place(scaled, ("keep", "bad_scale", "scale_source")),
+        "windows": Place(scaled, ("scale_surplus", "scale_missing")),
+    }
+    if channel is Channel.COMPRESS:
+        found |= {
+            "input": Place(every, ("keep", "early_last", "late_last")),
+            "front": Place(blocked, ("nonfinite",)),
+            "mx": Place((Mode.MX,) if config.has_mx else (), ("nonfinite",)),
+            "output": Place(every, (), latency=2),
+        }
+    else:
+        found |= {
+            "receiver": Place(every, ("keep",)),
+            "crc": Place(every if config.payload_crc else (), ("bad_crc",), latency=2),
+            "input": Place(every, ("payload_length",), latency=2),
+            "splitter": Place(coded, ("early_last", "late_last")),
+            "heads": Place(blocked if config.has_ranges else (), ("bad_head",), latency=3),
+            "output": Place(every if config.has_bypass else (), ("early_last", "late_last")),
+        }
+    return {name: place for name, place in found.items() if place.modes}
+
+
+#: The place where the bytes of payloads are counted; two cycles later their sum is there.
+PACKED = {Channel.COMPRESS: "output", Channel.DECOMPRESS: "input"}
+#: The places that only the path sees. What bypass finds when decompressing, it finds at its output.
+_INSIDE = {Channel.COMPRESS: ("front", "mx"), Channel.DECOMPRESS: ("splitter", "heads", "output")}
+
+
+class Findings(data.StructLayout):
+    """What happens in a cycle at each of the :func:`places`: a job ``ends`` there, and what is found."""
+
+    def __init__(self, config: CduConfig, channel: Channel, *, inside: bool = False) -> None:
+        """Of all places, or of those that only the path sees."""
+        super().__init__(
+            {
+                name: data.StructLayout(dict.fromkeys(("ends", *place.flags), 1))
+                for name, place in places(config, channel).items()
+                if name in _INSIDE[channel] or not inside
+            }
+        )
