@@ -49,7 +49,7 @@ RECORD = Record(
             for cdus, duplex in ((1, "half"), (8, "full"))
         ),
         {"modes": ("sfpr", "brc"), "reset_active": "low"},
-        *({"cdus": 8, **WITH_MX}, {"cdus": 2, "modes": (*EVERY["modes"], "mx"), **CODERS}),
+        *({"cdus": 8, **WITH_MX}, {"cdus": 2, "modes": (*EVERY["modes"], "mx"), "completions": 8, **CODERS}),
         *({"cdus": cdus, "duplex": duplex, **EVERY, **PIPELINED} for cdus, duplex in ((2, "half"), (4, "full"))),
     ],
     bins=cover_points.bins,
