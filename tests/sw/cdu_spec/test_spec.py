@@ -217,6 +217,8 @@ def test_impossible_headers(arguments):
         ({"modes": (["brc"],)}, "modes = "),
         ({"name": "x" * 65}, "64 at most"),
         ({"modes": ("bypass",)}, "modes = "),
+        ({"modes": ("mx",)}, "modes = mx is not allowed, for nothing would pass the CDUs"),
+        ({"modes": ("bypass", "mx")}, "add a mode, or take the blocks mx_encoder and mx_decoder"),
         ({"cdus": 0}, "use 1 to 8"),
         ({"cdus": 9}, "use 1 to 8"),
         ({"cdus": 2.0}, "use a whole number"),

@@ -26,6 +26,7 @@ from cdu_tools.errors import MissingToolError
         ("control.compress.scales.queue", "registers, control", "control"),
         ("compress_scale_receiver", "ports", "compress_scale_receiver"),
         ("path.bypass.intake", "bypass", "path.bypass"),
+        ("path.mx.encoder0", "MX", "path.mx"),
         ("path.packer.lane0.tags", breakdown.REST, ""),
         ("path.packer", breakdown.REST, ""),
         ("", breakdown.REST, ""),
@@ -39,7 +40,8 @@ def test_every_row_has_instances_in_a_unit_with_all_modes():
     """The rows' patterns are those of the blocks as they are called now."""
     from cdu.delivery import blocks
 
-    config = named_config("universal").override(cdus=2)
+    universal = named_config("universal")
+    config = universal.override(cdus=2, modes=(*universal.modes, "mx"))
     text = rtlil.convert(blocks.top(config), name="top", emit_src=False)
     modules = [line.split()[1] for line in text.splitlines() if line.startswith("module ")]
     places = [name.removeprefix("\\top").removeprefix(".") for name in modules]

@@ -33,6 +33,7 @@ def test_a_unit_trains_with_the_policies_that_it_has_modes_and_coders_for(coders
     assert plan.training_policies(CduConfig(coders=coders)) == policies
     every = plan.training_policies(CONFIGS["universal"].override(coders=coders))
     assert every == [*policies, "division", "actnn"]
+    assert plan.training_policies(CduConfig(modes=("brc", "mx"))) == ["mxint8"]
 
 
 def test_training_with_a_dma_engine_goes_through_it():

@@ -11,6 +11,7 @@ from actcodec.backends.torch_backend import TorchBackend
 from actcodec.study.models import ResNet
 from actcodec.training import Statistics, compress_activations
 from cdu_spec.config import CduConfig
+from cdu_spec.mx import MX_FORMATS
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -62,6 +63,8 @@ def batches(seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 def policy_options(config: CduConfig, policy: str) -> dict[str, Any]:
     """Options of a policy with which a unit computes what the golden model does."""
+    if policy in MX_FORMATS:
+        return {}
     options: dict[str, Any] = {"scale_bits": config.scale_bits}
     if policy in ("jpeg_act", "jpeg_gmc"):
         options |= {"const_bits": config.const_bits, "pass1_bits": config.pass1_bits, "rounding": config.rounding}
