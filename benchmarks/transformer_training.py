@@ -66,7 +66,7 @@ MODELS = ("vit", "gpt")
 _CONTEXT, _LETTERS, _HELD_OUT = 128, 128, 20
 _BATCHES = {"vit": 128, "gpt": 32}
 #: Samples of the step whose bytes and gradient are measured, and how many are held out.
-_MEASURED, _TESTED = {"vit": 16, "gpt": 4}, {"vit": 10000, "gpt": 512}
+_MEASURED, _TESTED = {"vit": 8, "gpt": 2}, {"vit": 10000, "gpt": 512}
 _RATE, _RISE, _FALL, _LARGEST_GRADIENT = 1e-3, 0.05, 0.3, 1.0
 #: Rows of a run; steps that come before those that are timed, and those; the part of the time that steps may take.
 _ROWS, _WARM, _TIMED, _SHARE = 8, 10, 15, 0.8
@@ -296,9 +296,13 @@ def write(table: Path, found: list[Row]) -> None:
 
 
 def _work(run: Run, steps: int | None, end: float, barrier: Barrier | None, speeds: Any, queue: Any) -> None:
-    """A run in a process of its own; None tells that it is over."""
+    """A run in a process of its own; None tells that it is over. Where one fails none is to wait for it."""
     try:
         train(run, steps, end, barrier, speeds, queue.put)
+    except BaseException:
+        if barrier is not None:
+            barrier.abort()
+        raise
     finally:
         queue.put(None)
 
