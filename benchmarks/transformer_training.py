@@ -69,7 +69,7 @@ _BATCHES = {"vit": 128, "gpt": 32}
 _MEASURED, _TESTED = {"vit": 8, "gpt": 2}, {"vit": 10000, "gpt": 512}
 _RATE, _RISE, _FALL, _LARGEST_GRADIENT = 1e-3, 0.05, 0.3, 1.0
 #: Rows of a run; steps that come before those that are timed, and those; the part of the time that steps may take.
-_ROWS, _WARM, _TIMED, _SHARE = 8, 10, 15, 0.8
+_ROWS, _WARM, _TIMED, _SHARE = 8, 10, 15, 0.7
 
 
 @dataclass(frozen=True)
