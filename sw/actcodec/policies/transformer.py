@@ -7,12 +7,13 @@ what follows from what is kept (recomputation)          nothing                 
 ReLU into anything that needs no value                  brc                       brc
 softmax of an attention                                 mxint8                    mxint8
 logarithms of a softmax, which a cross-entropy reads    bf16                      bf16
-what a layer norm of tokens reads, or of their squares  feature-coded, by token   nvfp4
+what a layer norm reads, or a square of tokens          feature-coded, by token   nvfp4
 result of an attention                                  feature-coded, 1 bit up   nvfp4
 what a batch normalisation reads                        feature-coded, 2 bits up  nvfp4
 ... if it is a map                                      blpa-coded, 2 bits up     nvfp4
-other maps: what a convolution makes or reads           blpa-coded                nvfp4
-all else: tokens, heads, features                       feature-coded             nvfp4
+what a linear layer or attention makes or reads         feature-coded             nvfp4
+other maps                                              blpa-coded                nvfp4
+all else                                                feature-coded             nvfp4
 ======================================================  ========================  =================
 
 What is recomputed says :mod:`actcodec.policies.recomputation`, why these codecs docs/methods/transformer.md.
@@ -27,6 +28,7 @@ from cdu_spec.mx import NVFP4
 
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa.feature_coded import TOKEN, FeatureCodedCodec
+from actcodec.policies.jpeg_gmc import NO_MAPS
 from actcodec.policies.policy import (
     CODED_DTYPES,
     EXACT,
@@ -42,8 +44,8 @@ from actcodec.policies.recomputation import RecomputingPolicy
 #: Of probabilities and of their logarithms. The gradient of a row of logits sums to zero; fewer bits spoil that, which is much
 #: where what is summed is nearly the same in all columns (docs/methods/transformer.md).
 PROBABILITIES, LOGARITHMS = "mxint8", "bf16"
-#: What reads the input of a normalisation of tokens; the square is that of a root mean square that is written out.
-_OF_TOKENS = ("layernorm", "rmsnorm", "pow", "square")
+#: What normalises tokens, and squares of root mean squares that are written out.
+_TOKEN_NORMS, _SQUARES = ("layernorm", "rmsnorm"), ("pow", "square")
 _BATCH_NORM = ("batchnorm",)
 #: Bits more, by how much errors weigh (docs/methods/transformer.md).
 _OF_ATTENTION, _OF_BATCH_NORM = 1, 2
@@ -65,10 +67,12 @@ def transformer_policy(codec_factory: CodecFactory | None = None, **options: Any
         (
             Rule(maps(_OF_BATCH_NORM), consumer=_BATCH_NORM, dtypes=CODED_DTYPES, min_rank=_MAP_RANK),
             Rule(features(_OF_BATCH_NORM), consumer=_BATCH_NORM, dtypes=CODED_DTYPES),
-            Rule(features(steps_of=TOKEN), consumer=_OF_TOKENS, dtypes=CODED_DTYPES, min_rank=_TOKENS_RANK),
-            Rule(maps(), producer=("conv",), dtypes=CODED_DTYPES, min_rank=_MAP_RANK),
-            Rule(maps(), consumer=("conv",), dtypes=CODED_DTYPES, min_rank=_MAP_RANK),
+            Rule(features(steps_of=TOKEN), consumer=_TOKEN_NORMS, dtypes=CODED_DTYPES),
+            Rule(features(steps_of=TOKEN), consumer=_SQUARES, dtypes=CODED_DTYPES, min_rank=_TOKENS_RANK),
             Rule(features(_OF_ATTENTION), producer=("attention",), dtypes=CODED_DTYPES),
+            Rule(features(), producer=NO_MAPS, dtypes=CODED_DTYPES),
+            Rule(features(), consumer=NO_MAPS, dtypes=CODED_DTYPES),
+            Rule(maps(), dtypes=CODED_DTYPES, min_rank=_MAP_RANK),
             Rule(features(), dtypes=CODED_DTYPES),
         ),
         options,
