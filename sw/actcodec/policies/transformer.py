@@ -26,7 +26,8 @@ from typing import Any
 import torch
 from cdu_spec.mx import NVFP4
 
-from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
+from actcodec import codecs
+from actcodec.codecs.blpa.blpa_coded import MOST_BITS, BlpaCodedCodec
 from actcodec.codecs.blpa.feature_coded import TOKEN, FeatureCodedCodec
 from actcodec.policies.jpeg_gmc import NO_MAPS
 from actcodec.policies.policy import (
@@ -54,14 +55,13 @@ _MAP_RANK, _TOKENS_RANK = 4, 3
 
 def transformer_policy(codec_factory: CodecFactory | None = None, **options: Any) -> RecomputingPolicy:
     """The table's first column. Options as for codec ``feature-coded``: bits and backend; ``steps_of`` is that of all else."""
-    check_options(FeatureCodedCodec.name, options)
-    bits = options.get("bits", FeatureCodedCodec.bits)
+    bits = codecs.codec(FeatureCodedCodec.name, **options).bits  # type: ignore[attr-defined]
 
     def features(more: float = 0, **others: Any) -> CodecSpec:
-        return CodecSpec(FeatureCodedCodec.name, options | {"bits": bits + more} | others)
+        return CodecSpec(FeatureCodedCodec.name, options | {"bits": min(bits + more, MOST_BITS)} | others)
 
     def maps(more: float = 0) -> CodecSpec:
-        return spec_with(BlpaCodedCodec.name, options | {"bits": bits + more})
+        return spec_with(BlpaCodedCodec.name, options | {"bits": min(bits + more, MOST_BITS)})
 
     return _policy(
         (
