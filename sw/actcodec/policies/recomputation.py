@@ -32,6 +32,7 @@ from actcodec.saved.operations import Operation, is_parameter, metadata, plain
 from actcodec.saved.statistics import TensorRecord
 
 #: Functions that are computed again, by their names without underscores: of values each for itself, of rows, and of axes.
+_ATTENTION = "scaleddotproductattention"
 RECOMPUTED = frozenset(
     {
         *(
@@ -50,6 +51,7 @@ RECOMPUTED = frozenset(
         ),
         *("relu", "relu6", "leakyrelu", "layernorm", "rmsnorm", "mul", "rmul", "multiply", "add", "radd", "sub", "rsub", "neg"),
         *("div", "truediv", "pow", "square", "transpose", "permute", "t", "swapaxes"),
+        _ATTENTION,
     }
 )
 #: In place of a codec's name.
@@ -202,7 +204,7 @@ class _RecomputedCodec(Codec):
         return compressed.decompress()
 
 
-class _Recomputation:
+class Recomputation:
     """One context (a GroupObserver)."""
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
@@ -240,7 +242,7 @@ class _Recomputation:
 
 
 def _remember(operation: Operation, result: Tensor) -> None:
-    if operation.call is None:
+    if operation.call is None or (operation.name == "attention" and operation.argument(4, "dropout_p", 0.0)):
         return
     assert result.grad_fn is not None, "it has a history"
     try:
@@ -316,6 +318,6 @@ class RecomputingPolicy(Policy):
 
     every_operation = True
 
-    def observer(self) -> _Recomputation:
+    def observer(self) -> Recomputation:
         """See :class:`Policy`."""
-        return _Recomputation()
+        return Recomputation()
