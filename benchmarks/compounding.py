@@ -3,11 +3,11 @@
     python benchmarks/compounding.py
 
 A vision transformer of width 32 and depth 2 is trained on CIFAR-10 for 16 steps with ActNN's level 3 at 2 bits, which does not
-learn there (docs/evidence/comparison.md), as ``cdu diagnose`` trains it. On four batches every tensor's error e is then what that
-policy makes it, or what the row says:
+learn there (docs/evidence/comparison.md), as ``cdu diagnose`` trains it. On four batches every tensor's error e is then what
+that policy makes it, or what the row says:
 
 half, a quarter, an eighth
-    e times that: what goes with products of errors goes away faster than the errors, what goes with sums of like errors does not;
+    e times that: what goes with products of errors goes away faster than errors, what goes with sums of like errors does not;
 noise
     normally distributed, each token with the root mean square of its e: it knows nothing of values or of other errors;
 norms alone, others alone

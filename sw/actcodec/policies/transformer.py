@@ -48,8 +48,8 @@ from actcodec.policies.policy import (
 from actcodec.policies.recomputation import Recomputation, RecomputingPolicy
 from actcodec.saved.operations import Operation
 
-#: Of probabilities, and of heads whose errors they amplify; of logarithms of probabilities. The gradient of a row of logits sums to zero; fewer bits spoil that, which is much
-#: where what is summed is nearly the same in all columns (docs/methods/transformer.md).
+#: Of probabilities, and of heads whose errors they amplify; of logarithms of probabilities. The gradient of a row of logits
+#: sums to zero; fewer bits spoil that, which is much where what is summed is nearly the same in all columns.
 PROBABILITIES, LOGARITHMS = "mxint8", "bf16"
 #: What normalises tokens, and squares of root mean squares that are written out.
 _TOKEN_NORMS, _SQUARES = ("layernorm", "rmsnorm"), ("pow", "square")
