@@ -2,6 +2,7 @@
 
     python benchmarks/families.py
     python benchmarks/families.py --models timm.test_resnet torch.LSTM
+    python benchmarks/families.py --models timm.test_vit --policies transformer nvfp4
 
 Models have random weights and take batches of real images and text (:mod:`actcodec.study.zoo`). Each policy is tried on one
 batch with these weights and after 32 steps of training without compression. Prints a markdown table with a row for each family
@@ -29,6 +30,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import has_kernels, named, recommended
 from actcodec.study.families import BITS, POLICIES, Row, on_family, rows_of
 from actcodec.study.likeness import Likeness
@@ -44,18 +47,18 @@ BASELINES = ("bf16", "int8-rows")
 SPECS = {named(spec): spec for spec in POLICIES}
 
 
-def measured_of(name: str) -> list[Row]:
+def measured_of(name: str, specs: dict[str, CodecSpec] = SPECS) -> list[Row]:
     """The rows of a model in the order of the policies, from the last run where that has them."""
     file = KEPT / f"{name}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     rows = {row["policy"]: Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before}
-    missing = [spec for policy, spec in SPECS.items() if policy not in rows]
+    missing = [spec for policy, spec in specs.items() if policy not in rows]
     if missing:
         print(name, file=sys.stderr, flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         rows |= {row.policy: row for row in rows_of(ZOO[name], missing)}
         write_whole(file, json.dumps([asdict(row) for row in rows.values()]))
-    return [rows[policy] for policy in (*SPECS, *BITS) if policy in rows]
+    return [rows[policy] for policy in (*specs, *BITS) if policy in rows]
 
 
 def models_table(rows: list[Row]) -> Table:
@@ -114,10 +117,14 @@ def main() -> None:
     """See the module's documentation."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=ZOO, metavar="NAME", help="of the zoo, all unless given")
+    parser.add_argument("--policies", nargs="+", choices=POLICY_NAMES, metavar="NAME", help="with --models: these alone")
     arguments = parser.parse_args()
+    if arguments.policies and not arguments.models:
+        parser.error("--policies go with --models")
+    specs = {name: CodecSpec(name) for name in arguments.policies or ()} or SPECS
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    rows = [row for name in arguments.models or ZOO for row in measured_of(name)]
+    rows = [row for name in arguments.models or ZOO for row in measured_of(name, specs)]
     if arguments.models is None:
         write_whole(DATA, data(rows))
         print(f"{families_table(rows).markdown()}\n")

@@ -42,6 +42,7 @@ OPTIONS = {
     "cusz": {"bound": [2.0**-8, 1e-6, 1e-10], "mode": ["rel", "abs"], "dimensions": [None, 0, 1, 2, 3]},
     "blpa-float": {"bits": [1, 2, 4, 8]},
     "blpa-coded": {"bits": [1, 3.5, 12]},
+    "feature-coded": {"bits": [1, 3.5, 12], "steps_of": ["feature", "token"]},
     "actnn-float": {"bits": [1, 2, 4, 8], "rounding": ["stochastic", "nearest"]},
     "division-float": {
         "bits": [1, 2, 4, 8],

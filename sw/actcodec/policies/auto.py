@@ -37,7 +37,7 @@ from actcodec.backends.backend import TORCH
 from actcodec.codecs import Codec
 from actcodec.policies.auto_step import CandidateEstimate, Item, ItemCodec, Step, Undecided
 from actcodec.policies.candidates import CANDIDATES, Candidate, candidate_specs
-from actcodec.policies.knapsack import Option, greedy_choice, lightest_choice
+from actcodec.policies.knapsack import Option, lightest_choice, no_worse_choice
 from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, first_rules
 from actcodec.saved.statistics import Statistics
 
@@ -47,7 +47,7 @@ AUTO_OPTIONS = ("ratio", "error", "activation_error", "candidates", "interval", 
 START = CodecSpec("sfpr")
 _RATIO, _INTERVAL = 16.0, 20
 #: Attributes that count steps and bytes of a run.
-_COUNTS = ("_measured_at", "_steps", "_original", "_kept", "_warned")
+_COUNTS = ("_measured_at", "_steps", "_original", "_kept", "_warned", "_held")
 #: Ratio, or error, beyond what any codec can do.
 _GREATEST = 1e6
 #: (module, producer, consumer, format): what a rule can tell apart.
@@ -128,6 +128,7 @@ class AutoPolicy(Policy):
         self._measured_at: int | None = None
         self._steps = self._original = self._kept = 0
         self._warned = False
+        self._held: int | None = None
 
     def restart(self, seed: int) -> None:
         """See :class:`Policy`; everything learnt is forgotten."""
@@ -192,7 +193,8 @@ class AutoPolicy(Policy):
     @property
     def choices(self) -> dict[ItemKey, CandidateEstimate]:
         """What is in use, by (module, producer, consumer, format)."""
-        chosen = ((key, item.estimates[item.chosen]) for key, item in self._items.items() if item.chosen is not None)
+        places = ((key, item, self._place(item)) for key, item in self._items.items())
+        chosen = ((key, item.estimates[place]) for key, item, place in places if place is not None)
         return {key: estimate for key, estimate in chosen if estimate is not None}
 
     def correct(self, factors: Mapping[ItemKey, float]) -> None:
@@ -202,6 +204,33 @@ class AutoPolicy(Policy):
         """
         self._factors = dict(factors)
         self._measured_at = None
+
+    @property
+    def candidates(self) -> tuple[CodecSpec, ...]:
+        """What the policy chooses from."""
+        return self._specs
+
+    @property
+    def wanted_ratio(self) -> float:
+        """Bytes without and with compression that are allowed; infinite where the goal is another one."""
+        return self._goal if self._goal_name == "ratio" else math.inf
+
+    def hold(self, candidate: CodecSpec | None) -> None:
+        """Give every tensor that it fits this candidate, now and after each measurement; None: what is estimated best again.
+
+        See :func:`~actcodec.study.calibration.settle`.
+        """
+        self._held = None if candidate is None else self._specs.index(candidate)
+
+    def _place(self, item: Item) -> int | None:
+        """Of the candidate that an item gets; None while nothing is chosen."""
+        held = self._held is not None and bool(item.estimates) and item.estimates[self._held] is not None
+        return self._held if held else item.chosen
+
+    def everywhere(self, candidate: CodecSpec) -> Policy:
+        """One candidate for everything that the policy decides, ``sfpr`` where it does not fit, as plain rules."""
+        rules = (*first_rules({}), Rule(candidate, dtypes=CODED_DTYPES), Rule(START, dtypes=CODED_DTYPES))
+        return Policy(rules, keep_signs=True)
 
     def decided(self) -> Policy:
         """What is in use as a policy of plain rules, which measures nothing; what never occurred gets ``sfpr``."""
@@ -215,8 +244,9 @@ class AutoPolicy(Policy):
         """The codec of one more tensor."""
         item = self._items.setdefault(item_key(tensor), Item())
         spec, codec = START, self._start
-        if item.chosen is not None and self._used[item.chosen].fits(tensor.shape):
-            spec, codec = self._specs[item.chosen], self._used[item.chosen]
+        place = self._place(item)
+        if place is not None and self._used[place].fits(tensor.shape):
+            spec, codec = self._specs[place], self._used[place]
         return ItemCodec(item, spec, codec, candidates)
 
     def _measured_codec(self, tensor: SavedTensor) -> ItemCodec:
@@ -248,17 +278,32 @@ class AutoPolicy(Policy):
             limit = step.bytes_original / self._goal - step.bytes_elsewhere
             budget = limit + (self._original / self._goal - self._kept) / self._interval
             options = [[(one.nbytes, one.gradient_error**2) for _, one in candidates] for candidates in fitting]
-        picked = self._picked(options, limit, budget)
+        alike = [
+            [_index(candidates, place, of_item) for candidates, of_item in zip(fitting, options, strict=True)]
+            for place in range(len(self._specs))
+        ]
+        picked = self._picked(options, limit, budget, alike)
         return [candidates[place][0] for candidates, place in zip(fitting, picked, strict=True)]
 
-    def _picked(self, options: Sequence[Sequence[Option]], limit: float, budget: float) -> tuple[int, ...]:
-        """The knapsack's choice, or the lightest one where the budget holds none; warns when not even the limit does."""
+    def _picked(
+        self, options: Sequence[Sequence[Option]], limit: float, budget: float, alike: Sequence[Sequence[int]]
+    ) -> tuple[int, ...]:
+        """The knapsack's choice, or one candidate for all (``alike``) where that is estimated to be better.
+
+        The lightest choice where the budget holds none; warns when not even the limit does.
+        """
         lightest = lightest_choice(options)
         if lightest.weight > limit and not self._warned:
             self._warned = True
             goal = f"{self._goal_name} = {self._goal:g}"
             warnings.warn(f"policy auto cannot reach {goal} with these candidates and comes as near as it can", stacklevel=2)
-        return lightest.picked if lightest.weight > budget else greedy_choice(options, budget).picked
+        return lightest.picked if lightest.weight > budget else no_worse_choice(options, budget, alike).picked
+
+
+def _index(candidates: Sequence[tuple[int, CandidateEstimate]], wanted: int, options: Sequence[Option]) -> int:
+    """Where a candidate is among those that fit an item; the lightest one where it does not fit."""
+    places = [place for place, _ in candidates]
+    return places.index(wanted) if wanted in places else options.index(min(options))
 
 
 def _on(backend: str, factory: CodecFactory) -> CodecFactory:

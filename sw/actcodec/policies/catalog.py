@@ -34,6 +34,7 @@ from actcodec.policies.policy import (
     uniform_policy,
 )
 from actcodec.policies.policy_data import is_policy_file, options_of, read_data, static_policy
+from actcodec.policies.transformer import transformer_nvfp4_policy, transformer_policy
 
 _POLICIES: dict[str, Callable[..., Policy]] = {
     "jpeg-act": jpeg_act_policy,
@@ -47,6 +48,8 @@ _POLICIES: dict[str, Callable[..., Policy]] = {
     "actnn": actnn_policy,
     "blpa": blpa_policy,
     "blpa-coded": blpa_coded_policy,
+    "transformer": transformer_policy,
+    "transformer-nvfp4": transformer_nvfp4_policy,
     "brc": brc_policy,
     "gist": gist_policy,
     "cdma": cdma_policy,
@@ -67,7 +70,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "division-channel": tuple(option for option in codec_options("division") if option != "range"),
 }
 #: Codecs of policies that bear another name.
-_MAIN_CODECS = {"blpa": "blpa-float"}
+_MAIN_CODECS = {"blpa": "blpa-float", "transformer": "feature-coded", "transformer-nvfp4": "nvfp4"}
 #: Names that :func:`policy` takes.
 POLICY_NAMES = tuple(_POLICIES)
 

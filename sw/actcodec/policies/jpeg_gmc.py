@@ -26,7 +26,7 @@ from actcodec.policies.norm_groups import GroupPolicy, copy_codec
 from actcodec.policies.policy import CODED_DTYPES, SPARSE, CodecFactory, Rule, check_options, first_rules, spec_with
 
 #: What makes or reads tensors of four axes that are no maps: heads of an attention, matrices in batches, tokens in rows.
-_NO_MAPS = ("linear", "attention", "layernorm")
+NO_MAPS = ("linear", "attention", "layernorm")
 
 
 def jpeg_gmc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> GroupPolicy:
@@ -37,8 +37,8 @@ def jpeg_gmc_policy(codec_factory: CodecFactory | None = None, **options: Any) -
     rules = (
         *first_rules(options),
         Rule(sparse, producer=("dropout",), dtypes=CODED_DTYPES, min_rank=3),
-        Rule(others, producer=_NO_MAPS, dtypes=CODED_DTYPES),
-        Rule(others, consumer=_NO_MAPS, dtypes=CODED_DTYPES),
+        Rule(others, producer=NO_MAPS, dtypes=CODED_DTYPES),
+        Rule(others, consumer=NO_MAPS, dtypes=CODED_DTYPES),
         Rule(copy_codec(maps) or maps, producer=("relu",), dtypes=CODED_DTYPES),
         Rule(maps, dtypes=CODED_DTYPES),
         Rule(sparse, producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),

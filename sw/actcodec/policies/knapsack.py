@@ -75,6 +75,13 @@ def greedy_choice(items: Sequence[Sequence[Option]], budget: float) -> Choice:
     return Choice.of(items, picked, bound)
 
 
+def no_worse_choice(items: Sequence[Sequence[Option]], budget: float, others: Sequence[Sequence[int]]) -> Choice:
+    """:func:`greedy_choice`, or that of ``others``, one place for each item, that fits the budget and loses less."""
+    greedy = greedy_choice(items, budget)
+    found = [Choice.of(items, picked, greedy.lower_bound) for picked in others]
+    return min((greedy, *(one for one in found if one.weight <= budget)), key=lambda one: one.loss)
+
+
 def hull(options: Sequence[Option]) -> list[int]:
     """Places of the options on the lower convex hull, from the lightest to the one of least loss."""
     found: list[int] = []

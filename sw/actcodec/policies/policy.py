@@ -152,6 +152,9 @@ class Policy:
     Raises UserError for unknown codecs and options.
     """
 
+    #: Whether the observer is told of operations that save nothing compressed, too.
+    every_operation = False
+
     def __init__(
         self,
         rules: Sequence[Rule],
@@ -240,11 +243,16 @@ class Policy:
         del statistics
 
 
+#: Consumers of which a rule that names them says that their gradients bear errors.
+_VOUCHED = (UNKNOWN, "crossentropy")
+
+
 def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
     """Whether the gradient can be computed from what a codec keeps; None stands for a policy's default."""
     if signs_only(codec):
         return tensor.producer == tensor.consumer == "relu"
-    vouched = rule is not None and tensor.consumer == UNKNOWN in rule.consumer
+    named = (tensor.consumer, tensor.function)
+    vouched = rule is not None and any(name in rule.consumer and name in named for name in _VOUCHED)
     return tensor.smooth or codec.lossless or vouched
 
 

@@ -146,6 +146,7 @@ class Operation:
     saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
     sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
+    call: Callable[..., Any] | None = None  #: what is called
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
@@ -212,7 +213,7 @@ class OperationTracker(TorchFunctionMode):
         kwargs = kwargs or {}
         function = torch_function(__name__) or str(getattr(func, "__name__", UNKNOWN))
         outer, name = self.current, canonical(function)
-        self.current = operation = Operation(name, args, kwargs, function)
+        self.current = operation = Operation(name, args, kwargs, function, call=func)
         try:
             result = func(*args, **kwargs)
         finally:

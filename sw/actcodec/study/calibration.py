@@ -6,6 +6,9 @@ gradient of gamma, the error e of the normalised values x moves the gradient at 
 ``-(gamma / sigma) * x * mean(g * e)``, a multiple of x itself, which the layers before add up coherently. How much that is
 depends on those layers. A diagnosis with one codec for everything tells, tensor by tensor; the factor between it and the
 estimate is then used for all candidates.
+
+:func:`settle` asks the gradient itself: whatever the estimate says, one candidate for everything takes the place of the choice
+where it keeps no more bytes and its gradient is nearer the exact one.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 
+from cdu_tools.errors import UserError
 from torch import Tensor, nn
 
 from actcodec import codecs
 from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
 from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
-from actcodec.study.diagnosis import Passes, diagnose
+from actcodec.saved.statistics import Statistics
+from actcodec.study.diagnosis import Passes, diagnose, distance
 
 #: With which the exact error is compared: unbiased, takes every shape, and about as coarse as what will be used.
 REFERENCE = CodecSpec("actnn-sample", {"bits": 2})
@@ -46,3 +51,34 @@ def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) 
     }
     policy.correct(factors)
     return factors
+
+
+def settle(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> CodecSpec | None:
+    """See that the policy's choice is no worse than one candidate for everything; the candidate that it now holds, or None.
+
+    Tried on one step are what the policy has chosen, and every candidate everywhere. Of those that keep no more bytes than the
+    choice, or than the policy's ratio allows, the one whose gradient has the least error is held (:meth:`AutoPolicy.hold`) if
+    that error is less than the choice's. Takes C + 2 passes for C candidates and leaves the model as it was; to be repeated now
+    and then, as what is best changes. UserError when nothing has been chosen yet. Parameters and errors as for
+    :func:`~actcodec.study.diagnosis.diagnose`.
+    """
+    policy.hold(None)
+    if not policy.choices:
+        raise UserError("policy auto has chosen nothing yet: let it take a training step or two, then settle")
+    passes = Passes(model, step)
+    exact = passes.gradient()
+
+    def tried(chosen: Policy) -> tuple[float, Statistics]:
+        gradient, kept = passes.outcome(chosen)
+        assert kept is not None, "the step was compressed"
+        return distance(exact, gradient), kept
+
+    least, own = tried(policy.decided())
+    allowed = max(own.bytes_compressed, own.bytes_original / policy.wanted_ratio)
+    better = None
+    for candidate in policy.candidates:
+        error, kept = tried(policy.everywhere(candidate))
+        if kept.bytes_compressed <= allowed and error < least:
+            better, least = candidate, error
+    policy.hold(better)
+    return better

@@ -177,10 +177,10 @@ def diagnose(
     for number, record in enumerate(coded):
         assert record.choice is not None, "it is among those that have a codec"
         alone = passes.gradient(Replay(recorder, record.choice))
-        tensors.append(_diagnosis(record, _distance(exact, alone) / norm, recorder.facts[record.choice]))
+        tensors.append(_diagnosis(record, distance(exact, alone) / norm, recorder.facts[record.choice]))
         on_pass(3 + number, total)
     kept = (sum(record.bytes_original for record in recorder.records), sum(r.bytes_compressed for r in recorder.records))
-    return Diagnosis(tuple(tensors), _distance(exact, together) / norm, norm, *kept)
+    return Diagnosis(tuple(tensors), distance(exact, together) / norm, norm, *kept)
 
 
 class Passes:
@@ -278,7 +278,7 @@ def norm_of(gradients: Sequence[Tensor | None]) -> float:
     return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None))
 
 
-def _distance(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
+def distance(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
     """Norm of the difference of two gradients of the same parameters."""
     pairs = ((one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None)
     return math.sqrt(sum(float((one.double() - two.double()).square().sum()) for one, two in pairs))

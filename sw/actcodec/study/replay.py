@@ -19,7 +19,7 @@ class Recorder(Policy):
 
     def __init__(self, chosen: Policy) -> None:
         super().__init__((), keep_signs=chosen.keep_signs)
-        self.chosen = chosen
+        self.chosen, self.every_operation = chosen, chosen.every_operation
         self.facts: list[SavedTensor] = []
         self.codecs: list[Codec] = []
         self.packed: dict[int, Packed] = {}  #: by the place of the choice; those that a codec refused are not there

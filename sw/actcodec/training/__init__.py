@@ -26,7 +26,7 @@ from actcodec.policies.policy import (
 from actcodec.policies.policy_data import policy_data, save_policy
 from actcodec.saved.layout import ReconstructionError
 from actcodec.saved.statistics import Statistics, TensorRecord
-from actcodec.study.calibration import calibrate
+from actcodec.study.calibration import calibrate, settle
 from actcodec.study.check import Check, PolicyCheck, check
 from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
 from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
@@ -75,6 +75,7 @@ __all__ = [
     "policy_data",
     "policy_options",
     "save_policy",
+    "settle",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

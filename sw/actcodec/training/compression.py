@@ -152,7 +152,7 @@ class Compression:
 
     def finished(self, operation: Operation, result: Any, module: str) -> None:
         """An operation within ``module`` has come to its end."""
-        if operation.saved and self._observer is not None:
+        if self._observer is not None and (operation.saved or self._policy.every_operation):
             try:
                 self._observer.finished(operation, result)
             except UnfitValuesError as error:

@@ -28,7 +28,8 @@ from actcodec.golden.integer_coder import CodedIntegers
 from actcodec.golden.lorenzo import MAX_MAGNITUDE
 from actcodec.golden.shapes import header_bytes, per_channel
 
-_LEAST_BITS, _MOST_BITS = 1, 12
+#: Steps, as the option has them.
+LEAST_BITS, MOST_BITS = 1, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,8 @@ class BlpaCodedCodec(SteppedCopyCodec):
 
     def __post_init__(self) -> None:
         number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
-        if not (number and isfinite(self.bits) and _LEAST_BITS <= self.bits <= _MOST_BITS):
-            raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {_LEAST_BITS} to {_MOST_BITS}")
+        if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
+            raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
         self._backend = backend_of(self.backend)
 
     @property

@@ -22,6 +22,7 @@ FLOAT_FORMS = [
     "sparse-sample",
     "blpa-float",
     "blpa-coded",
+    "feature-coded",
     "acgc-quant",
     "acgc-quantz",
 ]

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from actcodec.policies.knapsack import greedy_choice, hull, lightest_choice
+from actcodec.policies.knapsack import greedy_choice, hull, lightest_choice, no_worse_choice
 from cdu_tools.errors import UserError
 from exact_knapsack import exact_choice
 from hypothesis import given
@@ -84,3 +84,14 @@ def test_hull_leaves_out_what_lies_above_it():
 def test_bad_input(items, budget, message):
     with pytest.raises(UserError, match=message):
         greedy_choice(items, budget)
+
+
+def test_steps_that_do_not_fit_any_more_do_not_make_it_worse_than_one_candidate_for_all():
+    """Greedy takes the first item's step, which is the better one per weight, and has no room left for the second's."""
+    items = [[(0, 10.0), (1, 8.9), (0, 10.0)], [(0, 10.0), (0, 10.0), (10, 0.0)]]
+    alike = [[place] * len(items) for place in range(3)]
+    assert greedy_choice(items, 10).loss == pytest.approx(18.9)
+    found = no_worse_choice(items, 10, alike)
+    assert found.picked == (2, 2)
+    assert (found.weight, found.loss) == (10, 10.0)
+    assert no_worse_choice(items, 9, alike).picked == greedy_choice(items, 9).picked

@@ -35,6 +35,8 @@ POLICIES = {
     "division-float": ({}, None),
     "blpa": ({}, None),
     "blpa-coded": ({}, None),
+    "transformer": ({"bits": 8}, 0.05),
+    "transformer-nvfp4": ({}, None),
     "gridquantz": ({}, None),
     "auto": ({}, None),
 }

@@ -1,0 +1,323 @@
+"""Results that are computed again from what they came from, so that nothing has to be kept of them.
+
+A transformer's block saves most of its values twice and more: the input of a normalisation and its result, the input of an
+activation and its result, and every step between where the activation is written out (GELU by ``tanh``, gates, root mean
+squares). Where one of these is compressed, what follows from it value by value, or row by row, needs no bytes: backward
+computes it from the reconstruction. What is kept is as often less as it is coarser: an activation that is flat makes the error
+of its result smaller than that of its input.
+
+Of each call of one of :data:`RECOMPUTED` the node of the graph that it made remembers function and arguments, a tensor
+among them by *its* node, so that nothing is held alive. When autograd saves the result, every argument must be kept (or follow
+itself from what is kept), be a parameter, or be small; else the result has a copy of its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from actcodec.backends.backend import Backend
+from actcodec.codecs import Codec, Packed
+from actcodec.codecs.actnn.float_forms import no_bitstream
+from actcodec.codecs.centring import compress_centred, decompress_centred
+from actcodec.policies.policy import Policy, SavedTensor
+from actcodec.saved.forms import Exact
+from actcodec.saved.layout import Layout
+from actcodec.saved.operations import Operation, is_parameter, metadata, plain
+from actcodec.saved.statistics import TensorRecord
+
+#: Functions that are computed again, by their names without underscores: of values each for itself, of rows, and of axes.
+_ATTENTION = "scaleddotproductattention"
+RECOMPUTED = frozenset(
+    {
+        *(
+            "gelu",
+            "silu",
+            "mish",
+            "elu",
+            "celu",
+            "selu",
+            "softplus",
+            "logsigmoid",
+            "sigmoid",
+            "tanh",
+            "hardswish",
+            "hardsigmoid",
+        ),
+        *("relu", "relu6", "leakyrelu", "layernorm", "rmsnorm", "mul", "rmul", "multiply", "add", "radd", "sub", "rsub", "neg"),
+        *("div", "truediv", "pow", "square", "transpose", "permute", "t", "swapaxes"),
+        _ATTENTION,
+    }
+)
+#: In place of a codec's name.
+RECOMPUTED_NAME = "recomputed"
+_KEPT_MARK, _CALL_MARK = "actcodec.kept", "actcodec.call"
+#: Nodes that give the same values in the same order another shape, or other memory.
+_RESHAPES = frozenset(f"{name}Backward0" for name in ("View", "UnsafeView", "ReshapeAlias", "Alias", "Clone"))
+#: Calls from what is kept to what is saved; GELU written out takes seven.
+_MOST_CALLS = 8
+#: A tensor of so many times fewer values than the result may be held as it is.
+_SMALL = 16
+#: Autograd itself saves both factors.
+_SAVES_FACTORS = ("mul", "div")
+
+
+class KeptCodec(Codec):
+    """The codec of one tensor that others may follow from."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self.bits = getattr(codec, "bits", None)
+        self.packed: Packed | None = None
+        self.followed = False  #: whether something is computed from it
+        self._codec = codec
+
+    def compress(self, x: Tensor) -> Packed:
+        """See :class:`Codec`; centres are taken off here, as the values are needed with them."""
+        self.packed = compress_centred(x, self._codec)
+        return self.packed
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return decompress_centred(compressed, self._codec)
+
+    def value(self) -> Tensor:
+        """The reconstruction."""
+        assert self.packed is not None, "it is compressed before anything follows from it"
+        return self.decompress(self.packed)
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """A tensor by its place in the graph; ``version`` counts changes in place."""
+
+    node: Node
+    number: int
+    version: int
+
+    @classmethod
+    def of(cls, x: Tensor) -> _Origin:
+        assert x.grad_fn is not None, "it is no leaf"
+        return cls(x.grad_fn, x.output_nr, x._version)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A parameter or a small tensor; ``nbytes`` are those that nothing else keeps."""
+
+    form: Exact
+    nbytes: int
+
+    def value(self) -> Tensor:
+        """The tensor; RuntimeError when it was changed in place since."""
+        return self.form.tensor()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call whose result may be saved: its arguments are _Origin, _Held, or plain values."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: _Origin
+    count: int  #: values of the result
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A call whose arguments can be had: KeptCodec, _Held, Recipe, or plain values."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: Tensor  #: of no values, in the format of the result
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is held for it alone."""
+        return sum(part.nbytes for part in self._parts() if isinstance(part, (_Held, Recipe)))
+
+    def value(self) -> Tensor:
+        """The result. Arguments are brought to its format, as autocast may have done."""
+        arguments = [self._value(argument) for argument in self.arguments]
+        keywords = {name: self._value(argument) for name, argument in self.keywords.items()}
+        value: Tensor = self.function(*arguments, **keywords)
+        return value
+
+    def sources(self) -> Iterator[KeptCodec]:
+        """What it follows from."""
+        for part in self._parts():
+            if isinstance(part, KeptCodec):
+                yield part
+            elif isinstance(part, Recipe):
+                yield from part.sources()
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (*self.arguments, *self.keywords.values())
+
+    def _value(self, argument: Any) -> Any:
+        return argument.value().to(self.result.dtype) if isinstance(argument, (KeptCodec, _Held, Recipe)) else argument
+
+
+@dataclass(frozen=True, eq=False)
+class RecomputedForm:
+    """A tensor of this shape that a recipe gives."""
+
+    shape: tuple[int, ...]
+    recipe: Recipe
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what the recipe holds: of most none."""
+        return self.recipe.nbytes
+
+    def to_bytes(self) -> bytes:
+        """Raises UserError: there is no stream."""
+        raise no_bitstream()
+
+    def decompress(self, backend: str | Backend = "torch") -> Tensor:
+        """The values."""
+        return self.recipe.value().reshape(self.shape).contiguous()
+
+
+@dataclass
+class _RecomputedCodec(Codec):
+    """Of one tensor that follows."""
+
+    recipe: Recipe
+    name: str = field(default=RECOMPUTED_NAME, init=False)
+
+    def compress(self, x: Tensor) -> RecomputedForm:
+        """See :class:`Codec`."""
+        for source in self.recipe.sources():
+            source.followed = True
+        return RecomputedForm(tuple(x.shape), self.recipe)
+
+    def decompress(self, compressed: Packed) -> Tensor:
+        """See :class:`Codec`."""
+        return compressed.decompress()
+
+
+class Recomputation:
+    """One context (a GroupObserver)."""
+
+    def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
+        """See Observer."""
+        return codec
+
+    def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
+        """See GroupObserver."""
+        if all(argument is not x and argument.data_ptr() != x.data_ptr() for argument in operation.tensors()):
+            self.finished(operation, x)  # it saves its own result before it has come to its end
+        recipe = recipe_of(x)
+        if recipe is not None:
+            return _RecomputedCodec(recipe)
+        kept = KeptCodec(codec)
+        if x.grad_fn is not None and Layout.of(x).distinct_size == tuple(x.shape):
+            metadata(x.grad_fn)[f"{_KEPT_MARK}.{x.output_nr}"] = (weakref.ref(kept), x._version)
+        return kept
+
+    def has_signs(self, x: Tensor, operation: Operation) -> bool:
+        """See GroupObserver."""
+        return False
+
+    def counted(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver."""
+
+    def replaced(self, codec: Codec, record: TensorRecord) -> None:
+        """See GroupObserver: what other tensors follow from stays."""
+        if isinstance(codec, KeptCodec) and codec.followed and codec.packed is not None:
+            record.bytes_compressed += codec.packed.nbytes
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer: how a result came about is remembered."""
+        if plain(operation.function) in RECOMPUTED and isinstance(result, Tensor) and result.grad_fn is not None:
+            _remember(operation, result)
+
+
+def _remember(operation: Operation, result: Tensor) -> None:
+    if operation.call is None or (operation.name == "attention" and operation.argument(4, "dropout_p", 0.0)):
+        return
+    assert result.grad_fn is not None, "it has a history"
+    try:
+        arguments = tuple(_reference(one, operation, result) for one in operation.args)
+        keywords = {name: _reference(one, operation, result) for name, one in operation.kwargs.items()}
+    except _NotHeldError:
+        return
+    metadata(result.grad_fn)[_CALL_MARK] = _Call(operation.call, arguments, keywords, _Origin.of(result), result.numel())
+
+
+class _NotHeldError(Exception):
+    """An argument is nothing that can be had again."""
+
+
+def _reference(argument: Any, operation: Operation, result: Tensor) -> Any:
+    if not isinstance(argument, Tensor):
+        if isinstance(argument, (list, tuple)) and any(isinstance(one, Tensor) for one in argument):
+            raise _NotHeldError
+        return argument
+    if is_parameter(argument):
+        return _Held(Exact(argument), 0)
+    if argument.numel() * _SMALL <= result.numel():
+        saved = operation.name in _SAVES_FACTORS
+        return _Held(Exact(argument), 0 if saved else argument.numel() * argument.element_size())
+    # In place, the argument's node is by now that of the result.
+    if argument.grad_fn is None or argument.grad_fn is result.grad_fn:
+        raise _NotHeldError
+    return _Origin.of(argument)
+
+
+def recipe_of(x: Tensor) -> Recipe | None:
+    """How the values of ``x`` follow from what is kept; None where they do not."""
+    node = x.grad_fn
+    copied = False
+    while node is not None and node.name() in _RESHAPES:
+        copied |= node.name() == "CloneBackward0"
+        node = node.next_functions[0][0]
+    call = None if node is None else metadata(node).get(_CALL_MARK)
+    if not isinstance(call, _Call) or call.count != x.numel() or (not copied and call.result.version != x._version):
+        return None
+    return _resolved(call, x.new_empty(0), _MOST_CALLS)
+
+
+def _resolved(call: _Call, result: Tensor, calls: int) -> Recipe | None:
+    arguments = [_source(argument, result, calls) for argument in call.arguments]
+    keywords = {name: _source(argument, result, calls) for name, argument in call.keywords.items()}
+    found = (*arguments, *keywords.values())
+    if any(one is _LOST for one in found) or not any(isinstance(one, (KeptCodec, Recipe)) for one in found):
+        return None
+    return Recipe(call.function, tuple(arguments), keywords, result)
+
+
+_LOST = object()
+
+
+def _source(argument: Any, result: Tensor, calls: int) -> Any:
+    """What an argument is had from; :data:`_LOST` where it cannot be had."""
+    if not isinstance(argument, _Origin):
+        return argument
+    marks = metadata(argument.node)
+    mark = marks.get(f"{_KEPT_MARK}.{argument.number}")
+    kept = mark[0]() if isinstance(mark, tuple) and mark[1] == argument.version else None
+    if kept is not None:
+        return kept
+    call = marks.get(_CALL_MARK)
+    if calls <= 1 or not isinstance(call, _Call) or call.result != argument:
+        return _LOST
+    return _resolved(call, result, calls - 1) or _LOST
+
+
+class RecomputingPolicy(Policy):
+    """A policy that keeps nothing of what follows from what it keeps. An object serves any number of models."""
+
+    every_operation = True
+
+    def observer(self) -> Recomputation:
+        """See :class:`Policy`."""
+        return Recomputation()
