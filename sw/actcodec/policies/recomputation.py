@@ -162,7 +162,10 @@ class Recipe:
         return (*self.arguments, *self.keywords.values())
 
     def _value(self, argument: Any) -> Any:
-        return argument.value().to(self.result.dtype) if isinstance(argument, (KeptCodec, _Held, Recipe)) else argument
+        if not isinstance(argument, (KeptCodec, _Held, Recipe)):
+            return argument
+        value = argument.value()
+        return value.to(self.result.dtype) if value.is_floating_point() else value  # masks stay what they are
 
 
 @dataclass(frozen=True, eq=False)

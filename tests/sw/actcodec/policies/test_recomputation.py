@@ -197,3 +197,24 @@ def test_sharp_attention_keeps_its_gradient(within):
     assert 1 - blunt > 8 * (1 - sharpened)
     recomputed = [record.op for record in statistics.records if record.codec == RECOMPUTED_NAME]
     assert ("attention" in recomputed) == (not within)
+
+
+def test_a_mask_of_an_attention_stays_a_mask():
+    """One row of truth values for all queries, few beside the result."""
+    torch.manual_seed(0)
+    project, x, mask = nn.Linear(32, 96), torch.randn(4, 24, 32), torch.rand(1, 1, 1, 24) < 0.5
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.project, self.out = project, nn.Linear(32, 4)
+
+        def forward(self, x):
+            query, key, value = (part.unflatten(-1, (2, 16)).transpose(1, 2) for part in self.project(x).chunk(3, -1))
+            return self.out(F.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2))
+
+    model = Masked()
+    wanted, _ = gradients(model, x, policy("none"))
+    found, statistics = gradients(model, x, recomputing("bypass"))
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-7)
+    assert any(record.op == "attention" and record.codec == RECOMPUTED_NAME for record in statistics.records)

@@ -35,7 +35,7 @@ POLICIES = {
     "division-float": ({}, None),
     "blpa": ({}, None),
     "blpa-coded": ({}, None),
-    "transformer": ({"bits": 8}, 0.05),
+    "transformer": ({"bits": 8}, None),
     "transformer-nvfp4": ({}, None),
     "gridquantz": ({}, None),
     "auto": ({}, None),
