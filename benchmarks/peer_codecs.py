@@ -23,12 +23,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import actcodec
-import imagecodecs
 import numpy as np
 import torch
 from actcodec.codecs.acgc.cusz_codec import CuszCodec
@@ -51,6 +51,8 @@ from matplotlib.ticker import NullLocator
 from recorded import Training, record, trainings
 from torch import Tensor, nn
 
+#: Its types, where it has any, are not those that it takes.
+imagecodecs: Any = import_module("imagecodecs")
 _EVIDENCE = Path(__file__).parent.parent / "docs" / "evidence"
 IMAGES, _KEPT = 4000, 8
 #: Networks of the project by name, width and depth, and those of torchvision by name and side of their images.
@@ -99,8 +101,7 @@ def _cusz(x: Tensor, part: float) -> Coded:
 
 
 def _zfp(x: Tensor, part: float) -> Coded:
-    tolerance: Any = part * float(_size(x))  # declared as an integer
-    data = imagecodecs.zfp_encode(_planes(x), level=tolerance, mode="accuracy")
+    data = imagecodecs.zfp_encode(_planes(x), level=part * float(_size(x)), mode="accuracy")
     return Coded(len(data), lambda: torch.from_numpy(imagecodecs.zfp_decode(data)).view(x.shape))
 
 
