@@ -8,6 +8,7 @@ from random import Random
 
 from cdu_spec.bitstream import RANGE_BYTES, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.geometry import LANES
 from cdu_spec.ports import scale_port_bytes
 from cdu_spec.registers import Channel
 
@@ -51,7 +52,7 @@ class PortJob:
 def port_job(bench: ArrayBench, channel: Channel, mode: Mode) -> PortJob:
     """A small good job of a mode, of one shift table, with several scales where it has any, but for the one of actnn."""
     rng = bench.rng
-    shape = (2, rng.randint(1, 3), rng.randint(1, 9), rng.randint(1, 40))
+    shape = (2, rng.randint(1, 3), rng.randint(1, 9), rng.randint(LANES, 40))  # smaller maps have one scale
     item = exchange(bench.config, rng, shape, mode, rng.choice(("normal", "relu")), TABLES[:1])
     job, data = job_of(channel, item), input_of(channel, item)
     crc = bool(bench.config.payload_crc) and rng.random() < 0.5
