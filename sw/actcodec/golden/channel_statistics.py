@@ -23,9 +23,10 @@ DROPPED_BITS = 2 * PLACE_BITS - SQUARE_BITS
 
 def channel_edges(channels: Tensor) -> tuple[Tensor, Tensor]:
     """Least and greatest value of each channel, float64 (channels,)."""
-    edges = [part.aminmax(dim=2) for part in _parts(channels)]
-    least = torch.stack([edge.min.amin(0) for edge in edges]).amin(0)
-    return least.to(torch.float64), torch.stack([edge.max.amax(0) for edge in edges]).amax(0).to(torch.float64)
+    first, then = (2, 0) if channels.shape[2] > 1 else (0, 1)  # what the first leaves is small
+    edges = [part.aminmax(dim=first) for part in _parts(channels)]
+    least = torch.stack([edge.min.amin(then) for edge in edges]).amin(0)
+    return least.to(torch.float64), torch.stack([edge.max.amax(then) for edge in edges]).amax(0).to(torch.float64)
 
 
 def channel_moments(channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:

@@ -58,7 +58,8 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
     """
     require("channels", channels, FLOATS)
     check_nonfinite_policy(nonfinite)
-    largest = torch.maximum(channels.amax(2), -channels.amin(2)).amax(0)
+    axis = 2 if channels.shape[2] > 1 else 0  # the first result is then smaller than the tensor
+    largest = torch.maximum(channels.amax(axis, keepdim=True), -channels.amin(axis, keepdim=True)).amax((0, 2))
     if not bool(largest.isfinite().all()):
         finite = channels.isfinite()
         if nonfinite == "raise":

@@ -47,7 +47,7 @@ class TritonBackend(TorchBackend):
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
         """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
-        least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
+        least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)
             if DECODERS[job.mode](payload.contiguous(), view, job, y):

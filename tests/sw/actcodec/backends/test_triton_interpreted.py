@@ -96,8 +96,8 @@ def test_without_triton_an_error_says_what_to_add(monkeypatch):
 
 def test_an_old_triton_is_refused(monkeypatch):
     triton = pytest.importorskip("triton")
-    monkeypatch.setattr(triton, "__version__", "3.8.1")
-    with pytest.raises(MissingToolError, match=r"needs triton 3\.9 or newer, and 3\.8\.1 is installed: use backend 'torch'"):
+    monkeypatch.setattr(triton, "__version__", "3.5.1")
+    with pytest.raises(MissingToolError, match=r"needs triton 3\.6 or newer, and 3\.5\.1 is installed: use backend 'torch'"):
         actcodec.codec("sfpr", backend="triton")
 
 
