@@ -72,8 +72,8 @@ class Collector(wiring.Component):
         offered = Signal()
         lane_ends, lanes_go = offered & advance & part["ends"], advance
         if self.has_mx:
-            past = self.turns.valid & self.turns.payload
-            lane_ends, lanes_go = lane_ends & ~past, advance & ~past
+            past, lanes = self.turns.valid & self.turns.payload, self.turns.valid & ~self.turns.payload
+            lane_ends, lanes_go = lane_ends & lanes, advance & lanes
         turn = round_robin(m, self.count, lane_ends, "turn")
         for lane, source in enumerate(self.i):
             with m.If(turn == lane):
@@ -81,6 +81,8 @@ class Collector(wiring.Component):
         if self.has_mx:
             with m.If(past):
                 m.d.comb += [part.eq(self.mx.payload), offered.eq(self.mx.valid), self.mx.ready.eq(advance)]
+            with m.Elif(~lanes):
+                m.d.comb += offered.eq(0)
         level = Signal(range(size))
         total = Signal(range(2 * size))
         ends_job = part["ends"] & part["tag"]["last"]
