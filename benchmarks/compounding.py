@@ -23,10 +23,8 @@ docs/evidence/comparison.md.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +39,7 @@ from actcodec.study.replay import Recorder
 from actcodec.study.setup import TrainingSetup
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
+from marked_table import measure
 from torch import Tensor
 
 PAGE, MARKS = Path("docs", "evidence", "comparison.md"), Marks("compounding")
@@ -167,18 +166,5 @@ def table() -> Table:
     return Table(("errors", "together", "apart", "together / apart", "gain"), lines)
 
 
-def main() -> None:
-    """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--no-page", action="store_true", help="print the table, and write nothing")
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    no_page, found = parser.parse_args().no_page, table()
-    if no_page:
-        print(found.markdown())
-    else:
-        MARKS.put(PAGE, f"\n\n{found.markdown()}\n\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure(__doc__.splitlines()[0], table, PAGE, MARKS)

@@ -10,9 +10,7 @@ Writes the table between the marks of docs/methods/transformer.md.
 
 from __future__ import annotations
 
-import argparse
 import math
-import warnings
 from pathlib import Path
 from unittest.mock import patch
 
@@ -22,6 +20,7 @@ from actcodec.policies.catalog import policy
 from actcodec.study.likeness import cosine
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
+from marked_table import measure
 from token_codecs import trained
 
 PAGE, MARKS = Path("docs", "methods", "transformer.md"), Marks("sharp-attention")
@@ -58,18 +57,5 @@ def table() -> Table:
     return Table(header, list(lines.values()))
 
 
-def main() -> None:
-    """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--no-page", action="store_true", help="print the table, and write nothing")
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    no_page, found = parser.parse_args().no_page, table()
-    if no_page:
-        print(found.markdown())
-    else:
-        MARKS.put(PAGE, f"\n\n{found.markdown()}\n\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure(__doc__.splitlines()[0], table, PAGE, MARKS)

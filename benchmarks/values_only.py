@@ -7,12 +7,11 @@ and MX, for copies in steps the same to a few units in the last place (tests/sw/
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from actcodec import codecs
-from actcodec.codecs import Codec, Packed
+from actcodec.codecs import Codec, Packed, RawCopy
 from actcodec.codecs.affine.affine_scales import BLPA_REACH
 from actcodec.codecs.blpa.blpa_float import least_step
 from actcodec.codecs.blpa.feature_coded import TOKEN
@@ -27,26 +26,6 @@ _E4M3 = torch.float8_e4m3fn
 _MXINT8 = "mxint8"
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """The reconstruction."""
-
-    values: Tensor
-
-    @property
-    def nbytes(self) -> int:
-        """Those of the values, which is no codec's."""
-        return self.values.numel() * self.values.element_size()
-
-    def to_bytes(self) -> bytes:
-        """Raises AssertionError."""
-        raise AssertionError("there is nothing but values")
-
-    def decompress(self, backend: Any = "torch") -> Tensor:
-        """The values."""
-        return self.values
-
-
 class ValuesOnly(Codec):
     """What a codec gives back."""
 
@@ -56,7 +35,7 @@ class ValuesOnly(Codec):
 
     def compress(self, x: Tensor) -> Packed:
         """See :class:`Codec`."""
-        return _Held(self._values(x.detach()).to(x.dtype))
+        return RawCopy(self._values(x.detach()).to(x.dtype))
 
     def decompress(self, compressed: Packed) -> Tensor:
         """See :class:`Codec`."""

@@ -110,7 +110,7 @@ def _encoded(matrix: Tensor, view: MatrixView, job: Job) -> Tensor:
 
 def _decoded(payload: Tensor, view: MatrixView, job: Job) -> Tensor:
     """The matrix (view.rows, view.columns) of a payload, of the dtype that ``job.dtype`` names."""
-    least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
+    least, most = view.payload_bounds(job.dtype, job.settings, job.coder)
     if not least <= payload.numel() <= most:
         raise BitstreamError(
             f"corrupted stream: {payload.numel()} payload bytes are not {job.beats} beats of mode {job.mode.label}"

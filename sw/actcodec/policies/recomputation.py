@@ -31,24 +31,12 @@ from actcodec.saved.layout import Layout
 from actcodec.saved.operations import Operation, is_parameter, metadata, plain
 from actcodec.saved.statistics import TensorRecord
 
-#: Functions that are computed again, by their names without underscores: of values each for itself, of rows, and of axes.
 _ATTENTION = "scaleddotproductattention"
+#: Functions that are computed again, by their names without underscores: of values each for itself, of rows, and of axes.
 RECOMPUTED = frozenset(
     {
-        *(
-            "gelu",
-            "silu",
-            "mish",
-            "elu",
-            "celu",
-            "selu",
-            "softplus",
-            "logsigmoid",
-            "sigmoid",
-            "tanh",
-            "hardswish",
-            "hardsigmoid",
-        ),
+        *("gelu", "silu", "mish", "elu", "celu", "selu", "softplus"),
+        *("logsigmoid", "sigmoid", "tanh", "hardswish", "hardsigmoid"),
         *("relu", "relu6", "leakyrelu", "layernorm", "rmsnorm", "mul", "rmul", "multiply", "add", "radd", "sub", "rsub", "neg"),
         *("div", "truediv", "pow", "square", "transpose", "permute", "t", "swapaxes"),
         _ATTENTION,

@@ -16,6 +16,7 @@ CONFIGURATIONS = {
     "every mode": UNIVERSAL.override(payload_crc=1, completions=8),
     "no scales": UNIVERSAL.override(modes=("brc", "bypass"), completions=4),
     "scales only": UNIVERSAL.override(modes=("sfpr",), completions=4),
+    "past the lanes": UNIVERSAL.override(modes=("sfpr", "brc", "bypass", "mx"), completions=8),
     "full ring": UNIVERSAL.override(modes=("sfpr", "brc", "bypass"), completions=16),
 }
 #: Cycles after the last place inside a path in which nothing leaves yet.

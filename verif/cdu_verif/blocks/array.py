@@ -30,7 +30,7 @@ RECORD = Record(
         {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8, **CODERS},
         {"cdus": 3, "value_format": "fp16", **EVERY},
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
-        {"duplex": "half", **WITH_MX},
+        {"duplex": "half", "completions": 4, **WITH_MX},
     ],
     full=[
         *({"cdus": 4, "packed_port_bits": 1024}, PIPELINED),
