@@ -13,7 +13,7 @@ from cdu_spec.config import CduConfig
 from cdu.parts.streams import BEATS_BITS
 from cdu.parts.wide_sum import below, wide_difference
 from cdu.values.sfpr import FP32_BIAS, FP32_FRACTION_BITS
-from cdu.values.window_plan import RUN_BITS, WindowPlan, has_scales, none, window_places, window_plan
+from cdu.values.window_plan import RUN_BITS, WindowPlan, has_scales, none, places_of, window_places, window_plan
 from cdu.words import SCALE_BITS, Job, Scale
 
 #: The float32 pattern of 1.0.
@@ -145,7 +145,7 @@ class ScaleWindows(wiring.Component):
                 m.d.sync += [
                     filled.eq(1),
                     place.eq(0),
-                    room.eq(Mux(none(later), plan.final_places, plan.places)),
+                    room.eq(places_of(self.config, plan, none(later))),
                     later_beats.eq(later),
                     final.eq(none(later)),
                 ]
@@ -159,7 +159,7 @@ class ScaleWindows(wiring.Component):
                 busy.eq(self.job.valid & has_scales(self.config, self.job.payload.mode)),
                 plan.eq(next_plan),
                 later_beats.eq(next_plan.later_beats),
-                room.eq(Mux(next_plan.single, next_plan.final_places, next_plan.places)),
+                room.eq(places_of(self.config, next_plan, next_plan.single)),
                 final.eq(next_plan.single),
                 rest.eq(0),
                 rows_left.eq(0),

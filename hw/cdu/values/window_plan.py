@@ -69,8 +69,8 @@ class WindowPlan(data.StructLayout):
     """The windows of a job.
 
     A scale holds for ``row_places`` places of the windows, ``row_period`` times in turn. A window has ``window_beats`` beats
-    and ``places`` places, the last one ``final_places``. ``later_beats`` of the job are behind the first one, in two's
-    complement; ``single``, there are :func:`none` of them, and the first one is the last one.
+    and ``places`` places, the last one ``final_places``, where windows are not all of one place. ``later_beats`` of the job are
+    behind the first one, in two's complement; ``single``, there are :func:`none` of them, and the first one is the last one.
     """
 
     def __init__(self, config: CduConfig) -> None:
@@ -82,10 +82,14 @@ class WindowPlan(data.StructLayout):
                 "window_beats": RUN_BITS,
                 "later_beats": RUN_BITS + 2,
                 "single": 1,
-                "places": places,
-                "final_places": places,
+                **({"places": places, "final_places": places} if window_places(config) > 1 else {}),
             }
         )
+
+
+def places_of(config: CduConfig, plan: Any, is_last: Value) -> Value:
+    """The places of the last window of a :class:`WindowPlan`, or of another one."""
+    return Mux(is_last, plan.final_places, plan.places) if window_places(config) > 1 else Const(1)
 
 
 def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
@@ -106,7 +110,10 @@ def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
         plan.window_beats.eq(span),
         plan.later_beats.eq(wide_difference(beats, span, len(plan.later_beats))),
         plan.single.eq(beats <= span),
-        plan.places.eq(Mux(in_strips, most, port_beats)),
-        plan.final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
     ]
+    if most > 1:
+        m.d.comb += [
+            plan.places.eq(Mux(in_strips, most, port_beats)),
+            plan.final_places.eq(Mux(in_strips, most, Mux(remainder == 0, port_beats, remainder))),
+        ]
     return plan
