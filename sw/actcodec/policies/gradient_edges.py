@@ -65,12 +65,16 @@ def on_passed_gradient(node: Node, place: int, learn: Callable[[Tensor, Tensor],
 
 
 def on_total_gradient(places: Sequence[Place], learn: Callable[[Tensor], None]) -> None:
-    """Call ``learn`` with the sum of the gradients that several nodes pass on, once all have come."""
+    """Call ``learn`` with the sum of the gradients that several nodes pass on, once all have come.
+
+    What waits for them knows no node: a node that is reached from its own hook is freed by a search for cycles alone.
+    """
     parts: list[Tensor] = []
+    count = len(places)
 
     def add(gradient: Tensor, _: Tensor) -> None:
         parts.append(gradient)
-        if len(parts) == len(places):
+        if len(parts) == count:
             total = parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
             parts.clear()
             learn(total)

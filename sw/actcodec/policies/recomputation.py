@@ -108,12 +108,16 @@ class _Held:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call whose result may be saved: its arguments are _Origin, _Held, or plain values."""
+    """A call whose result may be saved: its arguments are _Origin, _Held, or plain values.
+
+    The node of the result has it, and must not be reached from it: graphs are freed by counting references alone.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
-    result: _Origin
+    number: int  #: of the result among those of its node
+    version: int  #: of the result
     count: int  #: values of the result
 
 
@@ -241,7 +245,8 @@ def _remember(operation: Operation, result: Tensor) -> None:
         keywords = {name: _reference(one, operation, result) for name, one in operation.kwargs.items()}
     except _NotHeldError:
         return
-    metadata(result.grad_fn)[_CALL_MARK] = _Call(operation.call, arguments, keywords, _Origin.of(result), result.numel())
+    place = (result.output_nr, result._version, result.numel())
+    metadata(result.grad_fn)[_CALL_MARK] = _Call(operation.call, arguments, keywords, *place)
 
 
 class _NotHeldError(Exception):
@@ -272,7 +277,7 @@ def recipe_of(x: Tensor) -> Recipe | None:
         copied |= node.name() == "CloneBackward0"
         node = node.next_functions[0][0]
     call = None if node is None else metadata(node).get(_CALL_MARK)
-    if not isinstance(call, _Call) or call.count != x.numel() or (not copied and call.result.version != x._version):
+    if not isinstance(call, _Call) or call.count != x.numel() or (not copied and call.version != x._version):
         return None
     return _resolved(call, x.new_empty(0), _MOST_CALLS)
 
@@ -299,7 +304,7 @@ def _source(argument: Any, result: Tensor, calls: int) -> Any:
     if kept is not None:
         return kept
     call = marks.get(_CALL_MARK)
-    if calls <= 1 or not isinstance(call, _Call) or call.result != argument:
+    if calls <= 1 or not isinstance(call, _Call) or (call.number, call.version) != (argument.number, argument.version):
         return _LOST
     return _resolved(call, result, calls - 1) or _LOST
 

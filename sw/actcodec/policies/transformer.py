@@ -161,3 +161,9 @@ class _Sharpened(Recomputation):
                 codec = self._policy.finer(max(more, self._sharpest) if within else more)
                 self._sharpest = max(more, self._sharpest)
         return super().member_codec(x, tensor, codec, operation)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """See Observer. Its tensors are not to live as long as this context does."""
+        super().finished(operation, result)
+        if operation is self._attention:
+            self._attention = None

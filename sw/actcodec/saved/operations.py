@@ -203,7 +203,7 @@ class OperationTracker(TorchFunctionMode):
     def __init__(self, on_result: Callable[[Operation, Any], None] | None = None) -> None:
         super().__init__()
         self.current: Operation | None = None
-        self._on_result = on_result
+        self.on_result = on_result
 
     @untraced
     def __torch_function__(
@@ -221,8 +221,8 @@ class OperationTracker(TorchFunctionMode):
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
         if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
             metadata(result.grad_fn)[_PRODUCER_MARK] = name
-        if self._on_result is not None:
-            self._on_result(operation, result)
+        if self.on_result is not None:
+            self.on_result(operation, result)
         return result
 
 

@@ -23,9 +23,12 @@ from actcodec.training.session import Session
 @contextmanager
 def hooked(session: Session) -> Iterator[None]:
     """While entered, autograd gives what it saves on this thread to ``session``; the policy is told when it ends in peace."""
-    with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), _unpack):
-        yield
-    session.close()
+    try:
+        with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), _unpack):
+            yield
+        session.close()
+    finally:
+        session.tracker.on_result = None  # the session's own; what it knows of the graph is not to wait for a search for cycles
 
 
 def in_checkpoint() -> bool:
