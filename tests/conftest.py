@@ -1,5 +1,6 @@
-"""In which order a whole run of the tests goes, and what it shows at its end."""
+"""In which order a whole run of the tests goes, how often it looks for cycles, and what it shows at its end."""
 
+import gc
 from pathlib import Path
 
 #: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long one.
@@ -14,6 +15,13 @@ def pytest_collection_modifyitems(items):
         return _LONG.index(room) if room in _LONG else len(_LONG)
 
     items.sort(key=place)
+
+
+def pytest_collection_finish():
+    """What is here now stays: to look for cycles among modules and tests again and again is a sixth of a run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -147,9 +147,9 @@ def no_bitstream() -> UserError:
 
 
 def rounded_to_half(values: Tensor, half: torch.dtype, *, up: bool) -> Tensor:
-    """float32 to a 16-bit format, rounded up or down."""
+    """float32 to a 16-bit format: the least that is no less, or the greatest that is no greater."""
     near = values.to(half)
     back = near.to(torch.float32)
     wrong = back < values if up else back > values
-    distance = values.abs() * torch.finfo(half).eps + torch.finfo(half).smallest_normal * torch.finfo(half).eps
-    return torch.where(wrong, (values + distance if up else values - distance).to(half), near)
+    end = torch.tensor(torch.inf if up else -torch.inf, dtype=half, device=values.device)
+    return torch.where(wrong, torch.nextafter(near, end), near)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import actcodec
 import pytest
 import torch
+from actcodec.codecs.actnn.float_forms import rounded_to_half
 from actcodec.codecs.division.division_float import PARTS
 from actcodec.golden.pooling import Pooling
 from actcodec.training import Policy, Rule
@@ -242,3 +243,17 @@ def test_no_value_becomes_infinite():
 def test_options_have_limits(options, message):
     with pytest.raises(UserError, match=message):
         actcodec.codec("division-float", **options)
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("up", [False, True])
+def test_ranges_are_rounded_to_the_next_number_of_16_bits(half, up):
+    """That is among all that there are, sorted: 1.47818 up is 1.484375 in bfloat16, not 1.4921875."""
+    numbers = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(half).to(torch.float64)
+    numbers = numbers[numbers.isfinite()].unique()
+    random = torch.Generator().manual_seed(3)
+    values = torch.randn(4096, generator=random) * torch.logspace(-12, 4, 4096)[torch.randperm(4096, generator=random)]
+    values = torch.cat([values, numbers[:: len(numbers) // 512].float(), torch.tensor([0.0, 1.4781838655471802])])
+    values = values[values.abs() <= numbers.max()]
+    place = torch.searchsorted(numbers, values.to(torch.float64), right=not up) - int(not up)
+    assert torch.equal(rounded_to_half(values, half, up=up).to(torch.float64), numbers[place])
