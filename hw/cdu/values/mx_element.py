@@ -47,7 +47,9 @@ def magnitude_key(m: Module, value: Value, number: Value, lane: int) -> Value:
                 ones = kind.greatest_fraction.bit_count()
                 assert kind.greatest_fraction == ((1 << ones) - 1) << (kind.fraction_bits - ones)
                 m.d.comb += above.eq(fraction[-ones:].all() & fraction[:-ones].any())
-    return Cat(Mux(exponent.all(), fraction.any(), above), exponent)
+    key = Signal(1 + _EXPONENT_BITS, name=f"key{lane}")
+    m.d.comb += key.eq(Cat(Mux(exponent.all(), fraction.any(), above), exponent))
+    return key
 
 
 @dataclass(frozen=True)

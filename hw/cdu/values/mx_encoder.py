@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -76,9 +79,9 @@ class MxEncoder(wiring.Component):
             m.d.sync += left.eq(length)
         with m.Elif(leaves):
             m.d.sync += left.eq(left - 1)
-        largest = _largest([magnitude_key(m, row["values"][lane], row["format"], lane) for lane in lanes])
-        greatest = Signal.like(largest, name="greatest")
-        largest = Mux(number == 0, largest, _larger(largest, greatest))
+        of_row = _largest(m, [magnitude_key(m, row["values"][lane], row["format"], lane) for lane in lanes], "of_row")
+        greatest = Signal.like(of_row, name="greatest")
+        largest = Mux((number == 0) | (of_row > greatest), of_row, greatest)
         with m.If(takes):
             m.d.sync += greatest.eq(largest)
         number1, rceil1 = registered(m, whole, row["format"], "format1"), registered(m, whole, row["rceil"], "rceil1")
@@ -118,12 +121,16 @@ class MxEncoder(wiring.Component):
         return m
 
 
-def _larger(a: Value, b: Value) -> Value:
-    return Mux(a > b, a, b)
-
-
-def _largest(values: list[Value]) -> Value:
-    """Of as many as a power of two, pair by pair."""
-    while len(values) > 1:
-        values = [_larger(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
-    return values[0]
+def _largest(m: Module, values: list[Value], name: str = "largest") -> Value:
+    """The greatest of several: among the values of a row each is compared with all others at once."""
+    if len(values) > LANES:
+        rows = [values[first : first + LANES] for first in range(0, len(values), LANES)]
+        return _largest(m, [_largest(m, row, f"{name}{number}") for number, row in enumerate(rows)], name)
+    places = range(len(values))
+    found, wins = Signal.like(values[0], name=name), Signal(len(values), name=f"{name}_at")
+    no_less = {(one, other): values[one] >= values[other] for one in places for other in places if one < other}
+    for one in places:
+        others = (no_less[one, other] if one < other else ~no_less[other, one] for other in places if other != one)
+        m.d.comb += wins[one].eq(Cat(*others).all())
+    m.d.comb += found.eq(reduce(or_, (value & won.replicate(len(value)) for value, won in zip(values, wins, strict=True))))
+    return found
