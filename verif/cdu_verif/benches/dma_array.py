@@ -337,7 +337,7 @@ async def _told(bench: DmaBench, place: int, write: int) -> None:
 
 async def _activations(bench: DmaBench, dataset: str) -> None:
     """Activations of a network in training on a data set, in every mode and direction, with latency and stalls."""
-    setup = TrainingSetup(dataset=dataset, steps=2, batch=8)
+    setup = TrainingSetup(dataset=dataset, limit=64, steps=2, batch=8)
     recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], _IMAGES)[Mode.JPEG_ACT]
     bench.behave("bursts")
     bench.memory.latency = 30

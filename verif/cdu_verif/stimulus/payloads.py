@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def quantizer(settings: AffineSettings | None) -> dict[str, int]:
 
 def coding(coder: Coder = Coder.ZVC, point: int = 0) -> dict[str, int]:
     """Coder and reconstruction point, a :class:`cdu.words.Coding`, as the fields of the Quantizer in whose place they stand."""
-    return _in_place(Coding().const({"coder": coder, "point": point}))
+    return dict(_coding(coder, point))
 
 
 def mx_scaling(settings: MxSettings) -> dict[str, int]:
@@ -67,6 +68,17 @@ def mx_scaling(settings: MxSettings) -> dict[str, int]:
 
 def scaling(number: int, rceil: bool) -> dict[str, int]:
     """Format and rule of mode mx, a :class:`cdu.words.Scaling`, as the fields of the Quantizer in whose place they stand."""
+    return dict(_scaling(number, rceil))
+
+
+# Amaranth's constants are slow, and every word of a case has one.
+@cache
+def _coding(coder: Coder, point: int) -> dict[str, int]:
+    return _in_place(Coding().const({"coder": coder, "point": point}))
+
+
+@cache
+def _scaling(number: int, rceil: bool) -> dict[str, int]:
     return _in_place(Scaling().const({"format": number, "rceil": rceil}))
 
 
