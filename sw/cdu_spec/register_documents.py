@@ -206,6 +206,8 @@ def register_definitions(prefix: str, register: Register) -> Iterator[str]:
             yield f"#define {field}_GET(register) (((uint32_t)(register) & {part.mask:#010x}u) >> {part.low})"
         for value, number in part.values.items():
             yield _define(f"{field}_{identifier(value)}", f"{number}u")
+    if len(register.fields) > 1 and all(part.is_flag for part in register.fields):
+        yield _define(f"{name}_ALL", f"{sum(part.mask for part in register.fields):#010x}u")
     yield ""
 
 

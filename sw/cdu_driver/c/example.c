@@ -53,14 +53,7 @@ static int has_records(void)
 /* Errors after which all jobs are forgotten: those that no record tells. */
 static uint32_t fatal_errors(void)
 {
-    const uint32_t told = CDU_CHANNEL_COMPLETION_ERRORS_EARLY_LAST | CDU_CHANNEL_COMPLETION_ERRORS_LATE_LAST
-                          | CDU_CHANNEL_COMPLETION_ERRORS_KEEP | CDU_CHANNEL_COMPLETION_ERRORS_NONFINITE
-                          | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_MISSING | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_SURPLUS
-                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_SCALE | CDU_CHANNEL_COMPLETION_ERRORS_SCALE_SOURCE
-                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_HEAD | CDU_CHANNEL_COMPLETION_ERRORS_PAYLOAD_LENGTH
-                          | CDU_CHANNEL_COMPLETION_ERRORS_BAD_CRC;
-
-    return has_records() ? ~told : ~(uint32_t)0;
+    return has_records() ? ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0;
 }
 
 /* Forgets all jobs and clears errors and interrupts. */

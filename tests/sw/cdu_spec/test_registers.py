@@ -129,6 +129,8 @@ def test_the_header_holds_the_table(header, language):
                     most = (1 << part.width) - 1
                     wanted |= {f"{field}_MASK": most << part.low, f"{field}({most})": most << part.low}
                     wanted |= {f"{field}_GET({field}({most}) | ~{field}_MASK)": most}
+    errors = [part.low for part in register("COMPLETION_ERRORS").fields]
+    wanted |= {"CDU_CHANNEL_COMPLETION_ERRORS_ALL": sum(1 << low for low in errors)}
     wanted |= {"CDU_COMPRESS": 0x400, "CDU_DECOMPRESS": 0x800, "CDU_CHANNEL_MODE_MODE_JPEG_ACT": 3, "CDU_ID_RESET": 0x1A554443}
     lines = "\n".join(f'    printf("%lx\\n", (unsigned long)({expression}));' for expression in wanted)
     program = f'#include <stdio.h>\n#include "unit.h"\nint main(void)\n{{\n{lines}\n    return 0;\n}}\n'
