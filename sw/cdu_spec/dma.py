@@ -11,7 +11,7 @@ from typing import Any
 
 from cdu_tools.errors import UserError
 
-from cdu_spec.bitstream import JPEG_ACT_MODES, SHIFT_TABLE_BYTES, MatrixView, Mode
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
 
 #: Bits of an address in memory, and of the length of a packet.
@@ -21,8 +21,8 @@ SIZE_BITS = 32
 DMA_BASE = BLOCK_BYTES * (1 + len(Channel))
 #: Bytes of the address space that each direction has.
 DMA_CHANNEL_BYTES = BLOCK_BYTES // 2
-#: Modes that the engine can run.
-DMA_MODES = JPEG_ACT_MODES
+#: Modes that the engine can run: zeros fill their last blocks, as ranges of a block would not bear, and scales have no offsets.
+DMA_MODES = tuple(mode for mode in Mode if not (mode.has_ranges or mode.has_offsets))
 #: Binary logarithm of the places in the largest ring.
 MAX_RING_LOG2 = 16
 
@@ -66,9 +66,11 @@ DESCRIPTOR = _parts(
     ("payload", 8, "address of the payload"),
     ("payload_bytes", 4, "compressing: room for the payload; decompressing: its length, 1 or more; with its CRC if it has one"),
     ("payload_crc", 1, "1: behind the payload stands its CRC-32, as with register PAYLOAD_CRC; else 0"),
-    ("", 3, ""),
+    ("mx_coding", 1, "of mode mx, as register MX_CODING; else 0"),
+    ("quantizer", 2, "of an affine mode, as register QUANTIZER; else 0"),
     ("completion", 8, "address of the completion record"),
     ("shifts", SHIFT_TABLE_BYTES, "shift table of jpeg-act, as in [the bitstream](../reference/bitstream.md)"),
+    ("seed", 4, "compressing in an affine mode, as register SEED; else any number"),
 )
 #: Bytes from one descriptor to the next.
 DESCRIPTOR_BYTES = 128
@@ -90,7 +92,8 @@ COMPLETION_BYTES = 32
 DMA_ERRORS = (
     (
         "bad_mode",
-        "mode, number format, coder, reconstruction point or CRC are not those of this unit, or the engine cannot run the mode",
+        "mode, number format, coder, reconstruction point, quantiser, coding of mx or CRC are not of this unit or mode, or "
+        "the engine cannot run the mode",
     ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
     ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
@@ -233,6 +236,9 @@ class Descriptor:
     coder: int = 0
     point: int = 0
     payload_crc: int = 0
+    mx_coding: int = 0
+    quantizer: int = 0
+    seed: int = 0
     tag: int = 0
 
     def pack(self) -> bytes:

@@ -11,8 +11,9 @@ from cdu_spec.bitstream import CRC_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_MODES, MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.mx import MX_VALUES
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.registers import COUNT_BITS, Channel
+from cdu_spec.registers import COUNT_BITS, Channel, register
 
 from cdu.dma.records import VALUES_BITS, Counts, Errors, Fetched, Planned
 from cdu.dma.serial_multiplier import SerialMultiplier
@@ -44,15 +45,15 @@ class JobPlanner(wiring.Component):
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
+        self._runs = [mode for mode in DMA_MODES if mode in config.built_modes]
         super().__init__({"i": In(stream.Signature(Fetched())), "o": Out(stream.Signature(Planned()))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         descriptor: Any = self.i.payload["descriptor"]
         mode = descriptor["mode"]
-        in_tiles = is_one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])
-        has_zvc = is_one_of(mode, [mode for mode in DMA_MODES if mode.has_zvc and not mode.in_tiles])
-        has_scales = is_one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])
+        in_tiles = is_one_of(mode, [mode for mode in self._runs if mode.in_tiles])
+        has_scales = is_one_of(mode, [mode for mode in self._runs if mode.has_scales])
         flat = ~has_scales
         planned: Any = self.o.payload
         counts: Any = Signal(Counts())
@@ -85,7 +86,7 @@ class JobPlanner(wiring.Component):
             padded_rows.eq(_up_to(rows, BLOCK_SIDE)),
             row_beats.eq(_units(Mux(in_tiles, w, area), LANES)),
             counts["rows"].eq(rows),
-            filled.eq(Mux(has_zvc, _up_to(beats, BLOCK_SIDE), beats)),
+            filled.eq(self._filled(mode, beats)),
             counts["beats"].eq(filled),
             counts["row_beats"].eq(Mux(flat, beats, row_beats)),
             counts["channel_rows"].eq(Mux(in_tiles, h, 1)),
@@ -150,15 +151,28 @@ class JobPlanner(wiring.Component):
 
     def _wrong_mode(self, descriptor: Any) -> Value:
         """Whether the unit, or this engine, cannot do what a descriptor says of the payload."""
-        runs = [mode for mode in DMA_MODES if mode in self.config.built_modes]
         coder, point = descriptor["coder"], descriptor["point"]
         default = (coder == Coder.ZVC) & (point == 0)
         if self.config.has_gmc:
             built = is_one_of(coder, self.config.built_coders) & (point <= MAX_POINT)
             default = Mux(descriptor["mode"] == Mode.JPEG_ACT, built, default)
         known = descriptor["payload_crc"] <= self.config.payload_crc
-        right: Value = is_one_of(descriptor["mode"], runs) & (descriptor["value_format"] == self.config.dtype) & default & known
+        for part in ("quantizer", "mx_coding"):
+            entry = register(part.upper())
+            takes = is_one_of(descriptor["mode"], [mode for mode in self._runs if mode in entry.modes])
+            fields = sum(field.mask for field in entry.fields)
+            known &= (descriptor[part] & Mux(takes, ~fields, -1)) == 0
+        of_unit = is_one_of(descriptor["mode"], self._runs) & (descriptor["value_format"] == self.config.dtype)
+        right: Value = of_unit & default & known
         return ~right
+
+    def _filled(self, mode: Value, beats: Value) -> Value:
+        """Beats with those that fill the last block of a mode without tiles; tiles are whole by themselves."""
+        found = beats
+        for unit in (MX_VALUES // LANES, BLOCK_SIDE):
+            modes = [one for one in self._runs if one.whole_beats == unit and not one.in_tiles]
+            found = Mux(is_one_of(mode, modes), _up_to(beats, unit), found)
+        return found
 
 
 def _units(value: Value, unit: int) -> Value:

@@ -95,6 +95,12 @@ class JobProgrammer(wiring.Component):
             coding: Any = Signal(layout(register("CODING")))
             m.d.comb += [coding["coder"].eq(descriptor["coder"]), coding["point"].eq(descriptor["point"])]
             found.append((self._word("CODING"), coding.as_value()))
+        if any(mode.is_affine for mode in self.config.built_modes):
+            found.append((self._word("QUANTIZER"), descriptor["quantizer"]))
+            if self.channel is Channel.COMPRESS:
+                found.append((self._word("SEED"), descriptor["seed"]))
+        if Mode.MX in self.config.built_modes:
+            found.append((self._word("MX_CODING"), descriptor["mx_coding"]))
         length: Value = descriptor["payload_bytes"]
         if self.config.payload_crc:
             present = descriptor["payload_crc"][0]

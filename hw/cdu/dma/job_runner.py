@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_MODES
 from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, register
 
@@ -30,6 +31,8 @@ class JobRunner(wiring.Component):
 
     Parameters
     ----------
+    config
+        Modes of the unit.
     channel
         The direction.
 
@@ -61,8 +64,9 @@ class JobRunner(wiring.Component):
     o: stream.Interface
     working: Signal
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.channel = channel
+        self._runs = [mode for mode in DMA_MODES if mode in config.built_modes]
         super().__init__(
             {
                 "i": In(stream.Signature(Planned())),
@@ -135,8 +139,8 @@ class JobRunner(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 mode = self.i.payload["fetched"]["descriptor"]["mode"]
                 m.d.sync += [
-                    has_scales.eq(is_one_of(mode, [mode for mode in DMA_MODES if mode.has_scales])),
-                    in_tiles.eq(is_one_of(mode, [mode for mode in DMA_MODES if mode.in_tiles])),
+                    has_scales.eq(is_one_of(mode, [mode for mode in self._runs if mode.has_scales])),
+                    in_tiles.eq(is_one_of(mode, [mode for mode in self._runs if mode.in_tiles])),
                 ]
                 m.d.sync += [job.eq(self.i.payload), unit_errors.eq(0), cycles.eq(0), size.eq(0), wait.eq(_SETTLE_CYCLES - 1)]
                 with m.If(self.i.valid):

@@ -111,7 +111,7 @@ class Ring(wiring.Component):
         m.submodules.fetch = fetch = DescriptorFetch(self.size)
         m.submodules.planner = planner = JobPlanner(self.config, self.channel)
         m.submodules.programmer = programmer = JobProgrammer(self.config, self.channel)
-        m.submodules.runner = runner = JobRunner(self.channel)
+        m.submodules.runner = runner = JobRunner(self.config, self.channel)
         m.submodules.records = records = RecordWriter(self.size)
         for before, after in ((fetch.o, planner.i), (planner.o, programmer.i), (programmer.o, runner.i), (runner.o, records.i)):
             connect(m, before, after)

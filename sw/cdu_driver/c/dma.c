@@ -84,6 +84,9 @@ enum cdu_dma_result cdu_dma_submit(struct cdu_dma_ring *ring, const struct cdu_d
     put(descriptor + CDU_DMA_DESCRIPTOR_PAYLOAD, job->payload, 8);
     put(descriptor + CDU_DMA_DESCRIPTOR_PAYLOAD_BYTES, job->payload_bytes, 4);
     put(descriptor + CDU_DMA_DESCRIPTOR_PAYLOAD_CRC, job->payload_crc, 1);
+    put(descriptor + CDU_DMA_DESCRIPTOR_MX_CODING, job->mx_coding, 1);
+    put(descriptor + CDU_DMA_DESCRIPTOR_QUANTIZER, job->quantizer, 2);
+    put(descriptor + CDU_DMA_DESCRIPTOR_SEED, job->seed, 4);
     put(descriptor + CDU_DMA_DESCRIPTOR_COMPLETION, ring->address + record, 8);
     for (i = 0; i < CDU_DMA_DESCRIPTOR_SHIFTS_SIZE; i++)
         descriptor[CDU_DMA_DESCRIPTOR_SHIFTS + i] = job->shifts ? job->shifts[i] : 0;

@@ -25,7 +25,9 @@ enum cdu_dma_result {
 
 /* A job; the members are those of a descriptor. Addresses are those that the engine sees. */
 struct cdu_dma_job {
-    uint8_t mode, value_format, coder, point, payload_crc;
+    uint8_t mode, value_format, coder, point, payload_crc, mx_coding;
+    uint16_t quantizer;
+    uint32_t seed;
     uint32_t n, c, h, w;
     uint64_t tensor, stride_n, stride_c, stride_h;
     uint64_t scales;

@@ -15,7 +15,9 @@ from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_MODES, Descriptor, row_major_strides, tensor_extents
 from cdu_spec.registers import Channel
 
-CONFIG = CduConfig()
+#: With every mode that the engine can run.
+MODES = tuple(mode.label for mode in DMA_MODES)
+CONFIG = CduConfig(modes=MODES)
 SHAPES = [(1, 1, 1, 1), (2, 3, 7, 9), (1, 1, 8, 32), (1, 3, 1, 70), (3, 2, 7, 33), (1, 20, 2, 8), (2, 1, 16, 64), (1, 5, 9, 3)]
 
 
@@ -71,11 +73,13 @@ def test_what_is_wrong_is_found():
     good = described((2, 3, 8, 16), Mode.JPEG_ACT)
     change = lambda **values: described((2, 3, 8, 16), Mode.JPEG_ACT, **values)  # noqa: E731
     wrong = {
-        "bad_mode": [change(coder=1), change(point=1), change(), change()],
+        "bad_mode": [change(coder=1), change(point=1), change(quantizer=1), change(mx_coding=1)],
         "bad_shape": [change(n=0), change(w=0), change(c=1 << 31), change(n=1 << 20, c=1 << 20), change(n=1 << 24)],
         "bad_address": [change(tensor=1 << 40), change(payload=1 << 63), change(scales=1 << 41)],
     }
-    wrong["bad_mode"][2:] = [Descriptor(**{**vars(good), "mode": mode}) for mode in (0, 6, 255)]
+    wrong["bad_mode"] += [Descriptor(**{**vars(good), "mode": mode}) for mode in (0, Mode.DIVISION, Mode.BLPA, 12, 255)]
+    wrong["bad_mode"] += [described((2, 3, 8, 16), mode, quantizer=1 << 11) for mode in (Mode.AUTOQUANT, Mode.SFPR)]
+    wrong["bad_mode"] += [described((2, 3, 8, 16), mode, mx_coding=0x80) for mode in (Mode.MX, Mode.BRC)]
     wrong["bad_mode"].append(Descriptor(**{**vars(good), "value_format": 1}))
     for name, descriptors in wrong.items():
         for counts_and_errors in planned([one for each in descriptors for one in (each, good)])[::2]:
@@ -128,7 +132,7 @@ def segments(config, descriptor):
 @pytest.mark.parametrize("value_format", ["fp32", "bf16"])
 def test_segments_are_the_beats_of_the_golden_model(mode, shape, value_format):
     """Every value is its own number: what the golden model feeds, zeros as padding, is what the segments name."""
-    config = CduConfig(value_format=value_format)
+    config = CduConfig(value_format=value_format, modes=MODES)
     value_bytes = config.dtype.bits // 8
     extents = tensor_extents(shape, mode)
     descriptor = described(shape, mode, value_format=config.dtype, **row_major_strides(extents, value_bytes))

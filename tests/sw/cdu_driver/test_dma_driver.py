@@ -47,10 +47,12 @@ def structure(name, **members):
     return type(name, (ctypes.Structure,), {"_fields_": list(members.items())})
 
 
-U8, U32, U64 = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64
+U8, U16, U32, U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
 Job = structure(
     "Job",
-    **dict.fromkeys(("mode", "value_format", "coder", "point", "payload_crc"), U8),
+    **dict.fromkeys(("mode", "value_format", "coder", "point", "payload_crc", "mx_coding"), U8),
+    quantizer=U16,
+    seed=U32,
     **dict.fromkeys("nchw", U32),
     **dict.fromkeys(("tensor", "stride_n", "stride_c", "stride_h", "scales", "payload"), U64),
     payload_bytes=U32,
@@ -186,6 +188,7 @@ def driver(tmp_path):
 SHIFTS = bytes(range(24))
 NUMBERS = {
     **{"mode": int(Mode.JPEG_ACT), "value_format": 1, "coder": 1, "point": 3, "payload_crc": 1},
+    **{"mx_coding": 0x15, "quantizer": 0xA1B2, "seed": 0xC3D4_E5F6},
     **{"n": 2, "c": 3, "h": 5, "w": 0x01020304},
     **{"tensor": BASE + 0x8_0000, "stride_n": 1 << 39, "stride_c": 640, "stride_h": (1 << 40) - 128},
     **{"scales": BASE + 0x9_0000, "payload": BASE + 0xA_0000, "payload_bytes": 0xFEDC_BA98},

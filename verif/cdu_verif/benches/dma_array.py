@@ -21,6 +21,7 @@ from cdu_spec.dma import (
     dma_address,
     dma_base,
 )
+from cdu_spec.mx import MX_FORMATS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BYTES, Channel
 from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
@@ -81,6 +82,7 @@ def _impossible(channel: Channel) -> list[tuple[str, dict[str, int]]]:
     found: list[tuple[str, dict[str, int]]] = [("bad_mode", {"mode": mode}) for mode in (*foreign, Mode.SFPR + 0x80)]
     found += [("bad_mode", {"value_format": form}) for form in (*set(Dtype) - {_CONFIG.dtype}, 3, 0x80)]
     found += [("bad_mode", {"point": 7}), ("bad_mode", {"coder": 0xFF}), ("bad_mode", {"payload_crc": _CONFIG.payload_crc + 1})]
+    found += [("bad_mode", {name: value}) for name, value in (("quantizer", 1), ("quantizer", 1 << 15), ("mx_coding", 1))]
     found += [("bad_shape", {axis: extent}) for axis in "nchw" for extent in (0, most)]
     found += [("bad_shape", dict.fromkeys(axes, too_many >> 1)) for axes in ("nc", "hw", "nh", "nw", "chw")]
     found += [("bad_address", {name: far}) for name in ("tensor", "payload")]
@@ -106,11 +108,18 @@ async def bad_descriptors(bench: DmaBench, direction: str) -> None:
 
 @bench_test(DmaBench)
 async def refused_by_the_unit(bench: DmaBench) -> None:
-    """What only the unit can see is wrong: a payload that no tensor of this shape has. Nothing hangs, the next job is right."""
+    """What only the unit can see is wrong: a payload that no tensor of this shape has, a format of mx that does not exist.
+
+    Nothing hangs, the next job is right.
+    """
     item = _item(bench, (1, 2, 8, 24), Mode.JPEG_ACT if Mode.JPEG_ACT in _MODES else _MODES[0])
     good = bench.decompression(*item)
     short = bench.refused(bench.decompression(*item), "unit", payload_bytes=1)
     await bench.play(Channel.DECOMPRESS, [replace(short, unit_errors=frozenset({"bad_length"})), good])
+    if Mode.MX in _MODES:
+        jobs = [bench.compression(*_item(bench, (1, 2, 8, 24), Mode.MX)) for _ in range(2)]
+        none = bench.refused(jobs[0], "unit", mx_coding=len(MX_FORMATS))
+        await bench.play(Channel.COMPRESS, [replace(none, unit_errors=frozenset({"bad_job"})), jobs[1]])
 
 
 @bench_test(DmaBench)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from actcodec.backends.job import Job
 from cdu_driver import Job as DriverJob
+from cdu_spec.registers import pack_mx, pack_quantizer
 
 
 def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
@@ -19,6 +22,12 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
         point=job.point,
         mx=job.mx,
     )
+
+
+def settings_parts(job: Job) -> dict[str, Any]:
+    """What a descriptor of the DMA engine says of the settings of an affine mode and of mode mx."""
+    parts: dict[str, Any] = {"quantizer": pack_quantizer(job.settings), "seed": job.settings.seed} if job.settings else {}
+    return parts | ({"mx_coding": pack_mx(job.mx)} if job.mx else {})
 
 
 def scale_bytes(job: Job) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from cdu_spec.registers import REGISTER_BITS, Channel
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import PATIENCE, HangError
 from cdu_verif.backends.compiled.unit import CompiledUnit
-from cdu_verif.simulation.driver_jobs import scale_bytes
+from cdu_verif.simulation.driver_jobs import scale_bytes, settings_parts
 
 #: Where the unit sees its memory: above 32 bits.
 _BASE = 0x12_3400_0000
@@ -130,6 +130,7 @@ class DmaWorker:
             point=job.point,
             tag=self._tail[channel],
         )
+        descriptor = replace(descriptor, **settings_parts(job))
         self._memory[places["descriptor"]] = np.frombuffer(descriptor.pack(), np.uint8)
         self._memory[places["completion"]] = 0
         self._memory[places["scales"]] = scales
