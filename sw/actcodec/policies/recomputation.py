@@ -209,7 +209,7 @@ class Recomputation:
     def member_codec(self, x: Tensor, tensor: SavedTensor, codec: Codec, operation: Operation) -> Codec:
         """See GroupObserver."""
         if all(argument is not x and argument.data_ptr() != x.data_ptr() for argument in operation.tensors()):
-            self.finished(operation, x)  # it saves its own result before it has come to its end
+            _came_about(operation, x)  # it saves its own result before it has come to its end
         recipe = recipe_of(x)
         if recipe is not None:
             return _RecomputedCodec(recipe)
@@ -232,8 +232,12 @@ class Recomputation:
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See Observer: how a result came about is remembered."""
-        if plain(operation.function) in RECOMPUTED and isinstance(result, Tensor) and result.grad_fn is not None:
-            _remember(operation, result)
+        _came_about(operation, result)
+
+
+def _came_about(operation: Operation, result: Any) -> None:
+    if plain(operation.function) in RECOMPUTED and isinstance(result, Tensor) and result.grad_fn is not None:
+        _remember(operation, result)
 
 
 def _remember(operation: Operation, result: Tensor) -> None:
