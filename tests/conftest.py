@@ -1,4 +1,4 @@
-"""In which order a whole run of the tests goes, how often it looks for cycles, and what it shows at its end."""
+"""In which order a whole run of the tests goes, what it looks through for cycles, and what it shows at its end."""
 
 import gc
 from pathlib import Path
@@ -21,7 +21,6 @@ def pytest_collection_finish():
     """What is here now stays: to look for cycles among modules and tests again and again is a sixth of a run."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_terminal_summary(terminalreporter):
