@@ -11,7 +11,6 @@ from cdu_spec.bitstream import CRC_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_MODES, MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES
-from cdu_spec.mx import MX_VALUES
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS, Channel, register
 
@@ -169,9 +168,9 @@ class JobPlanner(wiring.Component):
     def _filled(self, mode: Value, beats: Value) -> Value:
         """Beats with those that fill the last block of a mode without tiles; tiles are whole by themselves."""
         found = beats
-        for unit in (MX_VALUES // LANES, BLOCK_SIDE):
-            modes = [one for one in self._runs if one.whole_beats == unit and not one.in_tiles]
-            found = Mux(is_one_of(mode, modes), _up_to(beats, unit), found)
+        in_rows = [one for one in self._runs if not one.in_tiles]
+        for unit in sorted({one.whole_beats for one in in_rows} - {1}):
+            found = Mux(is_one_of(mode, [one for one in in_rows if one.whole_beats == unit]), _up_to(beats, unit), found)
         return found
 
 

@@ -82,7 +82,9 @@ def _impossible(channel: Channel) -> list[tuple[str, dict[str, int]]]:
     found: list[tuple[str, dict[str, int]]] = [("bad_mode", {"mode": mode}) for mode in (*foreign, Mode.SFPR + 0x80)]
     found += [("bad_mode", {"value_format": form}) for form in (*set(Dtype) - {_CONFIG.dtype}, 3, 0x80)]
     found += [("bad_mode", {"point": 7}), ("bad_mode", {"coder": 0xFF}), ("bad_mode", {"payload_crc": _CONFIG.payload_crc + 1})]
-    found += [("bad_mode", {name: value}) for name, value in (("quantizer", 1), ("quantizer", 1 << 15), ("mx_coding", 1))]
+    for name, unknown in (("quantizer", 1 << 15), ("mx_coding", 1 << 7)):
+        takes_it = _MODES[0] in registers.register(name.upper()).modes
+        found += [("bad_mode", {name: value}) for value in ((unknown,) if takes_it else (unknown, 1))]
     found += [("bad_shape", {axis: extent}) for axis in "nchw" for extent in (0, most)]
     found += [("bad_shape", dict.fromkeys(axes, too_many >> 1)) for axes in ("nc", "hw", "nh", "nw", "chw")]
     found += [("bad_address", {name: far}) for name in ("tensor", "payload")]

@@ -25,9 +25,12 @@ def driver_job(job: Job, data: bytes | memoryview) -> DriverJob:
 
 
 def settings_parts(job: Job) -> dict[str, Any]:
-    """What a descriptor of the DMA engine says of the settings of an affine mode and of mode mx."""
-    parts: dict[str, Any] = {"quantizer": pack_quantizer(job.settings), "seed": job.settings.seed} if job.settings else {}
-    return parts | ({"mx_coding": pack_mx(job.mx)} if job.mx else {})
+    """What a descriptor of the DMA engine says of the settings of an affine mode and of mode mx: 0 in other modes."""
+    return {
+        "quantizer": pack_quantizer(job.settings) if job.settings else 0,
+        "seed": job.settings.seed if job.settings else 0,
+        "mx_coding": pack_mx(job.mx) if job.mx else 0,
+    }
 
 
 def scale_bytes(job: Job) -> bytes:

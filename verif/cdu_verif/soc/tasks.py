@@ -25,22 +25,8 @@ TASKS = 0x8000
 TRAPPED = 99
 #: A task of the program: numbers of 32 bits. The first ones are given, the others are what became of it.
 GIVEN = (
-    *(
-        "mode",
-        "value_format",
-        "coder",
-        "point",
-        "quantizer",
-        "seed",
-        "mx_coding",
-        "n",
-        "c",
-        "h",
-        "w",
-        "stride_n",
-        "stride_c",
-        "stride_h",
-    ),
+    *("mode", "value_format", "coder", "point", "quantizer", "seed", "mx_coding"),
+    *("n", "c", "h", "w", "stride_n", "stride_c", "stride_h"),
     *("tensor", "multipliers", "reciprocals", "payload", "room", "restored"),
 )
 FOUND = (
@@ -145,7 +131,7 @@ class Memory:
         given = dict(zip("nchw", extents, strict=True)) | strides
         given |= {"mode": int(task.mode), "value_format": int(job.dtype), "room": len(item.payload)}
         given |= {"coder": int(job.coder), "point": item.decompression.point}
-        given |= dict.fromkeys(("quantizer", "seed", "mx_coding"), 0) | settings_parts(job)
+        given |= settings_parts(job)
         given |= {
             "tensor": self._add(float_bytes(task.values.contiguous())),
             "multipliers": self._add(_scales(item.compression, extents[1])),
