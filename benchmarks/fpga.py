@@ -32,6 +32,8 @@ from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
 from cdu_tools.report import Table
+from cdu_verif.soc import system
+from cdu_verif.soc.place_system import place_system
 from digest import tables, wrapped
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +54,9 @@ UNITS: dict[str, CduConfig] = {
     for name in sorted(CONFIGS, key=lambda name: (CONFIGS[name].cdus, len(CONFIGS[name].modes)))
     for duplex in DUPLEX
 } | {f"{SMALLEST.name}-gmc": SMALLEST.override(coders=(Coder.GMC.label,))}
-ROWS = (*BLOCKS, *UNITS)
+#: The smallest unit with its engine, a processor and memory.
+SYSTEM = system.TOP
+ROWS = (*BLOCKS, *UNITS, SYSTEM)
 UNIT_HEAD = ("configuration", "duplex", "device", *HEADS.values(), "MHz", "million values/s", "")
 READING = """\
 ## How to read it
@@ -96,8 +100,17 @@ def measure(row: str, limit_minutes: float) -> None:
 def place(row: str) -> None:
     """Place and route a row and keep its report, in a process group of its own, so that Yosys and nextpnr end with it."""
     os.setsid()
-    settings = PlacementSettings(UNITS[row], [UNIT]) if row in UNITS else PlacementSettings(SMALLEST, [row])
-    place_blocks(settings, "python benchmarks/fpga.py", Lines()).write(make_folder(KEPT / row))
+    command = "python benchmarks/fpga.py"
+    if row == SYSTEM:
+        report = place_system(configuration(row), ECP5.name, command, Lines())
+    else:
+        report = place_blocks(PlacementSettings(configuration(row), [UNIT if row in UNITS else row]), command, Lines())
+    report.write(make_folder(KEPT / row))
+
+
+def configuration(row: str) -> CduConfig:
+    """What a row is measured with."""
+    return system.configuration(SMALLEST) if row == SYSTEM else UNITS.get(row, SMALLEST)
 
 
 def kept(row: str) -> dict[str, Any] | None:
@@ -106,9 +119,8 @@ def kept(row: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    config = UNITS.get(row, SMALLEST)
     versions = verilog.versions() | {ECP5.tool: nextpnr.version(ECP5.tool)}
-    same = report["config"] == config.to_dict() and versions.items() <= report["versions"].items()
+    same = report["config"] == configuration(row).to_dict() and versions.items() <= report["versions"].items()
     return report if same else None
 
 
@@ -149,7 +161,7 @@ def page() -> str:
     )
     rows = standing(PAGE.read_text(encoding="utf-8"), made_with) | {row: line(row, report) for row, report in reports.items()}
     units = Table(UNIT_HEAD, [rows[row] for row in UNITS if row in rows])
-    blocks = Table(table({}).header, [rows[row] for row in BLOCKS if row in rows])
+    blocks, whole = (Table(table({}).header, [rows[row] for row in some if row in rows]) for some in (BLOCKS, [SYSTEM]))
     missing = ", ".join(row for row in ROWS if row not in rows)
     absent = f"Not measured in the time given to the benchmark: {missing}.\n\n" if missing else ""
     return f"""\
@@ -175,6 +187,13 @@ Per row `cdu fpga --part {ECP5.name} --block NAME`, configuration tiny. Those of
 that configuration with both coders; a lane's have BRC as well.
 
 {blocks.markdown()}
+
+## A whole system
+
+`cdu soc --part {ECP5.name}`: [a RISC-V processor, 256 KiB of memory, what joins them](../user/soc.md), and configuration tiny
+behind its DMA engine, 64 bits wide.
+
+{whole.markdown()}
 
 {READING}"""
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, configuration
 from cdu_cli.shown import Shown, command_line, publish
+
+PartOption = Annotated[
+    str,
+    typer.Option(
+        "--part", help="Also place the system on an FPGA: the smallest of a family that it fits, or a device: {parts}."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -17,16 +26,17 @@ def soc(
     output: OutputOption,
     config: ConfigOption = "tiny",
     settings: SetOption = None,
+    part: PartOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Simulate a processor, memory, and a unit behind its DMA engine: the driver in C compresses and decompresses activations.
 
     Writes report.md and report.json. Exit code 1 when a byte in memory is not the golden model's. Needs Verilator, a compiler
-    for RISC-V and the package with the processor (extra `soc`).
+    for RISC-V and the package with the processor (extra `soc`); with `--part` nextpnr as `cdu fpga` does.
     """
     chosen = configuration(config, settings)
     from cdu_verif.soc.run_tasks import recorded_report
 
     with Shown() as shown:
-        report = recorded_report(chosen, command_line(), shown)
+        report = recorded_report(chosen, command_line(), shown, part)
     publish(report, output, json_file)

@@ -1,4 +1,4 @@
-"""The system in a simulation by Verilator: built once for a configuration, run on the content of its memory."""
+"""The system: its Verilog, and its simulation by Verilator, built once for a configuration and run on what is in memory."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from cdu_tools.errors import MissingToolError
 from cdu_verif.soc.interconnect import Interconnect
 from cdu_verif.soc.memory_access import WORD_BYTES
 
-_TOP = Path(__file__).with_name("system.sv")
+_HERE = Path(__file__).parent
 _PROCESSOR_PACKAGE, _PROCESSOR = "pythondata_cpu_vexriscv", "VexRiscv_Min.v"
 _OPTIONS = ("--binary", "--timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 _COMPILER_OPTIONS = ("-CFLAGS", "-std=c++20 -O1", "--output-split", "20000", "-j", "2")
-_PROGRAM = "system"
+_PROGRAM, _SIMULATION = "system", "simulation"
+#: Name of the top module.
+TOP = "system"
 #: Binary logarithm of the words of memory.
 WORD_BITS = 15
 MEMORY_BYTES = WORD_BYTES << WORD_BITS
@@ -47,21 +49,29 @@ def processor() -> Path:
     return Path(package.data_file(_PROCESSOR))
 
 
+def verilog(config: CduConfig) -> dict[str, str]:
+    """The system's Verilog by file, with :data:`TOP` as its top; ``config`` is one of :func:`configuration`.
+
+    Raises MissingToolError where the processor is missing.
+    """
+    cpu = processor()
+    unit = generator.kept(config)
+    return {
+        "unit.v": unit.verilog,
+        "interconnect.v": convert(Interconnect(WORD_BITS), "cdu_interconnect"),
+        "system.v": f"`define UNIT {unit.top}\n" + (_HERE / "system.v").read_text("utf-8"),
+        "cpu.v": cpu.read_text("utf-8"),
+    }
+
+
 def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
     """The simulation of a system as a program; made when it is not in the cache, after a call of ``notify``.
 
     ``config`` is one of :func:`configuration`. Raises MissingToolError without processor, Verilator or C++ compiler.
     """
-    cpu, tool = processor(), verilator.find()
+    tool = verilator.find()
     cpp_compiler("the simulation of a system")
-    unit = generator.kept(config)
-    interconnect = convert(Interconnect(WORD_BITS), "cdu_interconnect")
-    texts = {
-        "unit.v": unit.verilog,
-        "interconnect.v": interconnect,
-        "system.sv": _TOP.read_text("utf-8"),
-        "cpu.v": cpu.read_text("utf-8"),
-    }
+    texts = verilog(config) | {"simulation.sv": (_HERE / "simulation.sv").read_text("utf-8")}
 
     def make(folder: Path) -> None:
         if notify:
@@ -70,7 +80,7 @@ def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
         work.mkdir()
         for name, text in texts.items():
             (work / name).write_text(text, encoding="utf-8")
-        top = (f"-DUNIT={unit.top}", f"-GWORD_BITS={WORD_BITS}", "--top-module", "system", "-Mdir", "model", "-o", _PROGRAM)
+        top = (f"-GWORD_BITS={WORD_BITS}", "--top-module", _SIMULATION, "-Mdir", "model", "-o", _PROGRAM)
         command = [str(tool.program), *_OPTIONS, *_COMPILER_OPTIONS, *top, *texts]
         done = subprocess.run(command, cwd=work, env=tool.environment, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -78,7 +88,7 @@ def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
         shutil.copy(work / "model" / _PROGRAM, folder / _PROGRAM)
         shutil.rmtree(work)
 
-    return cache.entry("soc", [texts, unit.top, tool.version, _OPTIONS, _COMPILER_OPTIONS, WORD_BITS], make) / _PROGRAM
+    return cache.entry("soc", [texts, tool.version, _OPTIONS, _COMPILER_OPTIONS, WORD_BITS], make) / _PROGRAM
 
 
 def run(simulation: Path, memory: bytes, folder: Path) -> tuple[int, int, bytes]:

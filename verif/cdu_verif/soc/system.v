@@ -1,12 +1,13 @@
-// A processor, memory, and a unit behind its DMA engine. The simulation ends when the program writes to the address for that.
-// +image=FILE and +dump=FILE: what memory holds at the beginning and at the end, a word of 64 bits in each line.
-module system;
-  parameter WORD_BITS = 15;
-  parameter LIMIT = 10000000;  // cycles
-
-  reg clk = 0, rst = 1;
-  always #1 clk = ~clk;
-
+// A processor, memory, and a unit behind its DMA engine: what a simulation and an FPGA have in common.
+module system #(
+    parameter WORD_BITS = 15
+) (
+    input wire clk,
+    input wire rst,
+    // High for a cycle when the program writes to the address for that, and what it writes
+    output wire exit,
+    output wire [31:0] exit_code
+);
   // The processor
   wire ibus__cyc, ibus__stb, ibus__we, ibus__ack, ibus__err, dbus__cyc, dbus__stb, dbus__we, dbus__ack, dbus__err;
   wire [29:0] ibus__adr, dbus__adr;
@@ -14,7 +15,7 @@ module system;
   wire [31:0] ibus__dat_w, ibus__dat_r, dbus__dat_w, dbus__dat_r;
   wire irq;
   VexRiscv cpu (
-      .clk, .reset(rst), .externalResetVector(32'h0), .timerInterrupt(1'b0), .softwareInterrupt(1'b0),
+      .clk(clk), .reset(rst), .externalResetVector(32'h0), .timerInterrupt(1'b0), .softwareInterrupt(1'b0),
       .externalInterruptArray({31'h0, irq}),
       .iBusWishbone_CYC(ibus__cyc), .iBusWishbone_STB(ibus__stb), .iBusWishbone_WE(ibus__we), .iBusWishbone_ADR(ibus__adr),
       .iBusWishbone_SEL(ibus__sel), .iBusWishbone_DAT_MOSI(ibus__dat_w), .iBusWishbone_DAT_MISO(ibus__dat_r),
@@ -40,7 +41,7 @@ module system;
   wire [1:0] l_bresp, l_rresp;
   wire l_awvalid, l_awready, l_wvalid, l_wready, l_bvalid, l_bready, l_arvalid, l_arready, l_rvalid, l_rready;
   `UNIT unit (
-      .clk, .rst, .irq,
+      .clk(clk), .rst(rst), .irq(irq),
       .m_axi_arid(arid), .m_axi_araddr(araddr), .m_axi_arlen(arlen), .m_axi_arsize(arsize), .m_axi_arburst(arburst),
       .m_axi_arcache(arcache), .m_axi_arprot(arprot), .m_axi_arvalid(arvalid), .m_axi_arready(arready),
       .m_axi_rid(rid), .m_axi_rdata(rdata), .m_axi_rresp(rresp), .m_axi_rlast(rlast), .m_axi_rvalid(rvalid),
@@ -61,12 +62,12 @@ module system;
   wire [7:0] ram_strobe;
   wire [63:0] ram_wdata;
   reg [63:0] ram_rdata;
-  wire exit;
-  wire [31:0] exit_code;
   cdu_interconnect joins (
-      .clk, .rst,
-      .ibus__cyc, .ibus__stb, .ibus__we, .ibus__adr, .ibus__sel, .ibus__dat_w, .ibus__dat_r, .ibus__ack, .ibus__err,
-      .dbus__cyc, .dbus__stb, .dbus__we, .dbus__adr, .dbus__sel, .dbus__dat_w, .dbus__dat_r, .dbus__ack, .dbus__err,
+      .clk(clk), .rst(rst),
+      .ibus__cyc(ibus__cyc), .ibus__stb(ibus__stb), .ibus__we(ibus__we), .ibus__adr(ibus__adr), .ibus__sel(ibus__sel),
+      .ibus__dat_w(ibus__dat_w), .ibus__dat_r(ibus__dat_r), .ibus__ack(ibus__ack), .ibus__err(ibus__err),
+      .dbus__cyc(dbus__cyc), .dbus__stb(dbus__stb), .dbus__we(dbus__we), .dbus__adr(dbus__adr), .dbus__sel(dbus__sel),
+      .dbus__dat_w(dbus__dat_w), .dbus__dat_r(dbus__dat_r), .dbus__ack(dbus__ack), .dbus__err(dbus__err),
       .s_axi_arid(arid), .s_axi_araddr(araddr), .s_axi_arlen(arlen), .s_axi_arsize(arsize), .s_axi_arburst(arburst),
       .s_axi_arcache(arcache), .s_axi_arprot(arprot), .s_axi_arvalid(arvalid), .s_axi_arready(arready),
       .s_axi_rid(rid), .s_axi_rdata(rdata), .s_axi_rresp(rresp), .s_axi_rlast(rlast), .s_axi_rvalid(rvalid),
@@ -80,7 +81,8 @@ module system;
       .m_axil_bresp(l_bresp), .m_axil_bvalid(l_bvalid), .m_axil_bready(l_bready),
       .m_axil_araddr(l_araddr), .m_axil_arprot(l_arprot), .m_axil_arvalid(l_arvalid), .m_axil_arready(l_arready),
       .m_axil_rdata(l_rdata), .m_axil_rresp(l_rresp), .m_axil_rvalid(l_rvalid), .m_axil_rready(l_rready),
-      .ram_word, .ram_strobe, .ram_wdata, .ram_rdata, .exit, .exit_code
+      .ram_word(ram_word), .ram_strobe(ram_strobe), .ram_wdata(ram_wdata), .ram_rdata(ram_rdata),
+      .exit(exit), .exit_code(exit_code)
   );
 
   // Memory
@@ -90,23 +92,5 @@ module system;
     ram_rdata <= ram[ram_word];
     for (lane = 0; lane < 8; lane = lane + 1)
       if (ram_strobe[lane]) ram[ram_word][8*lane+:8] <= ram_wdata[8*lane+:8];
-  end
-
-  // From the beginning to the end
-  string image, dump;
-  integer cycles = 0;
-  initial begin
-    if (!$value$plusargs("image=%s", image) || !$value$plusargs("dump=%s", dump)) $fatal(1, "no +image or no +dump");
-    $readmemh(image, ram);
-  end
-  always @(posedge clk) begin
-    cycles <= cycles + 1;
-    rst <= cycles < 4;
-    if (exit && !rst) begin
-      $writememh(dump, ram);
-      $display("exit %0d after %0d cycles", exit_code, cycles);
-      $finish;
-    end
-    if (cycles == LIMIT) $fatal(1, "no exit after %0d cycles", cycles);
   end
 endmodule
