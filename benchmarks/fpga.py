@@ -164,6 +164,8 @@ def page() -> str:
     blocks, whole = (Table(table({}).header, [rows[row] for row in some if row in rows]) for some in (BLOCKS, [SYSTEM]))
     missing = ", ".join(row for row in ROWS if row not in rows)
     absent = f"Not measured in the time given to the benchmark: {missing}.\n\n" if missing else ""
+    if older := ", ".join(row for row in rows if row not in reports):
+        absent += f"Of an earlier run, and of an earlier unit: {older}.\n\n"
     return f"""\
 # On an FPGA
 

@@ -12,6 +12,7 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.segments import words_to_boundary
+from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 
 #: Bursts whose words wait to be sent.
@@ -40,7 +41,7 @@ class BurstFormer(wiring.Component):
     size
         Bytes of a word.
     words
-        Words that may wait, at least those of a burst.
+        Words that may wait, at least 2; no burst has more.
 
     Ports
     -----
@@ -73,18 +74,19 @@ class BurstFormer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         place = exact_log2(self.size)
-        m.submodules.words = words = StreamFifo(Word(self.size), self.words)
+        most = min(BURST_WORDS, self.words)
+        m.submodules.words = words = RamFifo(Word(self.size), self.words)
         m.submodules.queue = queue = StreamFifo(Burst(), _BURSTS)
         connect(m, words.o, flipped(self.o))
         connect(m, queue.o, flipped(self.bursts))
         first = Signal(MEMORY_ADDRESS_BITS)
-        open_words = Signal(range(BURST_WORDS))
+        open_words = Signal(range(most))
         word: Any = self.i.payload
         takes, closes = Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(words.i.ready & queue.i.ready),
             takes.eq(self.i.valid & self.i.ready),
-            closes.eq(word["last"] | (open_words == BURST_WORDS - 1) | (words_to_boundary(word["address"], self.size) == 1)),
+            closes.eq(word["last"] | (open_words == most - 1) | (words_to_boundary(word["address"], self.size) == 1)),
             words.i.valid.eq(takes),
             words.i.payload["data"].eq(word["data"]),
             words.i.payload["strobe"].eq(word["strobe"]),

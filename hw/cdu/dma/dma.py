@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import dma_entries
+from cdu_spec.dma import COMPLETION_BYTES, DESCRIPTOR_BYTES, dma_entries
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.registers import Channel
 
@@ -17,16 +18,24 @@ from cdu.bus.axi_stream import AxiReceiver, AxiSender
 from cdu.dma import axi4, register_bridge
 from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.dma_registers import DmaRegisters
-from cdu.dma.read_master import AxiReadMaster
+from cdu.dma.packet_turns import PacketTurns
+from cdu.dma.read_master import AxiReadMaster, reader_streams
 from cdu.dma.register_bridge import RegisterBridge
 from cdu.dma.ring import Ring
-from cdu.dma.write_master import AxiWriteMaster
+from cdu.dma.write_master import AxiWriteMaster, writer_streams
 from cdu.words import value_bytes
 
 #: Prefix of the port to memory.
 MEMORY_PORT = "m_axi"
-#: Words that each reader and writer of a ring has room for: of data, of scales, of descriptors; of data, of records.
-_READ_WORDS, _WRITE_WORDS = (4 * BURST_WORDS, BURST_WORDS, BURST_WORDS), (2 * BURST_WORDS, BURST_WORDS)
+#: Words of a tensor or a payload that the engine has room for in each ring, read and to be written.
+_READ_WORDS, _WRITE_WORDS = 4 * BURST_WORDS, 2 * BURST_WORDS
+#: Bytes of scales that it has room for, and words at least, for a latency of as many cycles.
+_SCALE_BYTES, _SCALE_WORDS = 128, 4
+
+
+def _words(content: int, size: int) -> int:
+    """Words of a record of so many bytes, and never fewer than a reader or writer must have."""
+    return max(2, content // size)
 
 
 class CduDma(wiring.Component):
@@ -75,8 +84,18 @@ class CduDma(wiring.Component):
         rings = {channel: Ring(self.config, channel) for channel in Channel}
         m.submodules.registers = registers = DmaRegisters(rings[Channel.COMPRESS].signature)
         m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
-        m.submodules.reads = reads = AxiReadMaster(self.size, _READ_WORDS * len(rings))
-        m.submodules.writes = writes = AxiWriteMaster(self.size, _WRITE_WORDS * len(rings))
+        # A ring has a reader of data, one of scales, a writer of data; both take turns at one of descriptors, one of records.
+        scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
+        read_words = (_READ_WORDS, scale_words) * len(rings) + (_words(DESCRIPTOR_BYTES, self.size),)
+        write_words = (_WRITE_WORDS,) * len(rings) + (
+            _words(COMPLETION_BYTES, self.size) + 1,
+        )  # a record may begin within a word
+        m.submodules.reads = reads = AxiReadMaster(self.size, read_words)
+        m.submodules.writes = writes = AxiWriteMaster(self.size, write_words)
+        m.submodules.descriptor_turns = descriptors = PacketTurns(reader_streams(self.size), len(rings))
+        m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))
+        for shared, master in ((descriptors, reads), (records, writes)):
+            shared.join(m, {name: getattr(master, name)[-1] for name in shared.streams})
         axi_lite.join(m, self, REGISTER_PORT, registers)
         axi_lite.join(m, bridge, register_bridge.PREFIX, self)
         axi4.join(m, self, reads, axi4.read_members(MEMORY_PORT, self.size))
@@ -90,16 +109,16 @@ class CduDma(wiring.Component):
                 m.d.comb += getattr(ring, port).eq(getattr(registers, f"{name}_{port}"))
             for port in DmaRegisters.of_ring:
                 m.d.comb += getattr(registers, f"{name}_{port}").eq(getattr(ring, port))
-            for place in range(Ring.readers):
-                client = number * Ring.readers + place
-                connect(m, ring.read_segments[place], reads.segments[client])
-                connect(m, reads.o[client], ring.read[place])
-                connect(m, reads.result[client], ring.read_result[place])
-            for place in range(Ring.writers):
-                client = number * Ring.writers + place
-                connect(m, ring.write_segments[place], writes.segments[client])
-                connect(m, ring.write[place], writes.i[client])
-                connect(m, writes.result[client], ring.write_result[place])
+            readers: Sequence[tuple[Any, int]] = (reads, 2 * number), (reads, 2 * number + 1), (descriptors, number)
+            for place, (reader, client) in enumerate(readers):
+                connect(m, ring.read_segments[place], reader.segments[client])
+                connect(m, reader.o[client], ring.read[place])
+                connect(m, reader.result[client], ring.read_result[place])
+            writers: Sequence[Any] = writes, records
+            for place, writer in enumerate(writers):
+                connect(m, ring.write_segments[place], writer.segments[number])
+                connect(m, ring.write[place], writer.i[number])
+                connect(m, writer.result[number], ring.write_result[place])
             m.submodules[f"{name}_sender"] = sender = AxiSender(i_bytes)
             m.submodules[f"{name}_scale_sender"] = scale_sender = AxiSender(self._scale)
             m.submodules[f"{name}_receiver"] = receiver = AxiReceiver(o_bytes)

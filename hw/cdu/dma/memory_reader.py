@@ -12,10 +12,11 @@ from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.segments import PAD_BITS, Segment, words_to_boundary
 from cdu.parts.barrel import rotate_right
 from cdu.parts.byte_packer import BytePacker
+from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Segments of which words are under way.
+#: Most segments of which words are under way.
 _SEGMENTS = 16
 
 
@@ -29,7 +30,7 @@ class MemoryReader(wiring.Component):
     size
         Bytes of a word of memory.
     words
-        Words that are under way or wait, at least those of a burst.
+        Words that are under way or wait, at least 2; no burst has more.
 
     Ports
     -----
@@ -73,9 +74,10 @@ class MemoryReader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.arrived = arrived = StreamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
+        m.submodules.arrived = arrived = RamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
         m.submodules.plan = plan = StreamFifo(
-            data.StructLayout({"offset": exact_log2(self.size), "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1}), _SEGMENTS
+            data.StructLayout({"offset": exact_log2(self.size), "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1}),
+            min(_SEGMENTS, max(2, self.words // 2)),
         )
         self._ask(m, plan, arrived)
         m.submodules.packer = packer = BytePacker(self.size)
@@ -83,17 +85,18 @@ class MemoryReader(wiring.Component):
         connect(m, packer.o, flipped(self.o))
         return m
 
-    def _ask(self, m: Module, plan: StreamFifo, arrived: StreamFifo) -> None:
+    def _ask(self, m: Module, plan: StreamFifo, arrived: RamFifo) -> None:
         """Bursts of one segment after the other, and what comes of them."""
         segment, place = self.segments.payload, exact_log2(self.size)
         address, left = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS)  # what of a segment is still to be asked for
         free = Signal(range(self.words + 1), init=self.words)
-        needed, words, moved = Signal(SIZE_BITS), Signal(range(BURST_WORDS + 1)), Signal(SIZE_BITS)
+        most = min(BURST_WORDS, self.words)
+        needed, words, moved = Signal(SIZE_BITS), Signal(range(most + 1)), Signal(SIZE_BITS)
         ends, asks = Signal(), Signal()
         reach = words_to_boundary(address, self.size)
         m.d.comb += [
             needed.eq((address[:place] + left + self.size - 1) >> place),
-            words.eq(Mux(needed < BURST_WORDS, needed, BURST_WORDS)),
+            words.eq(Mux(needed < most, needed, most)),
             self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
             self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
             # What is free grows until a burst is taken, so that valid holds.
@@ -117,7 +120,7 @@ class MemoryReader(wiring.Component):
         with m.Elif(asks):
             m.d.sync += [address.eq(address + moved), left.eq(Mux(ends, 0, left - moved))]
 
-    def _put_together(self, m: Module, plan: StreamFifo, arrived: StreamFifo, packer: BytePacker) -> None:
+    def _put_together(self, m: Module, plan: StreamFifo, arrived: RamFifo, packer: BytePacker) -> None:
         """The bytes of each word that belong to the segment, and its padding, a piece per cycle."""
         offset = Signal(exact_log2(self.size))
         left, pad, last = Signal(SIZE_BITS), Signal(PAD_BITS), Signal()

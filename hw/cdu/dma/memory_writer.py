@@ -38,7 +38,7 @@ class MemoryWriter(wiring.Component):
     size
         Bytes of a word of memory.
     words
-        Words that may wait, at least those of a burst.
+        Words that may wait, at least 2; no burst has more.
 
     Ports
     -----

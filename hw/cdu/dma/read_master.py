@@ -16,6 +16,15 @@ from cdu.dma.segments import Segment
 from cdu.parts.width_converter import Bytes
 
 
+def reader_streams(size: int) -> dict[str, wiring.Member]:
+    """The streams of a reader, which fetches words of ``size`` bytes, as it has them."""
+    return {
+        "segments": In(stream.Signature(Segment())),
+        "o": Out(stream.Signature(Bytes(size))),
+        "result": Out(stream.Signature(1)),
+    }
+
+
 class AxiReadMaster(wiring.Component):
     """Several :class:`~cdu.dma.memory_reader.MemoryReader` behind the channels AR and R.
 
@@ -44,12 +53,7 @@ class AxiReadMaster(wiring.Component):
     def __init__(self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS)) -> None:
         self.size, self.words = size, words
         self._port = axi4.read_members("m_axi", size)
-        each = {
-            "segments": In(stream.Signature(Segment())),
-            "o": Out(stream.Signature(Bytes(size))),
-            "result": Out(stream.Signature(1)),
-        }
-        super().__init__(self._port | {name: member.array(len(words)) for name, member in each.items()})
+        super().__init__(self._port | {name: member.array(len(words)) for name, member in reader_streams(size).items()})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -20,6 +20,15 @@ from cdu.parts.width_converter import Bytes
 _ORDER = 4
 
 
+def writer_streams(size: int) -> dict[str, wiring.Member]:
+    """The streams of a writer, which takes words of ``size`` bytes, as it has them."""
+    return {
+        "segments": In(stream.Signature(Segment())),
+        "i": In(stream.Signature(Bytes(size))),
+        "result": Out(stream.Signature(WriteResult())),
+    }
+
+
 class AxiWriteMaster(wiring.Component):
     """Several :class:`~cdu.dma.memory_writer.MemoryWriter` behind the channels AW, W and B.
 
@@ -48,12 +57,7 @@ class AxiWriteMaster(wiring.Component):
     def __init__(self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS)) -> None:
         self.size, self.words = size, words
         self._port = axi4.write_members("m_axi", size)
-        each = {
-            "segments": In(stream.Signature(Segment())),
-            "i": In(stream.Signature(Bytes(size))),
-            "result": Out(stream.Signature(WriteResult())),
-        }
-        super().__init__(self._port | {name: member.array(len(words)) for name, member in each.items()})
+        super().__init__(self._port | {name: member.array(len(words)) for name, member in writer_streams(size).items()})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

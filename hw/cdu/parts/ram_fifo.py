@@ -1,0 +1,61 @@
+"""A queue between two streams whose words stand in a memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from cdu.parts.ram import Ram
+
+
+class RamFifo(wiring.Component):
+    """Keeps up to ``depth`` payloads in order, and one that is offered, in a :class:`~cdu.parts.ram.Ram`.
+
+    For long queues of wide payloads: an SRAM takes a tenth of the registers of :class:`~cdu.parts.stream_fifo.StreamFifo`.
+
+    Parameters
+    ----------
+    shape
+        Shape of the payload.
+    depth
+        Number of payloads, at least 2.
+
+    Ports: ``i``, ``o`` streams of ``shape``. Latency 2 cycles, one transfer per cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    latency = 2
+
+    def __init__(self, shape: Any, depth: int) -> None:
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+        self.depth, self.ram = depth, Ram(len(Value.cast(self.i.payload)), depth)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        given, head = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        m.submodules.words = words = self.ram
+        stored = Signal(range(self.depth + 1))
+        writes, reads = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(stored != self.depth),
+            writes.eq(self.i.valid & self.i.ready),
+            reads.eq((stored != 0) & (~self.o.valid | self.o.ready)),
+            words.write_enable.eq(writes),
+            words.write_data.eq(given),
+            words.read_enable.eq(reads),
+            head.eq(words.read_data),
+        ]
+        m.d.sync += stored.eq(stored + writes - reads)
+        for moves, place in ((writes, words.write_address), (reads, words.read_address)):
+            with m.If(moves):
+                m.d.sync += place.eq(Mux(place == self.depth - 1, 0, place + 1))
+        with m.If(reads):
+            m.d.sync += self.o.valid.eq(1)
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        return m
