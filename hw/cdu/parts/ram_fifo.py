@@ -39,19 +39,22 @@ class RamFifo(wiring.Component):
         m = Module()
         given, head = Value.cast(self.i.payload), Value.cast(self.o.payload)
         m.submodules.words = words = self.ram
-        stored = Signal(range(self.depth + 1))
+        level = Signal(range(self.depth + 1))
+        produce, consume = (Signal(range(self.depth), name=name) for name in ("produce", "consume"))
         writes, reads = Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(stored != self.depth),
+            self.i.ready.eq(level != self.depth),
             writes.eq(self.i.valid & self.i.ready),
-            reads.eq((stored != 0) & (~self.o.valid | self.o.ready)),
+            reads.eq((level != 0) & (~self.o.valid | self.o.ready)),
             words.write_enable.eq(writes),
+            words.write_address.eq(produce),
             words.write_data.eq(given),
             words.read_enable.eq(reads),
+            words.read_address.eq(consume),
             head.eq(words.read_data),
         ]
-        m.d.sync += stored.eq(stored + writes - reads)
-        for moves, place in ((writes, words.write_address), (reads, words.read_address)):
+        m.d.sync += level.eq(level + writes - reads)
+        for moves, place in ((writes, produce), (reads, consume)):
             with m.If(moves):
                 m.d.sync += place.eq(Mux(place == self.depth - 1, 0, place + 1))
         with m.If(reads):

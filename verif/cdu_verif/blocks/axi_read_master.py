@@ -21,7 +21,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 #: Bytes of the words that the stream rules are proven for, and how many wait.
 _BYTES, _WORDS = 8, BURST_WORDS
 #: Queues by their name in the device, and how much they hold.
-_QUEUES = {"reader0.arrived": _WORDS, "reader0.plan": 16}
+_QUEUES = {"reader0.arrived": _WORDS, "reader0.plan.queue": _WORDS // 2}
 
 
 def _narrow(config: CduConfig) -> Device:

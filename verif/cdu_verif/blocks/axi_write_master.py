@@ -15,9 +15,9 @@ from cdu_verif.formal.levels import queue_facts
 _BYTES, _WORDS = 8, BURST_WORDS
 #: Queues by their name in the device, and how much they hold.
 _QUEUES = {
-    "order": 4,
+    "order.queue": 4,
     **{f"writer{number}.former.words": _WORDS for number in range(2)},
-    **{f"writer{number}.former.queue": 4 for number in range(2)},
+    **{f"writer{number}.former.queue.queue": 4 for number in range(2)},
 }
 
 

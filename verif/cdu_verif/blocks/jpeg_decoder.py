@@ -26,12 +26,12 @@ def _cases() -> Cases:
 
 
 def _with_queue(config: CduConfig) -> Device:
-    return probed("jpeg_decoder", config, queue_probes("marks", ROWS_IN_TRANSFORM))
+    return probed("jpeg_decoder", config, queue_probes("marks.queue", ROWS_IN_TRANSFORM))
 
 
 def _rules(device: Device) -> str:
     """The stream rules, with what the counters of the queue of marks mean."""
-    return stream_harness(device, body=queue_counters("marks", ROWS_IN_TRANSFORM))
+    return stream_harness(device, body=queue_counters("marks.queue", ROWS_IN_TRANSFORM))
 
 
 RECORD = Record(

@@ -17,7 +17,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 #: Bytes of the words that are proven, and how many are under way or wait.
 _BYTES, _WORDS = 8, BURST_WORDS
-_PROBES = {"free": _WORDS.bit_length(), **queue_probes("arrived", _WORDS)}
+_PROBES = {"free": _WORDS.bit_length(), "arrived.o__valid": 1, **queue_probes("arrived", _WORDS)}
 
 
 def _harness(reader: Device) -> str:

@@ -13,7 +13,7 @@ from cdu_verif.formal.stream_rules import stream_harness
 
 
 def queue_facts(device: Callable[[CduConfig], Device], depths: Mapping[str, int]) -> StreamFacts:
-    """Facts of a device with :class:`~cdu.parts.stream_fifo.StreamFifo` of these names and depths."""
+    """Facts of a device with queues, by the modules that their counters stand in, of these depths."""
 
     def held(config: CduConfig) -> Device:
         probes: dict[str, int] = {}

@@ -56,7 +56,7 @@ STEP_PROBES = {
 
 
 #: Queues in a range finder by the name of their signals, with their depths; the second one is there with P above 1 only.
-_QUEUES = {"waiting": 4, "statistics.tiles": 2}
+_QUEUES = {"waiting.queue": 4, "statistics.tiles.queue": 2}
 
 
 def finder_probes(beats: int) -> dict[str, int]:
@@ -68,7 +68,7 @@ def finder_probes(beats: int) -> dict[str, int]:
 def finder_rules(device: Device) -> str:
     """The stream rules, with what the counters of queues mean: so many places are taken between the one and the other."""
     seen = {probe.path for probe in device.probes}
-    checks = "".join(queue_counters(path, depth) for path, depth in _QUEUES.items() if f"{path}.queue.level" in seen)
+    checks = "".join(queue_counters(path, depth) for path, depth in _QUEUES.items() if f"{path}.level" in seen)
     return stream_harness(device, body=checks)
 
 

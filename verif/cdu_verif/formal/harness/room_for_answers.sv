@@ -4,7 +4,8 @@ module room_for_answers #(parameter WORDS = 16) (
   input bursts__valid, bursts__ready,
   input [4:0] bursts_words,
   input answer,
-  input [4:0] inner_free, inner_arrived__queue__level
+  input [4:0] inner_free, inner_arrived__level,
+  input inner_arrived__o__valid
 );
   reg [5:0] asked;  // words that were asked for and have not come
   always @(posedge clk)
@@ -13,8 +14,8 @@ module room_for_answers #(parameter WORDS = 16) (
   // Memory answers what it was asked for.
   always @* if (answer) assume (asked != 0);
   always @* if (started & ~rst) begin
-    counted: assert (inner_free + asked + inner_arrived__queue__level == WORDS);
-    taken: assert (~answer | inner_arrived__queue__level < WORDS);
+    counted: assert (inner_free + asked + inner_arrived__level + inner_arrived__o__valid == WORDS);
+    taken: assert (~answer | inner_arrived__level < WORDS);
     short_enough: assert (~bursts__valid | (bursts_words != 0 & bursts_words <= 16));
   end
 endmodule
