@@ -94,16 +94,21 @@ class MemoryWriter(wiring.Component):
         # A segment: its bytes, then its padding; behind the last one everything is dropped
         address, left, pad = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS), Signal(PAD_BITS)
         active, last, rest = Signal(), Signal(), Signal()
-        offset = address[: exact_log2(size)]
+        offset, word_address = address[: exact_log2(size)], address[exact_log2(size) :]
         room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
-        to_memory, moves, over, ends = Signal(), Signal(), Signal(), Signal()
+        to_memory, moves, over, ends, fits, fills = (Signal() for _ in range(6))
+        # Whether what is left fits this word, and whether it fills it: no carry passes the high bits for that.
+        of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
+        in_word = Signal(range(size + 1))
+        of_padding = Mux(pad < room, pad, room)
         settled, unanswered = Signal(), Signal(range(MAX_UNANSWERED + 1))
         m.d.comb += [
             to_memory.eq(active & (left != 0)),
-            room.eq(Mux(to_memory, size - offset, size)),
-            wanted.eq(
-                Mux(to_memory, Mux(left < room, left, room), Mux(active, Mux(pad < room, pad, room), Mux(rest, size, 0)))
-            ),
+            in_word.eq(size - offset),
+            fits.eq(few & (of_word <= in_word)),
+            fills.eq(~few | (of_word >= in_word)),
+            room.eq(Mux(to_memory, in_word, size)),
+            wanted.eq(Mux(to_memory, Mux(fills, in_word, of_word), Mux(active, of_padding, Mux(rest, size, 0)))),
             there.eq(Mux(window.level < wanted, window.level, wanted)),
             over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
         ]
@@ -119,8 +124,8 @@ class MemoryWriter(wiring.Component):
             word["address"].eq(address),
             word["strobe"].eq((ones(there, size) << offset)[:size]),
             word["data"].eq(shift_left(m, content, offset, "placed")),
-            word["last"].eq(over | (left <= room)),
-            ends.eq(moves & active & (over | Mux(to_memory, (left <= room) & (pad == 0), pad <= room))),
+            word["last"].eq(over | fits),
+            ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),
             self.segments.ready.eq(settled & Mux(active, ends & ~last, ~rest)),
         ]
         with m.If(ends):
@@ -135,7 +140,14 @@ class MemoryWriter(wiring.Component):
                 last.eq(segment["last"]),
             ]
         with m.Elif(moves & to_memory):
-            m.d.sync += [address.eq(address + wanted), left.eq(left - wanted)]
+            # Of the address only what lies in a word waits for how many bytes it is.
+            place = Signal(range(2 * size))
+            m.d.comb += place.eq(offset + wanted)
+            m.d.sync += [
+                offset.eq(place),
+                word_address.eq(Mux(place >= size, word_address + 1, word_address)),
+                left.eq(Mux(fills, left - in_word, 0)),
+            ]
         with m.Elif(moves):
             m.d.sync += pad.eq(pad - wanted)
 

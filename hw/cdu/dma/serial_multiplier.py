@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+#: Bits that a carry passes in a cycle.
+_CHUNK = 16
 
 
 class SerialMultiplier(wiring.Component):
@@ -24,7 +27,8 @@ class SerialMultiplier(wiring.Component):
     product, overflow
         Its low bits, and whether there are others.
 
-    As many cycles as ``b`` has bits up to its highest one, and two more.
+    As many cycles as ``b`` has bits up to its highest one, two more, and one for each 16 bits that a last carry passes: sums
+    are made 16 bits at a time, and the carry of such a piece is added to the next one in the cycle after.
     """
 
     a: Signal
@@ -53,18 +57,23 @@ class SerialMultiplier(wiring.Component):
         m = Module()
         total, multiple = Signal(2 * self.width), Signal(2 * self.width)
         rest = Signal(self.width)
+        pieces = range(0, len(total), _CHUNK)
+        carries = Signal(len(pieces))
         m.d.comb += [
-            self.done.eq(self.busy & (rest == 0)),
+            self.done.eq(self.busy & (rest == 0) & (carries == 0)),
             self.product.eq(total),
             self.overflow.eq(total >> self.width != 0),
         ]
         with m.If(~self.busy):
-            m.d.sync += [self.busy.eq(self.start), total.eq(0), multiple.eq(self.a), rest.eq(self.b)]
+            m.d.sync += [self.busy.eq(self.start), total.eq(0), carries.eq(0), multiple.eq(self.a), rest.eq(self.b)]
         with m.Else():
             m.d.sync += [
                 self.busy.eq(~self.done),
-                total.eq(total + Mux(rest[0], multiple, 0)),
                 multiple.eq(multiple << 1),
                 rest.eq(rest >> 1),
             ]
+            for number, place in enumerate(pieces):
+                piece = slice(place, place + _CHUNK)
+                carry = carries[number - 1] if number else 0
+                m.d.sync += Cat(total[piece], carries[number]).eq(total[piece] + Mux(rest[0], multiple[piece], 0) + carry)
         return m

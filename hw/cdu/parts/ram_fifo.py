@@ -14,7 +14,7 @@ from cdu.parts.ram import Ram
 class RamFifo(wiring.Component):
     """Keeps up to ``depth`` payloads in order, and one that is offered, in a :class:`~cdu.parts.ram.Ram`.
 
-    For long queues of wide payloads: an SRAM takes a tenth of the registers of :class:`~cdu.parts.stream_fifo.StreamFifo`.
+    For long queues of wide payloads, instead of the registers of a :class:`~cdu.parts.stream_fifo.StreamFifo`.
 
     Parameters
     ----------
