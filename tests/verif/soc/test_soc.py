@@ -75,6 +75,13 @@ def test_what_is_wrong_is_told():
     assert not last.faults
 
 
+@needs_verilator
+@needs_system
+def test_an_unknown_part_is_refused_before_anything_is_built():
+    with pytest.raises(UserError, match="nonsense.*LFE5U-85F"):
+        run_tasks.recorded_report(CONFIG, "cdu soc", part="nonsense")
+
+
 def test_tasks_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="need more than the 65536 bytes of memory"):
         Memory(b"", 65536).put_tasks([_task(shape=(1, 8, 32, 64))])
