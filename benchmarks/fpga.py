@@ -29,11 +29,11 @@ from cdu_synth.fpga import nextpnr
 from cdu_synth.fpga.fpga_devices import ECP5
 from cdu_synth.fpga.fpga_report import CAVEAT, HEADS, cells, table
 from cdu_synth.fpga.place_blocks import PlacementSettings, place_blocks
+from cdu_synth.fpga.place_blocks import place as placed
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
 from cdu_tools.report import Table
 from cdu_verif.soc import system
-from cdu_verif.soc.place_system import place_system
 from digest import tables, wrapped
 
 ROOT = Path(__file__).parent.parent
@@ -101,10 +101,11 @@ def place(row: str) -> None:
     """Place and route a row and keep its report, in a process group of its own, so that Yosys and nextpnr end with it."""
     os.setsid()
     command = "python benchmarks/fpga.py"
+    config = configuration(row)
     if row == SYSTEM:
-        report = place_system(configuration(row), ECP5.name, command, Lines())
+        report = placed(PlacementSettings(config), system.design(config), command, Lines())
     else:
-        report = place_blocks(PlacementSettings(configuration(row), [UNIT if row in UNITS else row]), command, Lines())
+        report = place_blocks(PlacementSettings(config, [UNIT if row in UNITS else row]), command, Lines())
     report.write(make_folder(KEPT / row))
 
 

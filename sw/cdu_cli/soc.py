@@ -31,12 +31,21 @@ def soc(
 ) -> None:
     """Simulate a processor, memory, and a unit behind its DMA engine: the driver in C compresses and decompresses activations.
 
-    Writes report.md and report.json. Exit code 1 when a byte in memory is not the golden model's. Needs Verilator, a compiler
-    for RISC-V and the package with the processor (extra `soc`); with `--part` nextpnr as `cdu fpga` does.
+    Writes report.md and report.json, and with --part both in `fpga` as well. Exit code 1 when a byte in memory is not the golden
+    model's. Needs Verilator, a compiler for RISC-V and the package with the processor (extra `soc`), and --part what `cdu fpga`
+    needs.
     """
     chosen = configuration(config, settings)
+    from cdu_synth.fpga.place_blocks import PlacementSettings, place
+    from cdu_verif.soc import system
     from cdu_verif.soc.run_tasks import recorded_report
 
+    placed = PlacementSettings(system.configuration(chosen), part=part) if part else None
     with Shown() as shown:
-        report = recorded_report(chosen, command_line(), shown, part)
+        report = recorded_report(chosen, command_line(), shown)
     publish(report, output, json_file)
+    if placed:
+        with Shown() as shown:
+            shown.say("placing and routing the system (half an hour)")
+            report = place(placed, system.design(placed.config), command_line(), shown)
+        publish(report, output / "fpga")

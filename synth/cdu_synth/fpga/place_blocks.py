@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cdu.delivery.generator import Generated
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 from cdu_tools.parallel import largest_first
@@ -62,21 +61,30 @@ def place_blocks(settings: PlacementSettings, command: str, progress: Progress |
 
     Raises MissingToolError when Yosys or nextpnr is not here; a block that fits no device is a row that says so.
     """
+    nextpnr.version(fpga_devices.target(settings.part, settings.speed).family.tool)
+    made = generated(settings.config, settings.blocks)
+    return place(settings, {item.name: (item.top, item.verilog) for item in made}, command, progress)
+
+
+def place(
+    settings: PlacementSettings, designs: Mapping[str, tuple[str, str]], command: str, progress: Progress | None = None
+) -> Report:
+    """As :func:`place_blocks`, of top module and Verilog-2005 text by name, whatever they are."""
     shown = progress or Silent()
     target = fpga_devices.target(settings.part, settings.speed)
     tool = {target.family.tool: nextpnr.version(target.family.tool)}
     build = yosys.engine(settings.yosys)
-    made = generated(settings.config, settings.blocks)
 
-    def placement_of(item: Generated) -> fpga.Placement:
-        placement = fpga.place_and_route(item.verilog, item.top, target, settings.seed, build)
+    def placement_of(name: str) -> fpga.Placement:
+        top, verilog = designs[name]
+        placement = fpga.place_and_route(verilog, top, target, settings.seed, build)
         found = placement.problem or f"{placement.mhz:.1f} MHz on {placement.device}"
-        shown.say(f"{item.name}: {placement.used['lut4']} LUT4, {placement.used['flip_flops']} flip-flops, {found}")
+        shown.say(f"{name}: {placement.used['lut4']} LUT4, {placement.used['flip_flops']} flip-flops, {found}")
         shown.step()
         return placement
 
-    shown.begin("placing and routing", len(made))
-    found = largest_first(placement_of, made, lambda item: len(item.verilog))
-    placements = {item.name: placement for item, placement in zip(made, found, strict=True)}
+    shown.begin("placing and routing", len(designs))
+    found = largest_first(placement_of, [*designs], lambda name: len(designs[name][1]))
+    placements = dict(zip(designs, found, strict=True))
     made_with = provenance(settings.config, command, build.tools | tool)
     return fpga_report.of_content(fpga_report.report(placements, made_with, target, settings.seed))

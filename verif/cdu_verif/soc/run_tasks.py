@@ -13,14 +13,12 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import DMA_ERRORS, DMA_MODES
 from cdu_spec.registers import register
-from cdu_synth.fpga import fpga_devices, fpga_report
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
 
 from cdu_verif.soc import program, system, tasks
-from cdu_verif.soc.place_system import place_system
 from cdu_verif.soc.tasks import Found, Placed, Task
 from cdu_verif.stimulus import recorded_jobs
 
@@ -73,22 +71,14 @@ def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | Non
     return [_judged(place, tasks.found(left, number), left) for number, place in enumerate(placed)], cycles
 
 
-def recorded_report(config: CduConfig, command: str, progress: Progress | None = None, part: str = "") -> Report:
-    """Recorded activations through the system: report.md and report.json. Errors as of :func:`run_tasks`.
-
-    With a ``part`` the system is placed on that FPGA as well, when its tasks have no faults: see
-    :func:`cdu_verif.soc.place_system.place_system`.
-    """
+def recorded_report(config: CduConfig, command: str, progress: Progress | None = None) -> Report:
+    """Recorded activations through the system: report.md and report.json. Errors as of :func:`run_tasks`."""
     chosen = system.configuration(config)
     program.compiler()
     system.processor()
     verilator.find()
-    if part:
-        fpga_devices.target(part, None)
     outcomes, cycles = run_tasks(chosen, recorded_tasks(chosen), progress)
-    good = not any(one.faults for one in outcomes)
-    placed = place_system(chosen, part, command, progress).content if part and good else None
-    return _report(outcomes, cycles, command, placed)
+    return _report(outcomes, cycles, command)
 
 
 def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
@@ -104,7 +94,7 @@ def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
     return Outcome(task, found, [*faults, *tasks.differences(memory, placed)])
 
 
-def _report(outcomes: Sequence[Outcome], cycles: int, command: str, placed: dict[str, Any] | None = None) -> Report:
+def _report(outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
     header = ["activation", "mode", "values", "bytes", "payload", "compress, cycles", "decompress, cycles", "damaged payload"]
     rows = [
         [
@@ -123,10 +113,6 @@ def _report(outcomes: Sequence[Outcome], cycles: int, command: str, placed: dict
         "command": command,
     }
     about = "Payload and restored values in memory are compared with the golden model's, byte by byte."
-    parts: list[str | Table] = [f"{said}. {about}", Table(header, rows)]
-    if placed:
-        content["fpga"] = placed
-        parts += [f"On {placed['fpga']}. {fpga_report.CAVEAT}", fpga_report.table(placed["blocks"])]
-    page = Page("The system", parts, {"command": f"`{command}`"})
+    page = Page("The system", [f"{said}. {about}", Table(header, rows)], {"command": f"`{command}`"})
     files = {"report.md": page.markdown(), "report.json": json_text(content)}
     return Report(content, files, [said], faults)

@@ -64,6 +64,11 @@ def verilog(config: CduConfig) -> dict[str, str]:
     }
 
 
+def design(config: CduConfig) -> dict[str, tuple[str, str]]:
+    """Top module and text of the system, by its name, as programs take it that map and place designs."""
+    return {TOP: (TOP, "\n".join(verilog(config).values()))}
+
+
 def built(config: CduConfig, notify: Callable[[], None] | None = None) -> Path:
     """The simulation of a system as a program; made when it is not in the cache, after a call of ``notify``.
 
