@@ -10,9 +10,9 @@ from cdu_cli.options import ConfigOption, JsonOption, OutputOption, SetOption, c
 from cdu_cli.shown import Shown, command_line, publish
 
 PartOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--part", help="Also place the system on an FPGA: the smallest of a family that it fits, or a device: {parts}."
+        "--part", help="Place the system on an FPGA as well, the smallest of a family that it fits, or a device: {parts}."
     ),
 ]
 
@@ -26,21 +26,21 @@ def soc(
     output: OutputOption,
     config: ConfigOption = "tiny",
     settings: SetOption = None,
-    part: PartOption = "",
+    part: PartOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Simulate a processor, memory, and a unit behind its DMA engine: the driver in C compresses and decompresses activations.
 
-    Writes report.md and report.json, and with --part both in `fpga` as well. Exit code 1 when a byte in memory is not the golden
-    model's. Needs Verilator, a compiler for RISC-V and the package with the processor (extra `soc`), and --part what `cdu fpga`
-    needs.
+    Writes report.md and report.json, and with --part both in `fpga` as well. Exit code 1 when a byte in memory is not the
+    golden model's. Needs Verilator, a compiler for RISC-V and the package with the processor (extra `soc`), and --part what
+    `cdu fpga` needs.
     """
     chosen = configuration(config, settings)
     from cdu_synth.fpga.place_blocks import PlacementSettings, place
     from cdu_verif.soc import system
     from cdu_verif.soc.run_tasks import recorded_report
 
-    placed = PlacementSettings(system.configuration(chosen), part=part) if part else None
+    placed = PlacementSettings(system.configuration(chosen), part=part) if part is not None else None
     with Shown() as shown:
         report = recorded_report(chosen, command_line(), shown)
     publish(report, output, json_file)
