@@ -29,13 +29,10 @@ from cdu.words import value_bytes
 MEMORY_PORT = "m_axi"
 #: Words of a tensor or a payload that the engine has room for in each ring, read and to be written.
 _READ_WORDS, _WRITE_WORDS = 4 * BURST_WORDS, 2 * BURST_WORDS
-#: Bytes of scales that it has room for, and words at least, for a latency of as many cycles.
+#: Bytes of scales that it has room for, and words of them at least.
 _SCALE_BYTES, _SCALE_WORDS = 128, 4
-
-
-def _words(content: int, size: int) -> int:
-    """Words of a record of so many bytes, and never fewer than a reader or writer must have."""
-    return max(2, content // size)
+#: Words that a reader or writer must have room for.
+_LEAST_WORDS = 2
 
 
 class CduDma(wiring.Component):
@@ -86,12 +83,10 @@ class CduDma(wiring.Component):
         m.submodules.bridge = bridge = RegisterBridge(1 + 2 * len(rings))
         # A ring has a reader of data, one of scales, a writer of data; both take turns at one of descriptors, one of records.
         scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
-        read_words = (_READ_WORDS, scale_words) * len(rings) + (_words(DESCRIPTOR_BYTES, self.size),)
-        write_words = (_WRITE_WORDS,) * len(rings) + (
-            _words(COMPLETION_BYTES, self.size) + 1,
-        )  # a record may begin within a word
-        m.submodules.reads = reads = AxiReadMaster(self.size, read_words)
-        m.submodules.writes = writes = AxiWriteMaster(self.size, write_words)
+        descriptor_words = max(_LEAST_WORDS, DESCRIPTOR_BYTES // self.size)
+        record_words = max(_LEAST_WORDS, COMPLETION_BYTES // self.size) + 1  # one may begin within a word
+        m.submodules.reads = reads = AxiReadMaster(self.size, (_READ_WORDS, scale_words) * len(rings) + (descriptor_words,))
+        m.submodules.writes = writes = AxiWriteMaster(self.size, (_WRITE_WORDS,) * len(rings) + (record_words,))
         m.submodules.descriptor_turns = descriptors = PacketTurns(reader_streams(self.size), len(rings))
         m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))
         for shared, master in ((descriptors, reads), (records, writes)):
