@@ -68,10 +68,10 @@ READING = """\
   too shallow for that, as is every other memory (the queues, the records of tiles): these become distributed RAM. What shifts
   or is read in several places at once stays in flip-flops: the transposer, shift tables, registers.
 - **DSPs.** A multiplication by a scale in SFPR has a significand of 24 bits on one side, so that it takes two 18 x 18
-  multipliers: 16 for the 8 values of a row. Inverse SFPR multiplies by a reciprocal of 8 bits and takes 8. The constants of the
-  DCT take none: the generator writes them as shifts and additions that several constants share, which is what is small in
-  gates, and Yosys does not turn additions back into multiplications. In each coder of GMC two take lengths, the number of values
-  times the bits of each.
+  multipliers: 16 for the 8 values of a row. Inverse SFPR multiplies by a reciprocal of 8 bits and takes 8. The constants of
+  the DCT take none: the generator writes them as shifts and additions that several constants share, which is what is small
+  in gates, and Yosys does not turn additions back into multiplications. In each coder of GMC two take lengths, the number of
+  values times the bits of each.
 - **MHz** is what nextpnr's timing analysis allows after routing, for the speed grade and the seed given. Most of the delay is
   wires. The pipeline is the one of the ASIC flow, with as much between two registers as suits gates.
 - **Million values per second**: that frequency times the values per cycle and direction that the benches measure
