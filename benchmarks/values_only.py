@@ -59,7 +59,8 @@ def values_only(name: str, **options: Any) -> Codec:
 
 def stepped(x: Tensor, axes: tuple[int, ...], bits: float) -> Tensor:
     """Copies of codec ``blpa-coded``, whose steps are one along these axes."""
-    variance, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
+    mean = x.mean(axes, keepdim=True)
+    variance = (x - mean).square_().mean(axes, keepdim=True)  # var_mean takes three times as long on a CPU
     least, greatest = x.amin(axes, keepdim=True), x.amax(axes, keepdim=True)
     rectified = (least >= 0).all()
     variance = torch.where(rectified, 2 * (variance + mean.square()), variance)
