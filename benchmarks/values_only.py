@@ -1,8 +1,8 @@
 """Codecs by what they do to values alone: quick on a GPU, where a codec's packing and coding would be most of a step.
 
 A form holds the reconstruction itself, and so says nothing of bytes. It is what the codec would give: the same bits for NVFP4
-and MX, for copies in steps the same to a few units in the last place, but for a value in ten thousand that lies at the edge of two
-steps (tests/sw/actcodec/policies/test_values_only.py).
+and MX, for copies in steps the same to a few units in the last place, but for a value in ten thousand at the edge of two steps
+(tests/sw/actcodec/policies/test_values_only.py).
 """
 
 from __future__ import annotations
