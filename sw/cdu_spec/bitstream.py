@@ -69,6 +69,11 @@ class Mode(IntEnum):
         return self not in (Mode.BRC, Mode.BYPASS, Mode.MX)
 
     @property
+    def is_flat(self) -> bool:
+        """Whether a tensor of any shape is one sequence of values, without channels."""
+        return self is Mode.ACTNN or not self.has_scales
+
+    @property
     def in_tiles(self) -> bool:
         """Whether values travel in 8x8 blocks of the matrix rather than in rows."""
         return self in (Mode.JPEG_ACT, Mode.DIVISION, Mode.ACTNN)
@@ -238,7 +243,7 @@ class MatrixView:
             n, c, h, w = shape
             return cls(n * c * h, w, c, h, mode)
         inner = prod(shape[2:])
-        if mode.has_scales and len(shape) >= 3 and inner >= LANES:
+        if not mode.is_flat and len(shape) >= 3 and inner >= LANES:
             return cls(shape[0] * shape[1], inner, shape[1], 1, mode)
         return cls(1, prod(shape), 1, 1, mode)
 

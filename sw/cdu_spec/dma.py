@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Any
-
-from cdu_tools.errors import UserError
 
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Channel, Field, Register, register
@@ -21,8 +20,6 @@ SIZE_BITS = 32
 DMA_BASE = BLOCK_BYTES * (1 + len(Channel))
 #: Bytes of the address space that each direction has.
 DMA_CHANNEL_BYTES = BLOCK_BYTES // 2
-#: Modes that the engine can run: zeros fill their last blocks, as ranges of a block would not bear, and scales have no offsets.
-DMA_MODES = tuple(mode for mode in Mode if not (mode.has_ranges or mode.has_offsets))
 #: Binary logarithm of the places in the largest ring.
 MAX_RING_LOG2 = 16
 
@@ -55,14 +52,14 @@ DESCRIPTOR = _parts(
     ("point", 1, "reconstruction point, as in register CODING; else 0"),
     ("tag", 4, "any number: it comes back in the completion record"),
     ("n", 4, "samples, 1 or more"),
-    ("c", 4, "channels, 1 or more; each has a scale"),
+    ("c", 4, "channels, 1 or more; each has a scale, but all together one in actnn"),
     ("h", 4, "rows of a channel, 1 or more"),
     ("w", 4, "values of a row, 1 or more; they lie side by side"),
     ("tensor", 8, "address of the first value"),
     ("stride_n", 8, "bytes from one sample to the next, modulo 2\\*\\*40"),
     ("stride_c", 8, "bytes from one channel to the next, modulo 2\\*\\*40"),
     ("stride_h", 8, "bytes from one row to the next, modulo 2\\*\\*40"),
-    ("scales", 8, "address of c float32 numbers: multipliers when compressing, reciprocals when decompressing"),
+    ("scales", 8, "address of the scales: multipliers when compressing, reciprocals when decompressing"),
     ("payload", 8, "address of the payload"),
     ("payload_bytes", 4, "compressing: room for the payload; decompressing: its length, 1 or more; with its CRC if it has one"),
     ("payload_crc", 1, "1: behind the payload stands its CRC-32, as with register PAYLOAD_CRC; else 0"),
@@ -92,8 +89,7 @@ COMPLETION_BYTES = 32
 DMA_ERRORS = (
     (
         "bad_mode",
-        "mode, number format, coder, reconstruction point, quantiser, coding of mx or CRC are not of this unit or mode, or "
-        "the engine cannot run the mode",
+        "mode, number format, coder, reconstruction point, quantiser, coding of mx or CRC are not of this unit or mode",
     ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
     ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
@@ -278,11 +274,11 @@ class Completion:
 
 def tensor_extents(shape: Sequence[int], mode: Mode) -> tuple[int, int, int, int]:
     """``n``, ``c``, ``h`` and ``w`` of a descriptor of a tensor in row-major order, whose maps are folded into rows where the
-    mode allows it: long rows are read at a higher rate. UserError for a mode that the engine cannot run.
+    mode allows it: long rows are read at a higher rate. ValueError for a shape that the mode does not take.
     """
-    if mode not in DMA_MODES:
-        raise UserError(f"the DMA engine cannot run mode {mode.label}: use {', '.join(m.label for m in DMA_MODES)}")
     view = MatrixView.of(shape, mode)
+    if mode.is_flat:
+        return 1, 1, 1, prod(shape)
     if mode.in_tiles:
         n, c, h, w = shape
         return n, c, h, w

@@ -20,6 +20,7 @@ from cdu.coding.gmc_decoder import GmcDecoder
 from cdu.coding.gmc_encoder import GmcEncoder
 from cdu.control.control import Control
 from cdu.dma.dma_array import CduDmaArray
+from cdu.dma.memory_reader import repeated_bytes
 from cdu.dma.read_master import AxiReadMaster
 from cdu.dma.write_master import AxiWriteMaster
 from cdu.integrity.crc_checker import CrcChecker
@@ -139,7 +140,7 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "array": CduArray,
     "dma_array": lambda config: CduDmaArray(with_dma(config)),
     "clocked_array": lambda config: top(with_clocks(config)),
-    "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8),
+    "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8, value_bytes=repeated_bytes(config)),
     "axi_write_master": lambda config: AxiWriteMaster(with_dma(config).dma_bits // 8),
 }
 

@@ -18,6 +18,7 @@ from cdu.bus.axi_stream import AxiReceiver, AxiSender
 from cdu.dma import axi4, register_bridge
 from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.dma_registers import DmaRegisters
+from cdu.dma.memory_reader import repeated_bytes
 from cdu.dma.packet_turns import PacketTurns
 from cdu.dma.read_master import AxiReadMaster, reader_streams
 from cdu.dma.register_bridge import RegisterBridge
@@ -85,7 +86,9 @@ class CduDma(wiring.Component):
         scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
         descriptor_words = max(_LEAST_WORDS, DESCRIPTOR_BYTES // self.size)
         record_words = max(_LEAST_WORDS, COMPLETION_BYTES // self.size) + 1  # one may begin within a word
-        m.submodules.reads = reads = AxiReadMaster(self.size, (_READ_WORDS, scale_words) * len(rings) + (descriptor_words,))
+        # The first of all reads what is to be compressed
+        words = (_READ_WORDS, scale_words) * len(rings) + (descriptor_words,)
+        m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config))
         m.submodules.writes = writes = AxiWriteMaster(self.size, (_WRITE_WORDS,) * len(rings) + (record_words,))
         m.submodules.descriptor_turns = descriptors = PacketTurns(reader_streams(self.size), len(rings))
         m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))

@@ -7,14 +7,15 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 from cdu_spec.bitstream import CRC_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_MODES, MEMORY_ADDRESS_BITS
-from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.dma import MEMORY_ADDRESS_BITS
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS, Channel, register
 
-from cdu.dma.records import VALUES_BITS, Counts, Errors, Fetched, Planned
+from cdu.dma.records import KINDS, VALUES_BITS, Counts, Errors, Fetched, Planned, kinds
 from cdu.dma.serial_multiplier import SerialMultiplier
 from cdu.words import is_one_of
 
@@ -44,16 +45,17 @@ class JobPlanner(wiring.Component):
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.config, self.channel = config, channel
-        self._runs = [mode for mode in DMA_MODES if mode in config.built_modes]
+        #: Modes whose tile is a group: values one behind the other.
+        self._groups = [mode for mode in config.built_modes if mode.in_tiles and mode.is_flat]
         super().__init__({"i": In(stream.Signature(Fetched())), "o": Out(stream.Signature(Planned()))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         descriptor: Any = self.i.payload["descriptor"]
         mode = descriptor["mode"]
-        in_tiles = is_one_of(mode, [mode for mode in self._runs if mode.in_tiles])
-        has_scales = is_one_of(mode, [mode for mode in self._runs if mode.has_scales])
-        flat = ~has_scales
+        kind = kinds(self.config, mode)
+        in_tiles, flat = kind["in_tiles"], kind["flat"]
+        groups_of_256 = is_one_of(mode, self._groups)
         planned: Any = self.o.payload
         counts: Any = Signal(Counts())
         errors: Any = Signal(Errors())
@@ -65,7 +67,7 @@ class JobPlanner(wiring.Component):
             planned["fetched"].eq(self.i.payload),
             errors["bad_mode"].eq(self._wrong_mode(descriptor)),
             errors["bad_shape"].eq(extent_wrong | too_many),
-            errors["bad_address"].eq(far["tensor"] | far["payload"] | (has_scales & far["scales"])),
+            errors["bad_address"].eq(far["tensor"] | far["payload"] | (kind["has_scales"] & far["scales"])),
             wrong.eq(self.i.payload["failed"] | errors.as_value().any()),
         ]
         if self.channel is Channel.DECOMPRESS:
@@ -79,7 +81,7 @@ class JobPlanner(wiring.Component):
         row_beats, padded_rows = Signal(VALUES_BITS), Signal(VALUES_BITS)
         per = Mux(in_tiles, h, row_beats)  # rows or beats of padding that share a scale
         matrix = (Mux(in_tiles, padded_rows, maps), Mux(flat, area, row_beats))
-        end_pad = Signal(range(BLOCK_SIDE))
+        end_pad = Signal.like(counts["end_pad"])
         filled = Signal(VALUES_BITS)  # beats with those that fill the last block
         m.d.comb += [
             padded_rows.eq(_up_to(rows, BLOCK_SIDE)),
@@ -87,9 +89,10 @@ class JobPlanner(wiring.Component):
             counts["rows"].eq(rows),
             filled.eq(self._filled(mode, beats)),
             counts["beats"].eq(filled),
-            counts["row_beats"].eq(Mux(flat, beats, row_beats)),
-            counts["channel_rows"].eq(Mux(in_tiles, h, 1)),
-            counts["groups"].eq(maps + extra),
+            counts["row_beats"].eq(Mux(groups_of_256, TILE_BLOCKS, Mux(flat, beats, row_beats))),
+            counts["channel_rows"].eq(Mux(groups_of_256, filled >> exact_log2(TILE_BLOCKS), Mux(in_tiles, h, 1))),
+            counts["groups"].eq(Mux(flat, 1, maps + extra)),
+            counts["extra"].eq(extra),
             counts["row_pad"].eq(row_pad),
             counts["end_pad"].eq(end_pad),
             end_pad.eq(filled - beats),
@@ -124,7 +127,7 @@ class JobPlanner(wiring.Component):
                     m.next = "KEEP"
             with m.State("PADDING"):
                 m.d.sync += [
-                    pad.eq(Mux(in_tiles, padded_rows - rows, end_pad)),
+                    pad.eq(Mux(flat, 0, Mux(in_tiles, padded_rows - rows, end_pad))),
                     extra.eq(0),
                     too_many.eq(too_many | (filled >> COUNT_BITS != 0)),
                 ]
@@ -149,7 +152,7 @@ class JobPlanner(wiring.Component):
         m.d.comb += [multiplier.a.eq(factors[0]), multiplier.b.eq(factors[1]), multiplier.start.eq(self.i.valid & ~wrong)]
 
     def _wrong_mode(self, descriptor: Any) -> Value:
-        """Whether the unit, or this engine, cannot do what a descriptor says of the payload."""
+        """Whether the unit cannot do what a descriptor says of the payload."""
         coder, point = descriptor["coder"], descriptor["point"]
         default = (coder == Coder.ZVC) & (point == 0)
         if self.config.has_gmc:
@@ -158,19 +161,20 @@ class JobPlanner(wiring.Component):
         known = descriptor["payload_crc"] <= self.config.payload_crc
         for part in ("quantizer", "mx_coding"):
             entry = register(part.upper())
-            takes = is_one_of(descriptor["mode"], [mode for mode in self._runs if mode in entry.modes])
+            takes = is_one_of(descriptor["mode"], [mode for mode in self.config.built_modes if mode in entry.modes])
             fields = sum(field.mask for field in entry.fields)
             known &= (descriptor[part] & Mux(takes, ~fields, -1)) == 0
-        of_unit = is_one_of(descriptor["mode"], self._runs) & (descriptor["value_format"] == self.config.dtype)
+        of_unit = is_one_of(descriptor["mode"], self.config.built_modes) & (descriptor["value_format"] == self.config.dtype)
         right: Value = of_unit & default & known
         return ~right
 
     def _filled(self, mode: Value, beats: Value) -> Value:
-        """Beats with those that fill the last block of a mode without tiles; tiles are whole by themselves."""
+        """Beats with those that fill the last block or group of a mode without tiles of maps; these are whole by themselves."""
         found = beats
-        in_rows = [one for one in self._runs if not one.in_tiles]
-        for unit in sorted({one.whole_beats for one in in_rows} - {1}):
-            found = Mux(is_one_of(mode, [one for one in in_rows if one.whole_beats == unit]), _up_to(beats, unit), found)
+        in_rows = [one for one in self.config.built_modes if not KINDS["in_tiles"](one)]
+        wholes = {one: TILE_BLOCKS * one.whole_beats if one in self._groups else one.whole_beats for one in in_rows}
+        for unit in sorted(set(wholes.values()) - {1}):
+            found = Mux(is_one_of(mode, [one for one, whole in wholes.items() if whole == unit]), _up_to(beats, unit), found)
         return found
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_MODES
 from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, register
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.control.register_file import layout
 from cdu.dma.memory_writer import WriteResult
-from cdu.dma.records import Outcome, Planned, ScalesJob, TensorJob
+from cdu.dma.records import KINDS, Outcome, Planned, ScalesJob, TensorJob, kinds
 from cdu.dma.segments import Segment
-from cdu.words import is_one_of
 
 #: Errors of START: nothing was queued.
 _REFUSALS = ("bad_job", "bad_length", "queue_full")
@@ -66,7 +65,7 @@ class JobRunner(wiring.Component):
 
     def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.channel = channel
-        self._runs = [mode for mode in DMA_MODES if mode in config.built_modes]
+        self.config = config
         super().__init__(
             {
                 "i": In(stream.Signature(Planned())),
@@ -86,8 +85,8 @@ class JobRunner(wiring.Component):
         m = Module()
         job: Any = Signal(Planned(), reset_less=True)
         descriptor = job["fetched"]["descriptor"]
-        has_scales, in_tiles = Signal(), Signal()
-        self._describe(m, job, has_scales, in_tiles)
+        kind = {name: Signal(name=name) for name in KINDS}
+        self._describe(m, job, kind)
 
         record: Any = self.o.payload["record"]
         errors, unit_errors, cycles = job["errors"], Signal(REGISTER_BITS), Signal(REGISTER_BITS)
@@ -138,10 +137,7 @@ class JobRunner(wiring.Component):
             with m.State("REST"):
                 m.d.comb += self.i.ready.eq(1)
                 mode = self.i.payload["fetched"]["descriptor"]["mode"]
-                m.d.sync += [
-                    has_scales.eq(is_one_of(mode, [mode for mode in self._runs if mode.has_scales])),
-                    in_tiles.eq(is_one_of(mode, [mode for mode in self._runs if mode.in_tiles])),
-                ]
+                m.d.sync += [kind[name].eq(is_so) for name, is_so in kinds(self.config, mode).items()]
                 m.d.sync += [job.eq(self.i.payload), unit_errors.eq(0), cycles.eq(0), size.eq(0), wait.eq(_SETTLE_CYCLES - 1)]
                 with m.If(self.i.valid):
                     planned = self.i.payload
@@ -162,7 +158,7 @@ class JobRunner(wiring.Component):
                         m.next = "CLEAR"
                     with m.Else():
                         m.d.sync += [*(waits.eq(1) for waits in given.values()), *(moves.eq(1) for moves in moving.values())]
-                        with m.If(~has_scales):
+                        with m.If(~kind["has_scales"]):
                             m.d.sync += [given["scales"].eq(0), moving["scales_read"].eq(0)]
                         m.next = "MOVE"
             with m.State("MOVE"):
@@ -191,18 +187,18 @@ class JobRunner(wiring.Component):
                     m.next = "REST"
         return m
 
-    def _describe(self, m: Module, job: Any, has_scales: Signal, in_tiles: Signal) -> None:
+    def _describe(self, m: Module, job: Any, kind: Mapping[str, Signal]) -> None:
         """What the walkers are told."""
         descriptor, counts = job["fetched"]["descriptor"], job["counts"]
         tensor, scales, payload = self.tensor.payload, self.scales.payload, self.payload.payload
         m.d.comb += [
             *(tensor[name].eq(descriptor[name]) for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w")),
-            tensor["in_tiles"].eq(in_tiles),
-            tensor["flat"].eq(~has_scales),
+            *(tensor[name].eq(kind[name]) for name in ("in_tiles", "flat", "repeats")),
             tensor["counts"].eq(counts),
             scales["address"].eq(descriptor["scales"]),
             scales["channels"].eq(descriptor["c"]),
-            scales["groups"].eq(counts["groups"]),
+            *(scales[name].eq(counts[name]) for name in ("groups", "extra")),
+            *(scales[name].eq(kind[name]) for name in ("wide", "repeats")),
             payload["address"].eq(descriptor["payload"]),
             payload["bytes"].eq(descriptor["payload_bytes"]),
             payload["last"].eq(1),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
+from cdu_spec.config import CduConfig
 from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 
 from cdu.dma.axi4 import BURST_WORDS, Burst
 from cdu.dma.segments import PAD_BITS, Segment, words_to_boundary
-from cdu.parts.barrel import rotate_right
+from cdu.parts.barrel import rotate_right, shift_right
 from cdu.parts.byte_packer import BytePacker
 from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
@@ -18,10 +19,17 @@ from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Most segments of which words are under way.
 _SEGMENTS = 16
+#: What the second half of a reader has to know of a segment.
+_KEPT = ("bytes", "pad", "repeats", "last")
+
+
+def repeated_bytes(config: CduConfig) -> int:
+    """Bytes of a value that padding may repeat; 0 in units none of whose modes has it so."""
+    return config.dtype.bits // 8 if config.has_ranges else 0
 
 
 class MemoryReader(wiring.Component):
-    """Fetches segments, which may begin at any byte, and puts their bytes together; padding becomes zeros.
+    """Fetches segments, which may begin at any byte, and puts their bytes together with their padding.
 
     A burst is asked for when all its words have a place, so that the answers never wait.
 
@@ -31,6 +39,8 @@ class MemoryReader(wiring.Component):
         Bytes of a word of memory.
     words
         Words that are under way or wait, at least 2; no burst has more.
+    value_bytes
+        Bytes of a value that padding may repeat, of which segments then have a whole number; 0: padding is zeros.
 
     Ports
     -----
@@ -58,8 +68,8 @@ class MemoryReader(wiring.Component):
     o: stream.Interface
     result: stream.Interface
 
-    def __init__(self, size: int, words: int = 4 * BURST_WORDS) -> None:
-        self.size, self.words = size, words
+    def __init__(self, size: int, words: int = 4 * BURST_WORDS, value_bytes: int = 0) -> None:
+        self.size, self.words, self.value_bytes = size, words, value_bytes
         super().__init__(
             {
                 "segments": In(stream.Signature(Segment())),
@@ -76,7 +86,7 @@ class MemoryReader(wiring.Component):
         m = Module()
         m.submodules.arrived = arrived = RamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
         m.submodules.plan = plan = StreamFifo(
-            data.StructLayout({"offset": exact_log2(self.size), "bytes": SIZE_BITS, "pad": PAD_BITS, "last": 1}),
+            data.StructLayout({"offset": exact_log2(self.size), **{name: Segment()[name].shape for name in _KEPT}}),
             min(_SEGMENTS, max(2, self.words // 2)),
         )
         self._ask(m, plan, arrived)
@@ -107,9 +117,7 @@ class MemoryReader(wiring.Component):
             self.segments.ready.eq(ends & plan.i.ready),
             plan.i.valid.eq(self.segments.valid & ends),
             plan.i.payload["offset"].eq(segment["address"][:place]),
-            plan.i.payload["bytes"].eq(segment["bytes"]),
-            plan.i.payload["pad"].eq(segment["pad"]),
-            plan.i.payload["last"].eq(segment["last"]),
+            *(plan.i.payload[name].eq(segment[name]) for name in _KEPT),
             arrived.i.valid.eq(self.answer),
             arrived.i.payload["data"].eq(self.answer_data),
             arrived.i.payload["failed"].eq(self.answer_failed),
@@ -128,11 +136,13 @@ class MemoryReader(wiring.Component):
         piece, room, count = packer.i.payload, Signal(range(self.size + 1)), Signal(range(self.size + 1))
         of_memory, final, moves = left != 0, Signal(), Signal()
         turned = rotate_right(m, arrived.o.payload["data"], offset, "turned")
+        repeats = Signal()
+        filling = self._filling(m, turned, count, repeats, moves & of_memory) if self.value_bytes else Const(0, 8 * self.size)
         m.d.comb += [
             room.eq(Mux(of_memory, self.size - offset, self.size)),
             count.eq(Mux(of_memory, Mux(left < room, left, room), Mux(pad < room, pad, room))),
             final.eq(Mux(of_memory, (left <= room) & (pad == 0), pad <= room)),
-            piece["data"].eq(Mux(of_memory, turned & expand(ones(count, self.size)), 0)),
+            piece["data"].eq(Mux(of_memory, turned, filling) & expand(ones(count, self.size))),
             piece["count"].eq(count),
             piece["last"].eq(final & last),
             packer.i.valid.eq(active & ~self.result.valid & (arrived.o.valid | ~of_memory)),
@@ -147,6 +157,7 @@ class MemoryReader(wiring.Component):
                 left.eq(plan.o.payload["bytes"]),
                 pad.eq(plan.o.payload["pad"]),
                 last.eq(plan.o.payload["last"]),
+                repeats.eq(plan.o.payload["repeats"]),
             ]
         with m.Elif(moves):
             m.d.sync += offset.eq(0)
@@ -162,3 +173,12 @@ class MemoryReader(wiring.Component):
             m.d.sync += failed.eq(wrong & ~piece["last"])
             with m.If(piece["last"]):
                 m.d.sync += [self.result.valid.eq(1), self.result.payload.eq(wrong)]
+
+    def _filling(self, m: Module, word: Value, count: Value, repeats: Value, passes: Value) -> Value:
+        """Padding: zeros, or the last one of the values of which ``count`` bytes of a word pass."""
+        value = Signal(8 * self.value_bytes, reset_less=True)
+        with m.If(passes):
+            m.d.sync += value.eq(shift_right(m, Cat(value, word), count, "behind"))
+        filling = Signal(8 * self.size, name="filling")
+        m.d.comb += filling.eq(Mux(repeats, value.replicate(self.size // self.value_bytes), 0))
+        return filling

@@ -37,6 +37,8 @@ class AxiReadMaster(wiring.Component):
         Bytes of a word.
     words
         Words that are under way or wait, of each reader.
+    value_bytes
+        Bytes of a value that padding of the first reader may repeat; 0: padding is zeros.
 
     Ports
     -----
@@ -50,8 +52,8 @@ class AxiReadMaster(wiring.Component):
     o: Any
     result: Any
 
-    def __init__(self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS)) -> None:
-        self.size, self.words = size, words
+    def __init__(self, size: int, words: tuple[int, ...] = (4 * BURST_WORDS, BURST_WORDS), value_bytes: int = 0) -> None:
+        self.size, self.words, self.value_bytes = size, words, value_bytes
         self._port = axi4.read_members("m_axi", size)
         super().__init__(self._port | {name: member.array(len(words)) for name, member in reader_streams(size).items()})
 
@@ -60,7 +62,7 @@ class AxiReadMaster(wiring.Component):
         port: Any = self
         readers = []
         for number, words in enumerate(self.words):
-            m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words)
+            m.submodules[f"reader{number}"] = reader = MemoryReader(self.size, words, 0 if number else self.value_bytes)
             connect(m, flipped(self.segments[number]), reader.segments)
             connect(m, reader.o, flipped(self.o[number]))
             connect(m, reader.result, flipped(self.result[number]))

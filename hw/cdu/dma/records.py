@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from amaranth.hdl import Value
 from amaranth.lib import data
+from cdu_spec.bitstream import Mode
+from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
     COMPLETION,
     COMPLETION_BYTES,
@@ -15,8 +18,10 @@ from cdu_spec.dma import (
     SIZE_BITS,
     Part,
 )
-from cdu_spec.geometry import BLOCK_SIDE, LANES
+from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from cdu_spec.registers import COUNT_BITS, REGISTER_BITS
+
+from cdu.words import is_one_of
 
 #: Bits of a number of values of a job, and of a number of rows in memory.
 VALUES_BITS = COUNT_BITS + (LANES - 1).bit_length()
@@ -50,7 +55,8 @@ class Counts(data.StructLayout):
     """What a unit and the walkers have to know of the size of a job.
 
     ``rows`` are those in memory, N * C * H. ``beats``, ``row_beats`` and ``channel_rows`` are the unit's, ``groups`` its
-    scales. ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats the job up to a block.
+    scales, ``extra`` of them begin in the padding. ``row_pad`` values fill a row of the matrix up to a beat, ``end_pad`` beats
+    the job up to a block or a group.
     """
 
     def __init__(self) -> None:
@@ -61,8 +67,9 @@ class Counts(data.StructLayout):
                 "row_beats": COUNT_BITS,
                 "channel_rows": COUNT_BITS,
                 "groups": COUNT_BITS,
+                "extra": range(BLOCK_SIDE),
                 "row_pad": range(LANES),
-                "end_pad": range(BLOCK_SIDE),
+                "end_pad": range(TILE_BLOCKS * BLOCK_SIDE),
             }
         )
 
@@ -74,26 +81,46 @@ class Planned(data.StructLayout):
         super().__init__({"fetched": Fetched(), "counts": Counts(), "errors": Errors(), "nowhere": 1})
 
 
+#: What the engine has to know of a mode: whether values pass in strips and tiles of maps; whether a tensor is one row without
+#: channels; whether there are scales, with offsets beside them; whether padding repeats values.
+KINDS: Mapping[str, Callable[[Mode], bool]] = {
+    "in_tiles": lambda mode: mode.in_tiles and not mode.is_flat,
+    "flat": lambda mode: mode.is_flat,
+    "has_scales": lambda mode: mode.has_scales,
+    "wide": lambda mode: mode.has_offsets,
+    "repeats": lambda mode: mode.has_ranges,
+}
+
+
+def kinds(config: CduConfig, mode: Value) -> dict[str, Value]:
+    """Which of :data:`KINDS` a mode is, of those that a unit has."""
+    return {name: is_one_of(mode, list(filter(is_so, config.built_modes))) for name, is_so in KINDS.items()}
+
+
 class TensorJob(data.StructLayout):
-    """What the walk over a tensor needs of a job: ``in_tiles`` of the mode, or ``flat``: one row without channels."""
+    """What the walk over a tensor needs of a job; ``in_tiles``, ``flat`` and ``repeats`` are of :data:`KINDS`."""
 
     def __init__(self) -> None:
         super().__init__(
             {
                 **dict.fromkeys(("tensor", "stride_n", "stride_c", "stride_h"), MEMORY_ADDRESS_BITS),
                 **dict.fromkeys(("c", "h", "w"), VALUES_BITS),
-                "in_tiles": 1,
-                "flat": 1,
+                **dict.fromkeys(("in_tiles", "flat", "repeats"), 1),
                 "counts": Counts(),
             }
         )
 
 
 class ScalesJob(data.StructLayout):
-    """What the walk over scales needs of a job."""
+    """What the walk over scales needs of a job; ``wide`` and ``repeats`` are of :data:`KINDS`."""
 
     def __init__(self) -> None:
-        super().__init__({"address": MEMORY_ADDRESS_BITS, "channels": VALUES_BITS, "groups": COUNT_BITS})
+        super().__init__(
+            {
+                **{"address": MEMORY_ADDRESS_BITS, "channels": VALUES_BITS, "groups": COUNT_BITS, "extra": range(BLOCK_SIDE)},
+                **dict.fromkeys(("wide", "repeats"), 1),
+            }
+        )
 
 
 class Outcome(data.StructLayout):

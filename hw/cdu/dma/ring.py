@@ -7,7 +7,6 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.bitstream import RECIPROCAL_BYTES
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import MAX_RING_LOG2, MEMORY_ADDRESS_BITS
 from cdu_spec.ports import scale_port_bytes
@@ -21,6 +20,7 @@ from cdu.dma.job_runner import JobRunner
 from cdu.dma.memory_writer import WriteResult
 from cdu.dma.record_writer import RecordWriter
 from cdu.dma.scale_walk import ScaleWalk
+from cdu.dma.scale_words import ScaleWords
 from cdu.dma.segments import Segment
 from cdu.dma.tensor_walk import TensorWalk
 from cdu.parts.width_converter import Bytes, WidthConverter
@@ -119,8 +119,8 @@ class Ring(wiring.Component):
         connect(m, programmer.access, flipped(self.access[1]))
 
         # What moves, and who moves it
-        m.submodules.tensor = tensor = TensorWalk(self.config)
-        m.submodules.scale_walk = scale_walk = ScaleWalk()
+        m.submodules.tensor = tensor = TensorWalk(self.config, self.channel)
+        m.submodules.scale_walk = scale_walk = ScaleWalk(self.config)
         connect(m, runner.tensor, tensor.job)
         connect(m, runner.scales, scale_walk.job)
         first, second = (tensor.o, runner.payload) if self.channel is Channel.COMPRESS else (runner.payload, tensor.o)
@@ -145,21 +145,15 @@ class Ring(wiring.Component):
 
         # Words of memory to words of the unit and back
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
-        m.submodules.to_scales = to_scales = WidthConverter(self.size, RECIPROCAL_BYTES)
+        m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
         connect(m, flipped(self.read[0]), to_unit.i)
         connect(m, to_unit.o, flipped(self.input))
         connect(m, flipped(self.read[1]), to_scales.i)
+        connect(m, to_scales.o, flipped(self.scales))
+        m.d.comb += to_scales.wide.eq(runner.scales.payload["wide"])
         connect(m, flipped(self.output), of_unit.i)
         connect(m, of_unit.o, flipped(self.write[0]))
-        scale, word = to_scales.o.payload, self.scales.payload
-        m.d.comb += [
-            self.scales.valid.eq(to_scales.o.valid),
-            to_scales.o.ready.eq(self.scales.ready),
-            word["data"].eq(scale["data"]),
-            word["count"].eq(self._scale),
-            word["last"].eq(scale["last"]),
-        ]
 
         # The ring
         m.d.comb += [

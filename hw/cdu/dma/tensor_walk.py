@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, TILE_COLUMNS
-from cdu_spec.registers import COUNT_BITS
+from cdu_spec.registers import COUNT_BITS, Channel
 
 from cdu.dma.records import VALUES_BITS, TensorJob
 from cdu.dma.segments import Segment
@@ -35,14 +35,17 @@ class TensorWalk(wiring.Component):
     o
         Stream of :class:`~cdu.dma.segments.Segment`: a row of a tile, or of the tensor, each with the padding behind it.
 
+    Where padding ``repeats`` values, rows below a tensor that is to be read are its last row again.
+
     A segment per cycle, and a cycle between jobs.
     """
 
     job: stream.Interface
     o: stream.Interface
 
-    def __init__(self, config: CduConfig) -> None:
+    def __init__(self, config: CduConfig, channel: Channel) -> None:
         self.value_bytes = config.dtype.bits // 8
+        self.repeats = config.has_ranges and channel is Channel.COMPRESS
         super().__init__({"job": In(stream.Signature(TensorJob())), "o": Out(stream.Signature(Segment()))})
 
     def elaborate(self, platform: object) -> Module:
@@ -53,7 +56,8 @@ class TensorWalk(wiring.Component):
         here: Any = Signal(Cursor())
         strip: Any = Signal(Cursor())  # the first row of the strip
         row, beat = Signal(range(BLOCK_SIDE)), Signal(COUNT_BITS)  # of the strip; of the row
-        ahead = self._next(m, here, job)
+        repeats = job["repeats"] if self.repeats else Const(0)
+        ahead = self._next(m, here, job, repeats)
 
         # A row of a tile: what of it is there, and up to whole blocks padding
         beats, width = Signal(range(TILE_BLOCKS + 1)), Signal(VALUES_BITS)
@@ -62,7 +66,7 @@ class TensorWalk(wiring.Component):
             width.eq(job["w"] - (beat << exact_log2(LANES))),
             last_tile.eq(counts["row_beats"] - beat <= TILE_BLOCKS),
             beats.eq(Mux(last_tile, counts["row_beats"] - beat, TILE_BLOCKS)),
-            values.eq(Mux(here["left"] == 0, 0, Mux(width < TILE_COLUMNS, width, TILE_COLUMNS))),
+            values.eq(Mux((here["left"] == 0) & ~repeats, 0, Mux(width < TILE_COLUMNS, width, TILE_COLUMNS))),
         ]
         # A row of the tensor: padding where a row of the matrix ends, and at the end
         ends, fills = here["left"] == 1, Signal()
@@ -74,6 +78,7 @@ class TensorWalk(wiring.Component):
             segment["address"].eq(here["row"] + (beat << exact_log2(LANES) + place)),
             segment["bytes"].eq(Mux(job["in_tiles"], values, job["w"]) << place),
             segment["pad"].eq(Mux(job["in_tiles"], (beats << exact_log2(LANES)) - values, row_pad) << place),
+            segment["repeats"].eq(repeats),
             segment["last"].eq(Mux(job["in_tiles"], (row == BLOCK_SIDE - 1) & last_tile & (ahead["left"] == 0), ends)),
             self.job.ready.eq(active & self.o.ready & segment["last"]),
         ]
@@ -97,12 +102,13 @@ class TensorWalk(wiring.Component):
                 m.d.sync += [here.eq(ahead), strip.eq(ahead), row.eq(0), beat.eq(0)]
         return m
 
-    def _next(self, m: Module, here: Any, job: Any) -> Any:
-        """The row behind a row; behind the last one there is none."""
+    def _next(self, m: Module, here: Any, job: Any, repeats: Value) -> Any:
+        """The row behind a row; behind the last one there is none, or that one again."""
         ahead: Any = Signal(Cursor())
         m.d.comb += ahead.eq(here)
         with m.If(here["left"] != 0):
             m.d.comb += ahead["left"].eq(here["left"] - 1)
+        with m.If((here["left"] != 0) & ~(repeats & (here["left"] == 1))):
             with m.If(here["h"] != job["h"] - 1):
                 m.d.comb += [ahead["h"].eq(here["h"] + 1), ahead["row"].eq(here["row"] + job["stride_h"])]
             with m.Elif(here["c"] != job["c"] - 1):

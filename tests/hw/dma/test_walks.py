@@ -8,15 +8,16 @@ import torch
 from actcodec.backends.job import beats_in
 from amaranth.sim import Simulator
 from cdu.dma.job_planner import JobPlanner
+from cdu.dma.records import KINDS
 from cdu.dma.scale_walk import ScaleWalk
 from cdu.dma.tensor_walk import TensorWalk
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_MODES, Descriptor, row_major_strides, tensor_extents
+from cdu_spec.dma import Descriptor, row_major_strides, tensor_extents
+from cdu_spec.geometry import LANES
 from cdu_spec.registers import Channel
 
-#: With every mode that the engine can run.
-MODES = tuple(mode.label for mode in DMA_MODES)
+MODES = tuple(mode.label for mode in Mode)
 CONFIG = CduConfig(modes=MODES)
 SHAPES = [(1, 1, 1, 1), (2, 3, 7, 9), (1, 1, 8, 32), (1, 3, 1, 70), (3, 2, 7, 33), (1, 20, 2, 8), (2, 1, 16, 64), (1, 5, 9, 3)]
 
@@ -58,7 +59,7 @@ def planned(descriptors, channel=Channel.COMPRESS, config=CONFIG):
     return found
 
 
-@pytest.mark.parametrize("mode", DMA_MODES)
+@pytest.mark.parametrize("mode", Mode)
 def test_counts_are_those_of_the_bitstream(mode):
     descriptors = [described(shape, mode) for shape in SHAPES]
     for shape, (counts, errors) in zip(SHAPES, planned(descriptors), strict=True):
@@ -67,6 +68,7 @@ def test_counts_are_those_of_the_bitstream(mode):
         assert (counts["beats"], counts["row_beats"], counts["channel_rows"]) == (view.beats, view.row_beats, view.channel_rows)
         if mode.has_scales:
             assert counts["groups"] == view.scale_groups
+            assert counts["extra"] == max(0, view.scale_groups - max(view.rows // view.channel_rows, 1))
 
 
 def test_what_is_wrong_is_found():
@@ -77,7 +79,9 @@ def test_what_is_wrong_is_found():
         "bad_shape": [change(n=0), change(w=0), change(c=1 << 31), change(n=1 << 20, c=1 << 20), change(n=1 << 24)],
         "bad_address": [change(tensor=1 << 40), change(payload=1 << 63), change(scales=1 << 41)],
     }
-    wrong["bad_mode"] += [Descriptor(**{**vars(good), "mode": mode}) for mode in (0, Mode.DIVISION, Mode.BLPA, 12, 255)]
+    wrong["bad_mode"] += [Descriptor(**{**vars(good), "mode": mode}) for mode in (0, 12, 255)]
+    without = CONFIG.override(modes=tuple(mode.label for mode in Mode if mode is not Mode.DIVISION))
+    assert planned([described((2, 3, 8, 16), Mode.DIVISION)], config=without)[0][1] == {"bad_mode"}
     wrong["bad_mode"] += [described((2, 3, 8, 16), mode, quantizer=1 << 11) for mode in (Mode.AUTOQUANT, Mode.SFPR)]
     wrong["bad_mode"] += [described((2, 3, 8, 16), mode, mx_coding=0x80) for mode in (Mode.MX, Mode.BRC)]
     wrong["bad_mode"].append(Descriptor(**{**vars(good), "value_format": 1}))
@@ -97,11 +101,11 @@ def test_a_later_product_that_is_too_large_is_found():
     assert planned([described((1, 1, 1, 1), Mode.BRC, w=(1 << 29) - 8)])[0][1] == set()
 
 
-def segments(config, descriptor):
+def segments(config, descriptor, channel=Channel.COMPRESS):
     """The segments of a tensor."""
     ((counts, errors),) = planned([descriptor], config=config)
     assert not errors
-    walk, found = TensorWalk(config), []
+    walk, found = TensorWalk(config, channel), []
 
     async def bench(ctx):
         rng = Random(1)
@@ -110,14 +114,14 @@ def segments(config, descriptor):
             ctx.set(job[name], getattr(descriptor, name))
         for name, value in counts.items():
             ctx.set(job.counts[name], value)
-        ctx.set(job.in_tiles, mode.in_tiles)
-        ctx.set(job.flat, not mode.has_scales)
+        for name in ("in_tiles", "flat", "repeats"):
+            ctx.set(job[name], KINDS[name](mode))
         ctx.set(walk.job.valid, 1)
         while True:
             ctx.set(walk.o.ready, rng.random() < 0.7)
             if ctx.get(walk.o.valid) and ctx.get(walk.o.ready):
                 word = ctx.get(walk.o.payload)
-                found.append((word.address, word.bytes, word.pad, word.last))
+                found.append((word.address, word.bytes, word.pad, word.repeats, word.last))
                 if word.last:
                     assert ctx.get(walk.job.ready)
                     break
@@ -127,25 +131,41 @@ def segments(config, descriptor):
     return found
 
 
-@pytest.mark.parametrize("mode", DMA_MODES)
+def numbers_of(found, value_bytes):
+    """The numbers of the values that segments name, from 1 on; padding as the reader makes it."""
+    numbers, last = [], 0
+    for address, size, pad, repeats, _ in found:
+        numbers += [1 + address // value_bytes + place for place in range(size // value_bytes)]
+        last = numbers[-1] if size else last
+        numbers += [last if repeats else 0] * (pad // value_bytes)
+    return numbers
+
+
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("value_format", ["fp32", "bf16"])
 def test_segments_are_the_beats_of_the_golden_model(mode, shape, value_format):
-    """Every value is its own number: what the golden model feeds, zeros as padding, is what the segments name."""
+    """Every value is its own number: what the golden model feeds, with its padding, is what the segments name."""
     config = CduConfig(value_format=value_format, modes=MODES)
     value_bytes = config.dtype.bits // 8
     extents = tensor_extents(shape, mode)
     descriptor = described(shape, mode, value_format=config.dtype, **row_major_strides(extents, value_bytes))
     found = segments(config, descriptor)
-    numbers = []
-    for address, size, pad, _ in found:
-        numbers += [1 + address // value_bytes + place for place in range(size // value_bytes)] + [0] * (pad // value_bytes)
     assert [last for *_, last in found] == [0] * (len(found) - 1) + [1]
     x = torch.arange(1, math.prod(shape) + 1, dtype=torch.float32).view(shape)
-    assert numbers == beats_in(x, MatrixView.of(shape, mode)).flatten().long().tolist()
+    assert numbers_of(found, value_bytes) == beats_in(x, MatrixView.of(shape, mode)).flatten().long().tolist()
 
 
-@pytest.mark.parametrize("mode", [Mode.JPEG_ACT, Mode.SFPR_ZVC, Mode.BYPASS])
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode.has_ranges])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_values_come_back_without_what_was_repeated(mode, shape):
+    """Where a payload is decompressed, padding has no place in memory."""
+    found = segments(CONFIG, described(shape, mode), Channel.DECOMPRESS)
+    assert sum(size for _, size, *_ in found) == 4 * math.prod(shape)
+    assert sum(size + pad for _, size, pad, *_ in found) == 4 * LANES * MatrixView.of(shape, mode).beats
+
+
+@pytest.mark.parametrize("mode", [Mode.JPEG_ACT, Mode.SFPR_ZVC, Mode.BYPASS, Mode.DIVISION, Mode.ACTNN])
 def test_strides_lead_to_any_layout(mode):
     """A part of a larger tensor, with its samples backwards: the same order as of a copy."""
     whole = torch.arange(1, 1 + 4 * 5 * 12 * 40, dtype=torch.float32).view(4, 5, 12, 40)
@@ -155,20 +175,16 @@ def test_strides_lead_to_any_layout(mode):
     n, c, h, w = part.shape
     changed = {"n": n, "c": c, "h": h, "w": w, "tensor": 4 * begin, **strides}
     found = segments(CONFIG, described((1, 1, 1, 1), mode, **changed))
-    numbers = []
-    for address, size, pad, _ in found:
-        numbers += [1 + address // 4 + place for place in range(size // 4)] + [0] * (pad // 4)
-    assert numbers == beats_in(part.contiguous(), MatrixView.of(part.shape, mode)).flatten().long().tolist()
+    assert numbers_of(found, 4) == beats_in(part.contiguous(), MatrixView.of(part.shape, mode)).flatten().long().tolist()
 
 
-@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (3, 6), (3, 7), (1, 8), (20, 21)])
-def test_scales_come_for_every_sample(channels, groups):
-    walk, found = ScaleWalk(), []
+def scales_of(**job):
+    """Places of the bytes that a walk over scales names, from the first one on."""
+    walk, found = ScaleWalk(CONFIG), []
 
     async def bench(ctx):
-        ctx.set(walk.job.payload.address, 1000)
-        ctx.set(walk.job.payload.channels, channels)
-        ctx.set(walk.job.payload.groups, groups)
+        for name, value in ({"address": 1000} | job).items():
+            ctx.set(walk.job.payload[name], value)
         ctx.set(walk.job.valid, 1)
         ctx.set(walk.o.ready, 1)
         while not found or not found[-1][2]:
@@ -178,5 +194,22 @@ def test_scales_come_for_every_sample(channels, groups):
             await ctx.tick()
 
     run(walk, bench)
-    names = [place for address, size, _ in found for place in range(address - 1000, address - 1000 + size, 4)]
-    assert names == [4 * (group % channels) for group in range(groups)]
+    return [place for address, size, _ in found for place in range(address - 1000, address - 1000 + size)]
+
+
+def bytes_of(numbers, size):
+    """Places of the bytes of scales of some numbers."""
+    return [size * number + place for number in numbers for place in range(size)]
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (3, 6), (3, 7), (1, 8), (20, 21)])
+@pytest.mark.parametrize("wide", [0, 1])
+def test_scales_come_for_every_sample(channels, groups, wide):
+    found = scales_of(channels=channels, groups=groups, wide=wide)
+    assert found == bytes_of([group % channels for group in range(groups)], 8 if wide else 4)
+
+
+@pytest.mark.parametrize(("channels", "groups", "extra"), [(1, 1, 0), (3, 6, 0), (3, 7, 1), (5, 12, 2), (1, 8, 7), (2, 9, 7)])
+def test_the_last_scale_goes_with_values_that_are_repeated(channels, groups, extra):
+    found = scales_of(channels=channels, groups=groups, extra=extra, repeats=1)
+    assert found == bytes_of([group % channels for group in range(groups - extra)] + [channels - 1] * extra, 4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import astuple
-from struct import pack
 from typing import Any, TypeVar
 
 import cocotb
@@ -21,9 +20,9 @@ from cdu_verif.simulation import clocks, cover_points
 from cdu_verif.simulation.axi_device import AxiDevice
 from cdu_verif.simulation.axi_ports import Registers, StreamIn, StreamOut, Watches, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
-from cdu_verif.simulation.driver_jobs import driver_job, scale_bytes
+from cdu_verif.simulation.driver_jobs import driver_job, scale_bytes, scales_with_offsets
 from cdu_verif.simulation.patterns import PATTERNS
-from cdu_verif.stimulus.payloads import bit_patterns, float_beats, float_bytes, same_bits
+from cdu_verif.stimulus.payloads import float_beats, float_bytes, same_bits
 from cdu_verif.stimulus.tensors import Exchange
 
 _Result = TypeVar("_Result")
@@ -152,11 +151,7 @@ class ArrayBench(Bench):
 
     def scale_packet(self, job: Job) -> bytes:
         """The scales of a job as the scale port takes them."""
-        if not self.config.has_offsets:
-            return scale_bytes(job)
-        offsets = job.offsets if job.mode.has_offsets else job.scales.new_zeros(len(job.scales)).short()
-        pairs = zip(bit_patterns(job.scales).tolist(), offsets.tolist(), strict=True)
-        return b"".join(pack("<Ihxx", scale, offset) for scale, offset in pairs)
+        return scales_with_offsets(job) if self.config.has_offsets else scale_bytes(job)
 
     async def run_job(self, channel: Channel, item: Exchange) -> None:
         """One good job from its table to its result, without the driver."""

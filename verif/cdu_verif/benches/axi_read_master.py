@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from cdu.delivery.manifest import unpack
+from cdu.dma.memory_reader import repeated_bytes
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
+from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
+
+_CONFIG = simulated_config()
+#: Bytes of a value that padding of the first client may repeat, if it may.
+_REPEATED = repeated_bytes(_CONFIG)
 
 
 async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: int = 60) -> list[list[int]]:
@@ -31,12 +37,22 @@ async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: in
         ends = [place for place, (_, _, last) in enumerate(words, 1) if last]
         assert len(ends) == len(wanted), f"{len(ends)} packets, not {len(wanted)}"
         for begin, end, pieces in zip([0, *ends], ends, wanted, strict=False):
-            golden = b"".join(bench.memory.get(one.address, one.bytes) + bytes(one.pad) for one in pieces)
+            golden = _packet(bench, pieces)
             if bench.memory.faulty:
                 continue
             assert bench.packet(words[begin:end]) == golden, f"client {client}: {pieces}"
             bench.cases += 1
     return [bench.sinks[f"result__{client}"].received for client in bench.clients]
+
+
+def _packet(bench: MemoryBench, pieces: list[Piece]) -> bytes:
+    """What pieces of memory and their padding are together."""
+    packet, last = b"", b""
+    for one in pieces:
+        content = bench.memory.get(one.address, one.bytes)
+        last = content[-_REPEATED:] or last
+        packet += content + (last * (one.pad // _REPEATED) if one.repeats else bytes(one.pad))
+    return packet
 
 
 @bench_test(MemoryBench, pattern=list(PATTERNS))
@@ -45,7 +61,8 @@ async def segments(bench: MemoryBench, pattern: str) -> None:
     bench.behave(pattern)
     bench.memory.latency = bench.rng.choice((0, 3, 40))
     for _ in range(4 if bench.full else 1):
-        packets = [[bench.pieces(bench.rng.randint(1, 6), 0, MEMORY_BYTES) for _ in range(4)] for _ in bench.clients]
+        values = [0 if client else _REPEATED for client in bench.clients]
+        packets = [[bench.pieces(bench.rng.randint(1, 6), 0, MEMORY_BYTES, value=value) for _ in range(4)] for value in values]
         assert not any(any(results) for results in await _read(bench, packets))
 
 

@@ -16,12 +16,12 @@ from cdu_spec.dma import (
     DESCRIPTOR_BYTES,
     DMA_CHANNEL,
     DMA_CHANNEL_BYTES,
-    DMA_MODES,
     MEMORY_ADDRESS_BITS,
     dma_address,
     dma_base,
 )
 from cdu_spec.mx import MX_FORMATS
+from cdu_spec.ports import scale_port_bytes
 from cdu_spec.registers import COUNT_BITS, REGISTER_BYTES, Channel
 from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
@@ -37,7 +37,7 @@ from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import KINDS, TABLES, Exchange, of_tensor, tensor
 
 _CONFIG = simulated_config()
-_MODES = [mode for mode in _CONFIG.built_modes if mode in DMA_MODES]
+_MODES = _CONFIG.built_modes
 #: Of the activations of a batch: tensors, and images of each.
 _TENSORS, _IMAGES = 2, 1
 #: Answers by which memory refuses an access.
@@ -158,7 +158,8 @@ async def bad_scales(bench: DmaBench) -> None:
         for mode in modes:
             item = _item(bench, (1, 3, 8, 16), mode)
             good, wrong = (bench.job(channel, *item) for _ in range(2))
-            bench.memory.put(wrong.descriptor.scales + 4, b"\x00\x00\xc0\x7f")  # NaN
+            second = 0 if mode.is_flat else scale_port_bytes(mode.has_offsets)
+            bench.memory.put(wrong.descriptor.scales + second, b"\x00\x00\xc0\x7f")  # NaN
             wrong = replace(wrong, result=b"", errors=frozenset({"unit"}), unit_errors=frozenset({"bad_scale"}))
             if channel is Channel.COMPRESS:  # other values, so that the payload may have another length
                 room = replace(wrong.descriptor, payload_bytes=wrong.size + 4000)

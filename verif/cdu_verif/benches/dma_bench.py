@@ -28,7 +28,7 @@ from cdu_verif.cases.crc import crc_of
 from cdu_verif.simulation.axi_memory import AxiMemory
 from cdu_verif.simulation.axi_ports import Registers, random_patterns
 from cdu_verif.simulation.bench import CLOCK_NS, Bench
-from cdu_verif.simulation.driver_jobs import settings_parts
+from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
 from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import Exchange
@@ -147,7 +147,7 @@ class DmaBench(Bench):
 
     def _described(self, shape: Any, job: Job, tensor: int, payload: int, payload_bytes: int) -> Descriptor:
         extents = tensor_extents(tuple(shape), job.mode)
-        factors = self.put(float_bytes(job.scales[: extents[1]]), 4) if job.mode.has_scales else 0
+        factors = self.put(scales_in_memory(job, extents[1]), 4)
         described = Descriptor(
             *(job.mode, job.dtype, *extents, tensor),
             **row_major_strides(extents, self._value_bytes),

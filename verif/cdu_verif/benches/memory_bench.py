@@ -26,6 +26,7 @@ class Piece:
     address: int
     bytes: int
     pad: int
+    repeats: bool = False
 
 
 class MemoryBench(Bench):
@@ -46,21 +47,27 @@ class MemoryBench(Bench):
             sink.pattern = PATTERNS[pattern](self.rng)[1]
         self.memory.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
 
-    def pieces(self, count: int, begin: int, end: int, apart: bool = False) -> list[Piece]:
-        """Random segments between two places of the memory; with ``apart`` no two share a byte."""
-        found = []
+    def pieces(self, count: int, begin: int, end: int, apart: bool = False, value: int = 0) -> list[Piece]:
+        """Random segments between two places of the memory; with ``apart`` no two share a byte.
+
+        With ``value``, the bytes of a value, all are of whole values, and padding may repeat the last one.
+        """
+        found: list[Piece] = []
+        whole = value or 1
         for number in range(count):
             share = (end - begin) // count
             first, room = (begin + number * share, share) if apart else (begin, end - begin)
-            size = min(self.rng.choice((0, 1, 3, self.size, 28, 128, 300, 5000)), room)
+            size = min(self.rng.choice((0, 1, 3, self.size, 28, 128, 300, 5000)), room) // whole * whole
             place = self.rng.randint(0, room - size)
-            found.append(Piece(_BASE + first + place, size, self.rng.choice((0, 0, 1, self.size, (1 << PAD_BITS) - 1))))
+            pad = self.rng.choice((0, 0, 1, self.size, (1 << PAD_BITS) - 1)) // whole * whole
+            repeats = bool(value) and (size > 0 or any(one.bytes for one in found)) and self.rng.random() < 0.7
+            found.append(Piece(_BASE + first + place, size, pad, repeats))
         return found
 
     def send_segments(self, client: int, pieces: list[Piece]) -> None:
         """Queue the segments of a packet."""
         port = self.ports[f"segments__{client}__payload"]
-        words = [{"address": one.address, "bytes": one.bytes, "pad": one.pad, "last": one is pieces[-1]} for one in pieces]
+        words = [vars(one) | {"last": one is pieces[-1]} for one in pieces]
         self.sources[f"segments__{client}"].send(pack(port, word) for word in words)
 
     def packet(self, words: list[tuple[int, int, int]]) -> bytes:

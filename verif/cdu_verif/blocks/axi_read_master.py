@@ -20,6 +20,8 @@ from cdu_verif.formal.stream_rules import with_assumptions
 
 #: Bytes of the words that the stream rules are proven for, and how many wait.
 _BYTES, _WORDS = 8, BURST_WORDS
+#: Modes one of which repeats values in its padding.
+_REPEATS = ("sfpr", "division")
 #: Queues by their name in the device, and how much they hold.
 _QUEUES = {"reader0.arrived": _WORDS, "reader0.plan.queue": _WORDS // 2}
 
@@ -42,8 +44,8 @@ def _properties(config: CduConfig) -> list[Property]:
 
 RECORD = Record(
     benches=["axi_read_master"],
-    quick=[{}, {"dma_bits": 64}, {"dma_bits": 512}],
-    full=[{"dma_bits": 256}],
+    quick=[{}, {"dma_bits": 64, "modes": _REPEATS}, {"dma_bits": 512, "value_format": "bf16", "modes": _REPEATS}],
+    full=[{"dma_bits": 256}, {"dma_bits": 256, "modes": _REPEATS}],
     streams=queue_facts(_narrow, _QUEUES),
     properties=_properties,
 )

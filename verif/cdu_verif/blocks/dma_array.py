@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cdu_spec.dma import DMA_MODES
+from cdu_spec.bitstream import Mode
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import CODERS
 
-#: Of the affine modes one, which has masks.
-_MODES = ("sfpr", "sfpr+zvc", "jpeg-act", "brc", "bypass", "autoquantz", "mx")
+#: All but sfpr+zvc and autoquant, which the other unit has and autoquantz is like.
+_MODES = ("sfpr", "jpeg-act", "brc", "bypass", "division", "actnn", "blpa", "autoquantz", "mx")
 
 RECORD = Record(
     benches=["dma_array", "register_model"],
@@ -17,7 +17,7 @@ RECORD = Record(
         {"dma_bits": 64, "cdus": 2, "value_format": "bf16", "payload_crc": 1, "modes": _MODES, **CODERS},
     ],
     full=[
-        {"dma_bits": 128, "value_format": "fp16", "modes": tuple(mode.label for mode in DMA_MODES)},
+        {"dma_bits": 128, "value_format": "fp16", "modes": tuple(mode.label for mode in Mode)},
         {"dma_bits": 256, "duplex": "half"},
         {"dma_bits": 512, "cdus": 4},
         {"dma_bits": 512, "cdus": 8, "packed_port_bits": 1024},

@@ -9,7 +9,6 @@ from typing import Any
 from cdu.delivery.blocks import BLOCKS, check_block
 from cdu_spec.bitstream import JPEG_GMC, Coder, Dtype, Mode
 from cdu_spec.config import CduConfig, ConfigError
-from cdu_spec.dma import DMA_MODES
 
 from cdu_verif.blocks import record
 from cdu_verif.simulation.cover_points import merged
@@ -93,9 +92,8 @@ def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
 
 
 def training_policies(config: CduConfig) -> list[str]:
-    """The policies whose modes and coder a unit has; behind a DMA engine those whose modes that can run, too."""
-    able = set(config.built_modes).intersection(DMA_MODES if config.dma_bits else Mode)
-    suited = [name for name, modes in _TRAINING_MODES.items() if able.issuperset(modes)]
+    """The policies whose modes and coder a unit has."""
+    suited = [name for name, modes in _TRAINING_MODES.items() if set(config.built_modes).issuperset(modes)]
     return [name for name in suited if name not in _TRAINING_CODERS or _TRAINING_CODERS[name] in config.built_coders]
 
 

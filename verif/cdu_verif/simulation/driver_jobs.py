@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from actcodec.backends.job import Job
 from cdu_driver import Job as DriverJob
 from cdu_spec.registers import pack_mx, pack_quantizer
@@ -37,6 +38,21 @@ def scale_bytes(job: Job) -> bytes:
     """The scales of a job, little-endian float32."""
     raw: bytes = job.scales.numpy().astype("<f4").tobytes()
     return raw
+
+
+def scales_with_offsets(job: Job) -> bytes:
+    """The scales of a job in 8 bytes each: float32, offset (int16; 0 in modes without), two bytes of zeros."""
+    rows = np.zeros(len(job.scales), "<f4, <i2, <i2")
+    rows["f0"], rows["f1"] = job.scales.numpy(), job.offsets.numpy() if job.mode.has_offsets else 0
+    return rows.tobytes()
+
+
+def scales_in_memory(job: Job, channels: int) -> bytes:
+    """The scales of a job of so many channels as a DMA engine reads them."""
+    if not job.mode.has_scales:
+        return b""
+    raw = scales_with_offsets(job) if job.mode.has_offsets else scale_bytes(job)
+    return raw[: channels * len(raw) // len(job.scales)]
 
 
 def offset_bytes(job: Job) -> bytes:

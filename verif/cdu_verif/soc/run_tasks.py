@@ -11,7 +11,7 @@ from typing import Any
 from actcodec.study.setup import TrainingSetup
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_ERRORS, DMA_MODES
+from cdu_spec.dma import DMA_ERRORS
 from cdu_spec.registers import register
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def recorded_tasks(config: CduConfig) -> list[Task]:
-    """Activations of a network in training on handwritten digits, in every mode that unit and engine have.
+    """Activations of a network in training on handwritten digits, in every mode of the unit.
 
     UserError for a unit without mode jpeg-act, whose tensors they are.
     """
@@ -50,8 +50,7 @@ def recorded_tasks(config: CduConfig) -> list[Task]:
         raise UserError("the system compresses activations of a policy with mode jpeg-act: use a unit that has it")
     setup = TrainingSetup(dataset="digits", steps=2, batch=8)
     recorded = recorded_jobs.record(setup.recipe, setup.images, [Mode.JPEG_ACT], images=1)[Mode.JPEG_ACT]
-    modes = [mode for mode in config.built_modes if mode in DMA_MODES]
-    return [Task.of(config, one.name, one.values, mode) for one in recorded[:_TENSORS] for mode in modes]
+    return [Task.of(config, one.name, one.values, mode) for one in recorded[:_TENSORS] for mode in config.built_modes]
 
 
 def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[Outcome], int]:

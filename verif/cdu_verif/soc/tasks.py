@@ -14,7 +14,7 @@ from cdu_spec.dma import row_major_strides, tensor_extents
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.simulation.driver_jobs import settings_parts
+from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
 from cdu_verif.soc.interconnect import EXIT, REGISTERS
 from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import Exchange, of_tensor
@@ -134,8 +134,8 @@ class Memory:
         given |= settings_parts(job)
         given |= {
             "tensor": self._add(float_bytes(task.values.contiguous())),
-            "multipliers": self._add(_scales(item.compression, extents[1])),
-            "reciprocals": self._add(_scales(item.decompression, extents[1])),
+            "multipliers": self._add(scales_in_memory(item.compression, extents[1])),
+            "reciprocals": self._add(scales_in_memory(item.decompression, extents[1])),
             "payload": self._add(_FILLING * (len(item.payload) + _BEHIND)),
             "restored": self._add(_FILLING * (len(golden) + _BEHIND)),
         }
@@ -192,8 +192,3 @@ def c_header() -> str:
 def symbols() -> dict[str, int]:
     """Numbers that the assembler and the linker need."""
     return {"TASKS": TASKS, "EXIT": EXIT, "TRAPPED": TRAPPED}
-
-
-def _scales(job: Job, channels: int) -> bytes:
-    """The factors of the channels of a sample; the engine reads them again for each sample."""
-    return float_bytes(job.scales[:channels]) if job.mode.has_scales else b""

@@ -11,12 +11,11 @@ from actcodec.backends.job import DTYPES, Job
 from cdu_driver import JobLostError
 from cdu_spec.bitstream import BitstreamError, Dtype, MatrixView
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import DMA_MODES
 from cdu_spec.registers import Channel
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.backends.compiled.backend import UnsuitedUnitError, suited
+from cdu_verif.backends.compiled.backend import suited
 from cdu_verif.backends.compiled.dma_worker import DmaWorker, Took
 from cdu_verif.backends.memory_backend import MemoryBackend
 from cdu_verif.backends.unit_backend import check_payload
@@ -40,7 +39,7 @@ class DmaBackend(MemoryBackend):
     every_format
         Take jobs of every number format, with a unit for each, and not only those of ``config.value_format``.
 
-    Raises UnsuitedUnitError for a job that the unit was not built for, or that its engine cannot run.
+    Raises UnsuitedUnitError for a job that the unit was not built for.
     """
 
     def __init__(self, config: CduConfig, latency: int = DEFAULT_LATENCY, *, every_format: bool = False) -> None:
@@ -72,9 +71,6 @@ class DmaBackend(MemoryBackend):
     @contextmanager
     def _worker(self, job: Job, channel: Channel) -> Iterator[DmaWorker]:
         """A unit for a job of one direction; one at which something went wrong is not used again."""
-        if job.mode not in DMA_MODES:
-            known = ", ".join(mode.label for mode in DMA_MODES)
-            raise UnsuitedUnitError(f"the DMA engine cannot run mode {job.mode.label}: use {known}, or a unit without dma_bits")
         config = suited(self.config, job, channel, self.every_format)
         idle = self._idle[config.dtype]
         try:

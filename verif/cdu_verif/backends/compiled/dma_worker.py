@@ -26,7 +26,7 @@ from cdu_spec.registers import REGISTER_BITS, Channel
 from cdu_verif.backends.compiled import library
 from cdu_verif.backends.compiled.device import PATIENCE, HangError
 from cdu_verif.backends.compiled.unit import CompiledUnit
-from cdu_verif.simulation.driver_jobs import scale_bytes, settings_parts
+from cdu_verif.simulation.driver_jobs import scales_in_memory, settings_parts
 
 #: Where the unit sees its memory: above 32 bits.
 _BASE = 0x12_3400_0000
@@ -105,7 +105,7 @@ class DmaWorker:
     ) -> tuple[Completion, _Bytes]:
         """The record of a job, and what it wrote."""
         extents = tensor_extents(shape, job.mode)
-        scales = np.frombuffer(scale_bytes(job), np.uint8)[: 4 * extents[1]] if job.mode.has_scales else data[:0]
+        scales = np.frombuffer(scales_in_memory(job, extents[1]), np.uint8)
         values = int(np.prod(extents))
         places, end = _places(
             descriptor=DESCRIPTOR_BYTES,
