@@ -85,7 +85,7 @@ class CduDma(wiring.Component):
         # A ring has a reader of data, one of scales, a writer of data; both take turns at one of descriptors, one of records.
         scale_words = max(_SCALE_WORDS, _SCALE_BYTES // self.size)
         descriptor_words = max(_LEAST_WORDS, DESCRIPTOR_BYTES // self.size)
-        record_words = max(_LEAST_WORDS, COMPLETION_BYTES // self.size) + 1  # one may begin within a word
+        record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
         words = (_READ_WORDS, scale_words) * len(rings) + (descriptor_words,)
         m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config))
