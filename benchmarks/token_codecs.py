@@ -10,11 +10,13 @@ steps of a tensor, feature, token, group
     bytes; the numbers of steps cost their entropy. Groups are 32 features of a token;
 H16, H32
     the same after a Hadamard transform of so many neighbouring features;
+gmc
+    codec jpeg-gmc, tokens and features being the two sides of a map: blocks of 8 tokens and 8 features, a scale for all;
 nvfp4, mxfp4
     these codecs, with and without the transform.
 
-Ratios at the errors ||g - g'|| / ||g|| of 0.05, 0.1 and 0.14 are interpolated between 2.5 and 5 bits; of formats without a
-choice of bits stand ratio and error. Writes docs/evidence/token_codecs.csv, and prints it as markdown.
+Ratios at the errors ||g - g'|| / ||g|| of 0.05, 0.1 and 0.14 are interpolated between 2.5 and 5 bits, of gmc between its uniform
+tables; of formats without a choice of bits stand ratio and error. Writes docs/evidence/token_codecs.csv, and prints it as markdown.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ from torch.nn import functional as F
 FILE = Path(__file__).parent.parent / "docs" / "evidence" / "token_codecs.csv"
 BITS, ERRORS, STEPS, IMAGES, BATCH = (2.5, 3, 4, 5), (0.05, 0.1, 0.14), 150, 4096, 64
 GROUP, SCALE_BYTES = 32, 2
+#: The transform coder, and binary logarithms of the steps of its tables.
+GMC, TABLES = "jpeg-gmc", (2, 3, 4, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,10 @@ class Way(Codec):
         return compressed.decompress()
 
     def _rounded(self, rows: Tensor) -> tuple[Tensor, int]:
+        if self._steps_of == GMC:
+            codec = codecs.codec(GMC, dqt=f"uniform-{2 ** round(self._bits)}")
+            packed = codec.compress(rows.float()[None, None])
+            return codec.decompress(packed)[0, 0].double(), packed.nbytes
         if self._steps_of in codecs.CODEC_NAMES:
             codec = codecs.codec(self._steps_of)
             packed = codec.compress(rows.float())
@@ -155,6 +163,8 @@ def main() -> None:
         for steps_of in ("tensor", "token", "group", *(() if rotation else ("feature",))):
             curve = [of(Way(steps_of, rotation, bits)) for bits in BITS]
             lines.append((f"steps of a {steps_of}{turned}", *(at(curve, error) for error in ERRORS), "", ""))
+        curve = [of(Way(GMC, rotation, table)) for table in TABLES]
+        lines.append((f"gmc{turned}", *(at(curve, error) for error in ERRORS), "", ""))
         for name in ("nvfp4", "mxfp4"):
             error, ratio = of(Way(name, rotation, 0))
             lines.append((f"{name}{turned}", *("" for _ in ERRORS), f"{ratio:.2f}", f"{error:.3f}"))
