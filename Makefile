@@ -36,7 +36,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy --allow-untyped-calls --allow-any-generics --implicit-reexport benchmarks examples
+	$(BIN)/mypy benchmarks examples
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -n auto --dist worksteal

@@ -93,9 +93,9 @@ def activations(recipe: experiment.Recipe, images: Dataset, seed: int) -> list[T
     order = torch.Generator().manual_seed(seed)
     for _ in range(recipe.epochs):
         shuffled = torch.randperm(len(images.train_inputs), generator=order)
-        for chosen in shuffled.split(recipe.batch)[:-1]:
+        for chosen in torch.split(shuffled, recipe.batch)[:-1]:
             optimizer.zero_grad()
-            functional.cross_entropy(model(images.train_inputs[chosen]), images.train_targets[chosen]).backward()
+            torch.autograd.backward(functional.cross_entropy(model(images.train_inputs[chosen]), images.train_targets[chosen]))
             optimizer.step()
     recorder = Recorder()
     with actcodec.compress_activations(model, rules(recorder, recorder)):

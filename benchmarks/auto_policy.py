@@ -89,7 +89,7 @@ def estimates_and_exact(images: data.Dataset, specs: Sequence[CodecSpec]) -> dic
     for _ in range(WARM_UP_STEPS):
         inputs, targets = batch()
         optimizer.zero_grad()
-        functional.cross_entropy(model(inputs), targets).backward()
+        torch.autograd.backward(functional.cross_entropy(model(inputs), targets))
         optimizer.step()
     found: dict[str, list[tuple[float, float]]] = {repr(spec): [] for spec in specs}
     for number in range(BATCHES):
@@ -114,7 +114,7 @@ def estimates_of(
         model.zero_grad()
         with compress_activations(model, auto):
             loss = functional.cross_entropy(model(inputs), targets)
-        loss.backward()
+        torch.autograd.backward(loss)
     return {key: {repr(one.codec): one.gradient_error for one in candidates} for key, candidates in auto.estimates.items()}
 
 

@@ -114,11 +114,11 @@ def run(task: tuple[str, str, int]) -> tuple[str, str]:
 def policy_of(method: str) -> Policy:
     """A method's policy, with native kernels where it takes them: the same bytes in less time."""
     from actcodec.backends.backend import NATIVE
-    from actcodec.study import experiment
+    from actcodec.policies.catalog import policy, policy_options
 
     name, options = METHODS[method]
-    native = {"backend": NATIVE} if "backend" in experiment.policy_options(name) else {}
-    return experiment.policy(name, **options | native)
+    native = {"backend": NATIVE} if "backend" in policy_options(name) else {}
+    return policy(name, **options | native)
 
 
 def times(network: str, methods: Sequence[str]) -> dict[str, float]:

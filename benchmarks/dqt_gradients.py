@@ -45,7 +45,7 @@ def measure(
     order = torch.Generator().manual_seed(seed)
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in policies}
     for _ in range(recipe.epochs):
-        pieces = torch.randperm(len(images.train_inputs), generator=order).split(recipe.batch)
+        pieces = torch.split(torch.randperm(len(images.train_inputs), generator=order), recipe.batch)
         for chosen in pieces[:-1]:
             gradient(model, images.train_inputs[chosen], images.train_targets[chosen], exact)
             optimizer.step()

@@ -42,7 +42,7 @@ def analysed(recipe: experiment.Recipe, images: Dataset, corner: float, probe: i
         for place in range(experiment.steps_per_epoch(recipe, images)):
             chosen = shuffled[place * recipe.batch : (place + 1) * recipe.batch]
             optimizer.zero_grad()
-            functional.cross_entropy(model(images.train_inputs[chosen]), images.train_targets[chosen]).backward()
+            torch.autograd.backward(functional.cross_entropy(model(images.train_inputs[chosen]), images.train_targets[chosen]))
             optimizer.step()
             schedule.step()
         rows += analysis.measure(model, epoch)

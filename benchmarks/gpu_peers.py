@@ -73,7 +73,7 @@ def seconds(action: Callable[[], object]) -> float:
     """Median of the seconds that the device takes."""
     times: list[float] = []
     for count in range(_WARM + _RUNS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
         begin.record()
         action()

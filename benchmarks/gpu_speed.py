@@ -49,7 +49,7 @@ def seconds(action: Callable[[], object], warm: int, runs: int) -> float:
         action()
     times: list[float] = []
     for _ in range(runs):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         begin.record()
         action()
         end.record()

@@ -103,7 +103,9 @@ def run(name: str, recipe: Recipe, label: str, seed: int, device: str) -> dict[s
         right = torch.cat(
             [
                 model(inputs).argmax(1) == targets
-                for inputs, targets in zip(images.test_inputs.split(256), images.test_targets.split(256), strict=True)
+                for inputs, targets in zip(
+                    *(torch.split(part, 256) for part in (images.test_inputs, images.test_targets)), strict=True
+                )
             ]
         )
     bits = base64.b64encode(np.packbits(right.cpu().numpy()).tobytes()).decode()

@@ -37,7 +37,7 @@ def record(training: Training, sink: Sink) -> None:
     model, images, optimizer = training
     torch.manual_seed(0)
     # Neighbours among the photographs' crops are alike.
-    batches = torch.randperm(len(images.train_inputs)).split(_BATCH)
+    batches = torch.split(torch.randperm(len(images.train_inputs)), _BATCH)
     for step in range(_STEPS):
         chosen = batches[step % len(batches)]
         optimizer.zero_grad()

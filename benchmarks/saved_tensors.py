@@ -102,7 +102,7 @@ def _enlarged(entry: Any, sample: Any) -> Any:
     if not isinstance(entry, UnaryUfuncInfo) or x.ndim != 1:
         return sample
     maps = torch.stack([x.detach().roll(place) for place in range(8)]).view(2, 2, 2, len(x)).requires_grad_(x.requires_grad)
-    return SampleInput(maps, args=sample.args, kwargs=sample.kwargs)
+    return SampleInput(maps, args=sample.args, kwargs=sample.kwargs)  # type: ignore[no-untyped-call]
 
 
 def _rank(sample: Any) -> int:

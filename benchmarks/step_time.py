@@ -140,7 +140,7 @@ class Way:
         self._optimizer.zero_grad()
         with self._hooks() as stats:
             loss = nn.functional.cross_entropy(self._model(self._images), self._labels)
-        loss.backward()
+        torch.autograd.backward(loss)
         self._optimizer.step()
         if self._policy is not None:
             self.kept = stats.bytes_original / stats.bytes_compressed

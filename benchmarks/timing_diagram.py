@@ -22,7 +22,7 @@ from amaranth.sim import Simulator
 from cdu.dma.dma_array import CduDmaArray
 from cdu.unit.array import CduArray
 from cdu_spec import CduConfig, Mode
-from cdu_spec.bitstream import Dtype
+from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Dtype
 from cdu_spec.dma import COMPLETION_BYTES, Completion, Descriptor, dma_address, dma_register, row_major_strides
 from cdu_spec.geometry import LANES
 from cdu_spec.registers import Channel, address, register
@@ -161,6 +161,7 @@ def simulate_engine() -> Samples:
         payload=PLACES["payload"],
         payload_bytes=_DMA_BEATS,
         completion=PLACES["record"],
+        shifts=bytes(SHIFT_TABLE_BYTES),
     )
     memory = bytearray(_MEMORY_BYTES)
     for name, content in (("descriptor", descriptor.pack()), ("tensor", b"".join(map(values_of, range(_DMA_BEATS))))):

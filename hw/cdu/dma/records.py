@@ -94,7 +94,7 @@ KINDS: Mapping[str, Callable[[Mode], bool]] = {
 
 def kinds(config: CduConfig, mode: Value) -> dict[str, Value]:
     """Which of :data:`KINDS` a mode is, of those that a unit has."""
-    return {name: is_one_of(mode, list(filter(is_so, config.built_modes))) for name, is_so in KINDS.items()}
+    return {name: is_one_of(mode, [one for one in config.built_modes if is_so(one)]) for name, is_so in KINDS.items()}
 
 
 class TensorJob(data.StructLayout):

@@ -40,9 +40,7 @@ class ScaleWords(wiring.Component):
 
     def __init__(self, config: CduConfig, size: int) -> None:
         self.size, self.port = size, scale_port_bytes(config.has_offsets)
-        super().__init__(
-            {"i": In(stream.Signature(Bytes(size))), "wide": In(1), "o": Out(stream.Signature(Bytes(self.port)))}
-        )
+        super().__init__({"i": In(stream.Signature(Bytes(size))), "wide": In(1), "o": Out(stream.Signature(Bytes(self.port)))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

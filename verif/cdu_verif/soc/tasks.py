@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
 
-from actcodec.backends.job import DTYPES, Job, tensor_from_beats
+from actcodec.backends.job import DTYPES, tensor_from_beats
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, Mode, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import row_major_strides, tensor_extents
