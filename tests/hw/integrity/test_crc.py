@@ -9,7 +9,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
 
 
-@pytest.mark.parametrize("options", [{}, {"packed_port_bits": 512}])
+@pytest.mark.parametrize("options", [{}, {"packed_port_bits": 256}])
 @pytest.mark.parametrize("block", ["crc_writer", "crc_checker"])
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options))
