@@ -22,8 +22,7 @@ VARIANTS = {
 }
 
 
-#: The whole unit is a part of the one with an engine. It is a part of the one whose ports have clocks of their own, too, to which
-#: only what those ports are matters.
+#: The whole unit is a part of the one with an engine. The one whose ports have clocks of their own is built where ports differ.
 TOPS = [block for block in BLOCKS if block != "array"]
 OF_PORTS = ("default", "three_cdus", "narrow_ports", "wide_ports")
 BUILT = [(block, variant) for block in TOPS for variant in VARIANTS if block != "clocked_array" or variant in OF_PORTS]
