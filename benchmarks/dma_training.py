@@ -1,6 +1,6 @@
 """Trains a network whose activations go through memory, DMA engine and unit, and holds the cycles beside `cdu offload`'s model.
 
-    python benchmarks/dma_training.py [--bits 128] [--latency 0 40 200] [--steps 2] [-o build/dma_training]
+    python benchmarks/dma_training.py [--bits 128] [--words 64] [--latency 0 40 200] [--steps 2] [-o build/dma_training]
 
 The unit ``tiny`` with its engine is compiled; memory answers after so many cycles with a word per cycle in each direction.
 Every payload and tensor is compared with the golden model's, and losses and weights with those of a training on it. For each
@@ -40,6 +40,7 @@ def main() -> None:
     """Train with each latency and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bits", type=int, default=128, help="width of the port to memory")
+    parser.add_argument("--words", type=int, default=0, help="dma_words of the configuration (64)")
     parser.add_argument("--latency", type=int, nargs="+", default=[0, 40, 200], help="cycles of memory beyond the least")
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
@@ -47,7 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    config = CduConfig(dma_bits=arguments.bits)
+    config = CduConfig(dma_bits=arguments.bits, dma_words=arguments.words)
     print("\n".join(_HEADER))
     for latency in arguments.latency:
         report = arguments.output / f"report_{latency}.json"

@@ -34,6 +34,8 @@ PACKED_PORT_BITS = (128, 256, 512, 1024)
 COUNTER_BITS = (0, 32, 64)
 #: Widths that the memory port of a DMA engine may have; 0 builds none.
 DMA_BITS = (0, 64, 128, 256, 512)
+#: Words that a direction of a DMA engine may have asked memory for.
+DMA_WORDS = (64, 128, 256, 512)
 #: Records of jobs that have ended for which a direction may have room; 0 leaves them out.
 COMPLETIONS = (0, 4, 8, 16, 32)
 #: Ports that may have clocks of their own (:data:`~cdu_spec.ports.CLOCKED_PORTS`).
@@ -43,7 +45,7 @@ _PAST_CDUS = {Mode.BYPASS, Mode.MX}
 #: How a parameter is written that may name nothing, and does.
 NOTHING = "none"
 #: Parameters that nothing says of units in which they are not used.
-_LEFT_OUT = ("payload_crc", "completions", "dma_bits", "own_clocks")
+_LEFT_OUT = ("payload_crc", "completions", "dma_bits", "dma_words", "own_clocks")
 #: Ports of the reset by its active level: AXI's own name where it is low.
 RESET_PORTS = {"high": "rst", "low": "aresetn"}
 #: When registers take the reset: at a clock edge, or at once.
@@ -118,6 +120,9 @@ class CduConfig:
         the payload of a job has and which errors were its own. 0 leaves records out. A DMA engine writes its own.
     dma_bits
         Width of the AXI4 port of a DMA engine that stands in front of the unit: 64, 128, 256 or 512; 0 leaves the engine out.
+    dma_words
+        Words of a tensor or a payload that each direction of a DMA engine may have asked memory for: 64, 128, 256 or 512, and
+        half as many bursts that it has written and that have no answer; 0: 64. What a memory with a long latency needs.
     own_clocks
         Ports with clocks of their own, unrelated to ``clk``: ``registers`` (AXI4-Lite), ``values`` (with the scales),
         ``packed``; beside a DMA engine ``registers``. They need ``reset_kind`` ``async``, for one clock may run before another.
@@ -147,6 +152,7 @@ class CduConfig:
     payload_crc: int = 0
     completions: int = 0
     dma_bits: int = 0
+    dma_words: int = 0
     own_clocks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -195,6 +201,9 @@ class CduConfig:
         self._one_of("reset_kind", RESET_KINDS)
         self._one_of("completions", COMPLETIONS)
         self._one_of("dma_bits", DMA_BITS)
+        self._one_of("dma_words", (0, *DMA_WORDS))
+        if self.dma_words and not self.dma_bits:
+            raise ConfigError(f"dma_words = {self.dma_words} is not allowed without a DMA engine: use 0, or give dma_bits, too")
         if self.completions and self.dma_bits:
             raise ConfigError(
                 f"completions = {self.completions} is not allowed with a DMA engine, which writes a record of every job to "

@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect
-from cdu_spec.config import CduConfig
+from cdu_spec.config import DMA_WORDS, CduConfig
 from cdu_spec.dma import COMPLETION_BYTES, DESCRIPTOR_BYTES, dma_entries
 from cdu_spec.ports import PORTS, REGISTER_PORT, scale_port_bytes
 from cdu_spec.registers import Channel
@@ -28,8 +28,8 @@ from cdu.words import value_bytes
 
 #: Prefix of the port to memory.
 MEMORY_PORT = "m_axi"
-#: Words of a tensor or a payload that the engine has room for in each ring, read and to be written.
-_READ_WORDS, _WRITE_WORDS = 4 * BURST_WORDS, 2 * BURST_WORDS
+#: Words of a tensor or a payload that wait to be written in each ring.
+_WRITE_WORDS = 2 * BURST_WORDS
 #: Bytes of scales that it has room for, and words of them at least.
 _SCALE_BYTES, _SCALE_WORDS = 128, 4
 #: Words that a reader or writer must have room for.
@@ -87,9 +87,12 @@ class CduDma(wiring.Component):
         descriptor_words = max(_LEAST_WORDS, DESCRIPTOR_BYTES // self.size)
         record_words = 1 + -(-(COMPLETION_BYTES - 1) // self.size)  # one may begin within a word
         # The first of all reads what is to be compressed
-        words = (_READ_WORDS, scale_words) * len(rings) + (descriptor_words,)
+        read_words = self.config.dma_words or min(DMA_WORDS)
+        words = (read_words, scale_words) * len(rings) + (descriptor_words,)
         m.submodules.reads = reads = AxiReadMaster(self.size, words, repeated_bytes(self.config))
-        m.submodules.writes = writes = AxiWriteMaster(self.size, (_WRITE_WORDS,) * len(rings) + (record_words,))
+        m.submodules.writes = writes = AxiWriteMaster(
+            self.size, (_WRITE_WORDS,) * len(rings) + (record_words,), unanswered=read_words // 2 - 1
+        )
         m.submodules.descriptor_turns = descriptors = PacketTurns(reader_streams(self.size), len(rings))
         m.submodules.record_turns = records = PacketTurns(writer_streams(self.size), len(rings))
         for shared, master in ((descriptors, reads), (records, writes)):

@@ -17,8 +17,8 @@ from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Most segments of which words are under way.
-_SEGMENTS = 16
+#: Segments of which words may be under way: so many, or a part of those words; more than these stand in a memory.
+_SEGMENTS, _PART = 16, 4
 #: What the second half of a reader has to know of a segment.
 _KEPT = ("bytes", "pad", "repeats", "last")
 
@@ -85,17 +85,16 @@ class MemoryReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.arrived = arrived = RamFifo(data.StructLayout({"data": 8 * self.size, "failed": 1}), self.words)
-        m.submodules.plan = plan = StreamFifo(
-            data.StructLayout({"offset": exact_log2(self.size), **{name: Segment()[name].shape for name in _KEPT}}),
-            min(_SEGMENTS, max(2, self.words // 2)),
-        )
+        kept = data.StructLayout({"offset": exact_log2(self.size), **{name: Segment()[name].shape for name in _KEPT}})
+        segments = max(min(_SEGMENTS, max(2, self.words // 2)), self.words // _PART)
+        m.submodules.plan = plan = (RamFifo if segments > _SEGMENTS else StreamFifo)(kept, segments)
         self._ask(m, plan, arrived)
         m.submodules.packer = packer = BytePacker(self.size)
         self._put_together(m, plan, arrived, packer)
         connect(m, packer.o, flipped(self.o))
         return m
 
-    def _ask(self, m: Module, plan: StreamFifo, arrived: RamFifo) -> None:
+    def _ask(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo) -> None:
         """Bursts of one segment after the other, and what comes of them."""
         segment, place = self.segments.payload, exact_log2(self.size)
         address, left = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS)  # what of a segment is still to be asked for
@@ -128,7 +127,7 @@ class MemoryReader(wiring.Component):
         with m.Elif(asks):
             m.d.sync += [address.eq(address + moved), left.eq(Mux(ends, 0, left - moved))]
 
-    def _put_together(self, m: Module, plan: StreamFifo, arrived: RamFifo, packer: BytePacker) -> None:
+    def _put_together(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo, packer: BytePacker) -> None:
         """The bytes of each word that belong to the segment, and its padding, a piece per cycle."""
         offset = Signal(exact_log2(self.size))
         left, pad, last = Signal(SIZE_BITS), Signal(PAD_BITS), Signal()

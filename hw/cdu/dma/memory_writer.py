@@ -17,9 +17,6 @@ from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
 
-#: Most bursts without an answer.
-MAX_UNANSWERED = 31
-
 
 class WriteResult(data.StructLayout):
     """Of a packet: its bytes, whether some had no segment, whether memory refused some."""
@@ -39,6 +36,8 @@ class MemoryWriter(wiring.Component):
         Bytes of a word of memory.
     words
         Words that may wait, at least 2; no burst has more.
+    unanswered
+        Bursts that may be without an answer.
 
     Ports
     -----
@@ -64,8 +63,8 @@ class MemoryWriter(wiring.Component):
     answer_failed: Signal
     result: stream.Interface
 
-    def __init__(self, size: int, words: int = 2 * BURST_WORDS) -> None:
-        self.size, self.words = size, words
+    def __init__(self, size: int, words: int = 2 * BURST_WORDS, unanswered: int = 31) -> None:
+        self.size, self.words, self.unanswered = size, words, unanswered
         super().__init__(
             {
                 "segments": In(stream.Signature(Segment())),
@@ -101,7 +100,7 @@ class MemoryWriter(wiring.Component):
         of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
         in_word = Signal(range(size + 1))
         of_padding = Mux(pad < room, pad, room)
-        settled, unanswered = Signal(), Signal(range(MAX_UNANSWERED + 1))
+        settled, unanswered = Signal(), Signal(range(self.unanswered + 1))
         m.d.comb += [
             to_memory.eq(active & (left != 0)),
             in_word.eq(size - offset),
@@ -114,7 +113,7 @@ class MemoryWriter(wiring.Component):
         ]
         word: Any = former.i.payload
         writes, enough = to_memory & (there != 0), (window.level >= wanted) | window.ended | rest
-        free = former.i.ready & (unanswered != MAX_UNANSWERED)
+        free = former.i.ready & (unanswered != self.unanswered)
         content = window.data[: 8 * size] & expand(ones(there, size))
         m.d.comb += [
             moves.eq((active | rest) & enough & (~writes | free) & settled),

@@ -41,6 +41,8 @@ class AxiWriteMaster(wiring.Component):
         Bytes of a word.
     words
         Words that may wait, of each writer.
+    unanswered
+        Bursts of each writer that may be without an answer.
 
     Ports
     -----
@@ -54,8 +56,8 @@ class AxiWriteMaster(wiring.Component):
     i: Any
     result: Any
 
-    def __init__(self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS)) -> None:
-        self.size, self.words = size, words
+    def __init__(self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS), unanswered: int = 31) -> None:
+        self.size, self.words, self.unanswered = size, words, unanswered
         self._port = axi4.write_members("m_axi", size)
         super().__init__(self._port | {name: member.array(len(words)) for name, member in writer_streams(size).items()})
 
@@ -64,7 +66,7 @@ class AxiWriteMaster(wiring.Component):
         port: Any = self
         writers = []
         for number, words in enumerate(self.words):
-            m.submodules[f"writer{number}"] = writer = MemoryWriter(self.size, words)
+            m.submodules[f"writer{number}"] = writer = MemoryWriter(self.size, words, self.unanswered)
             connect(m, flipped(self.segments[number]), writer.segments)
             connect(m, flipped(self.i[number]), writer.i)
             connect(m, writer.result, flipped(self.result[number]))

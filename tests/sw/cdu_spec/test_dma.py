@@ -82,6 +82,11 @@ def test_a_configuration_without_an_engine_is_written_as_before():
     assert CduConfig.from_dict(config.to_dict()) == config
     with pytest.raises(ConfigError, match="dma_bits = 32 is not allowed: use 0, 64, 128, 256, 512"):
         CduConfig(dma_bits=32)
+    assert CduConfig(dma_bits=64, dma_words=256).to_dict()["dma_words"] == 256
+    with pytest.raises(ConfigError, match="dma_words = 100 is not allowed: use 0, 64, 128, 256, 512"):
+        CduConfig(dma_bits=64, dma_words=100)
+    with pytest.raises(ConfigError, match="dma_words = 256 is not allowed without a DMA engine: use 0, or give dma_bits, too"):
+        CduConfig(dma_words=256)
 
 
 @pytest.mark.parametrize("compiler", ["cc", "c++"])

@@ -18,7 +18,7 @@ RECORD = Record(
     ],
     full=[
         {"dma_bits": 128, "value_format": "fp16", "modes": tuple(mode.label for mode in Mode)},
-        {"dma_bits": 256, "duplex": "half"},
+        {"dma_bits": 256, "duplex": "half", "dma_words": 256},
         {"dma_bits": 512, "cdus": 4},
         {"dma_bits": 512, "cdus": 8, "packed_port_bits": 1024},
     ],
