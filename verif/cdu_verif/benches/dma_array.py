@@ -379,7 +379,7 @@ async def activations_of_photographs(bench: DmaBench) -> None:
 async def rate(bench: DmaBench) -> None:
     """Cycles per job, and from one to the next, with latency, beside those that a port of the unit or of memory needs."""
     bench.memory.latency = 40
-    count, first = 9, 1
+    count, first = 3, 1
     for mode in _MODES:
         item = _item(bench, (2, 4, 32, 64), mode)
         beats = item[1].compression.beats
