@@ -37,7 +37,7 @@ POLICIES = {
 
 def table() -> Table:
     """A row for each policy."""
-    network, passes = trained()
+    network, passes = trained("vit")
     lines: dict[str, list[str]] = {label: [label] for label in POLICIES}
     before = {name: one.detach().clone() for name, one in network.named_parameters() if "in_proj" in name}
     for factor in FACTORS:

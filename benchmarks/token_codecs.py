@@ -2,8 +2,9 @@
 
     python benchmarks/token_codecs.py
 
-A vision transformer of width 64 and depth 4 is trained on 4096 images of CIFAR-10 for 150 steps without compression. On one
-batch everything that is not computed again (actcodec.policies.recomputation) is kept in one way:
+A vision transformer is trained on 4096 images of CIFAR-10 and a GPT-2 on letters of the standard library, both of width 64 and
+depth 4, for 150 steps without compression. On one batch everything that is not computed again
+(actcodec.policies.recomputation) is kept in one way:
 
 steps of a tensor, feature, token, group
     uniform steps of 6 gamma / 2**bits, rounded to nearest, gamma the root mean square of what shares a step, which takes 2
@@ -41,9 +42,11 @@ from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformer_training import Run, Text
 
 FILE = Path(__file__).parent.parent / "docs" / "evidence" / "token_codecs.csv"
-BITS, ERRORS, STEPS, IMAGES, BATCH = (2.5, 3, 4, 5), (0.05, 0.1, 0.14), 150, 4096, 64
+BITS, ERRORS, STEPS, IMAGES = (2.5, 3, 4, 5), (0.05, 0.1, 0.14), 150, 4096
+WIDTH, DEPTH, BATCHES = 64, 4, {"vit": 64, "gpt": 16}
 GROUP, SCALE_BYTES = 32, 2
 #: The transform coder, and binary logarithms of the steps of its tables.
 GMC, TABLES = "jpeg-gmc", (2, 3, 4, 5)
@@ -114,17 +117,34 @@ def _rotated(rows: Tensor, size: int) -> Tensor:
     return (rows.view(-1, size) @ (matrix / math.sqrt(size))).view(rows.shape)
 
 
-def trained() -> tuple[nn.Module, Passes]:
-    """The network, and passes of one batch of it."""
-    images = data.load("cifar10", limit=IMAGES)
+def on_images() -> tuple[nn.Module, Callable[[int], Tensor]]:
+    """The vision transformer, and its loss for a batch by number."""
+    images, batch = data.load("cifar10", limit=IMAGES), BATCHES["vit"]
     torch.manual_seed(0)
-    network = VisionTransformer(3, images.classes, 32, 64, 4)
-    optimizer = torch.optim.AdamW(network.parameters(), 1e-3)
+    network = VisionTransformer(3, images.classes, 32, WIDTH, DEPTH)
 
     def loss(number: int) -> Tensor:
-        chosen = (torch.arange(BATCH) + number * BATCH) % len(images.train_inputs)
+        chosen = (torch.arange(batch) + number * batch) % len(images.train_inputs)
         return F.cross_entropy(network(images.train_inputs[chosen]), images.train_targets[chosen])
 
+    return network, loss
+
+
+def on_text() -> tuple[nn.Module, Callable[[int], Tensor]]:
+    """The GPT, and its loss for a batch by number."""
+    text = Text(Run("gpt", "none", 0, WIDTH, DEPTH, "cpu"))
+    torch.manual_seed(0)
+    network = text.network(WIDTH, DEPTH).train()
+    return network, lambda number: text.loss(network, text.batch(BATCHES["gpt"], torch.Generator().manual_seed(number)))
+
+
+NETWORKS = {"vit": on_images, "gpt": on_text}
+
+
+def trained(name: str) -> tuple[nn.Module, Passes]:
+    """A network, and passes of one batch of it."""
+    network, loss = NETWORKS[name]()
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-3)
     for number in range(1, STEPS + 1):
         optimizer.zero_grad()
         torch.autograd.backward(loss(number))
@@ -153,23 +173,28 @@ def at(curve: list[tuple[float, float]], error: float) -> str:
     return "-"
 
 
-def main() -> None:
-    """Measure and write."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    of = measured(trained()[1])
-    lines = []
+def lines_of(network: str) -> list[tuple[str, ...]]:
+    """A line for each way to keep the tokens of a network."""
+    of, lines = measured(trained(network)[1]), []
     for rotation in (0, 16, 32):
         turned = f" H{rotation}" if rotation else ""
         for steps_of in ("tensor", "token", "group", *(() if rotation else ("feature",))):
             curve = [of(Way(steps_of, rotation, bits)) for bits in BITS]
-            lines.append((f"steps of a {steps_of}{turned}", *(at(curve, error) for error in ERRORS), "", ""))
+            lines.append((network, f"steps of a {steps_of}{turned}", *(at(curve, error) for error in ERRORS), "", ""))
         curve = [of(Way(GMC, rotation, table)) for table in TABLES]
-        lines.append((f"gmc{turned}", *(at(curve, error) for error in ERRORS), "", ""))
+        lines.append((network, f"gmc{turned}", *(at(curve, error) for error in ERRORS), "", ""))
         for name in ("nvfp4", "mxfp4"):
             error, ratio = of(Way(name, rotation, 0))
-            lines.append((f"{name}{turned}", *("" for _ in ERRORS), f"{ratio:.2f}", f"{error:.3f}"))
-    table = Table(("way", *(f"ratio at {error}" for error in ERRORS), "its ratio", "its error"), lines)
+            lines.append((network, f"{name}{turned}", *("" for _ in ERRORS), f"{ratio:.2f}", f"{error:.3f}"))
+    return lines
+
+
+def main() -> None:
+    """Measure and write."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    lines = [line for network in NETWORKS for line in lines_of(network)]
+    table = Table(("network", "way", *(f"ratio at {error}" for error in ERRORS), "its ratio", "its error"), lines)
     write_whole(FILE, table.csv())
     print(table.markdown())
 
