@@ -18,7 +18,9 @@ from cdu.dma.segments import Segment
 
 
 class Cursor(data.StructLayout):
-    """A row of a tensor: its channel and number in it, the addresses of it, its channel and its sample; rows from it on."""
+    """A row of a tensor: the addresses of it, its channel and its sample; how many channels of its sample, rows of its channel
+    and rows there are from it on.
+    """
 
     def __init__(self) -> None:
         addresses = dict.fromkeys(("row", "channel", "sample"), MEMORY_ADDRESS_BITS)
@@ -70,7 +72,7 @@ class TensorWalk(wiring.Component):
         ]
         # A row of the tensor: padding where a row of the matrix ends, and at the end
         ends, fills = here["left"] == 1, Signal()
-        m.d.comb += fills.eq(Mux(job["flat"], ends, here["h"] == job["h"] - 1))
+        m.d.comb += fills.eq(Mux(job["flat"], ends, here["h"] == 1))
         row_pad = Mux(fills, counts["row_pad"], 0) + Mux(ends, counts["end_pad"] << exact_log2(LANES), 0)
 
         m.d.comb += [
@@ -86,7 +88,7 @@ class TensorWalk(wiring.Component):
             for cursor in (here, strip):
                 m.d.sync += [
                     *(cursor[name].eq(job["tensor"]) for name in ("row", "channel", "sample")),
-                    *(cursor[name].eq(0) for name in "ch"),
+                    *(cursor[name].eq(job[name]) for name in "ch"),
                     cursor["left"].eq(counts["rows"]),
                 ]
             m.d.sync += [active.eq(self.job.valid), row.eq(0), beat.eq(0)]
@@ -109,14 +111,14 @@ class TensorWalk(wiring.Component):
         with m.If(here["left"] != 0):
             m.d.comb += ahead["left"].eq(here["left"] - 1)
         with m.If((here["left"] != 0) & ~(repeats & (here["left"] == 1))):
-            with m.If(here["h"] != job["h"] - 1):
-                m.d.comb += [ahead["h"].eq(here["h"] + 1), ahead["row"].eq(here["row"] + job["stride_h"])]
-            with m.Elif(here["c"] != job["c"] - 1):
+            with m.If(here["h"] != 1):
+                m.d.comb += [ahead["h"].eq(here["h"] - 1), ahead["row"].eq(here["row"] + job["stride_h"])]
+            with m.Elif(here["c"] != 1):
                 channel = here["channel"] + job["stride_c"]
-                m.d.comb += [ahead["h"].eq(0), ahead["c"].eq(here["c"] + 1)]
+                m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(here["c"] - 1)]
                 m.d.comb += [ahead[name].eq(channel) for name in ("row", "channel")]
             with m.Else():
                 sample = here["sample"] + job["stride_n"]
-                m.d.comb += [ahead["h"].eq(0), ahead["c"].eq(0)]
+                m.d.comb += [ahead["h"].eq(job["h"]), ahead["c"].eq(job["c"])]
                 m.d.comb += [ahead[name].eq(sample) for name in ("row", "channel", "sample")]
         return ahead
