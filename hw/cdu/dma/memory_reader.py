@@ -100,19 +100,22 @@ class MemoryReader(wiring.Component):
         address, left = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS)  # what of a segment is still to be asked for
         free = Signal(range(self.words + 1), init=self.words)
         most = min(BURST_WORDS, self.words)
-        needed, words, moved = Signal(SIZE_BITS), Signal(range(most + 1)), Signal(SIZE_BITS)
+        # How much is left is looked at in as many bits as a burst has bytes, and whether there is more than that.
+        few_bits = (most * self.size).bit_length()
+        few, rest = ~left[few_bits:].any(), left[:few_bits]
+        needed, words, moved = Signal(few_bits + 1), Signal(range(most + 1)), Signal(few_bits)
         ends, asks = Signal(), Signal()
         reach = words_to_boundary(address, self.size)
         m.d.comb += [
-            needed.eq((address[:place] + left + self.size - 1) >> place),
-            words.eq(Mux(needed < most, needed, most)),
+            needed.eq((address[:place] + rest + self.size - 1) >> place),
+            words.eq(Mux(few & (needed < most), needed, most)),
             self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
             self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
             # What is free grows until a burst is taken, so that valid holds.
             self.bursts.valid.eq((left != 0) & (self.bursts.payload["words"] <= free)),
             asks.eq(self.bursts.valid & self.bursts.ready),
             moved.eq((self.bursts.payload["words"] << place) - address[:place]),
-            ends.eq((left == 0) | (asks & (moved >= left))),
+            ends.eq((left == 0) | (asks & few & (moved >= rest))),
             self.segments.ready.eq(ends & plan.i.ready),
             plan.i.valid.eq(self.segments.valid & ends),
             plan.i.payload["offset"].eq(segment["address"][:place]),
