@@ -3,6 +3,7 @@
     python benchmarks/families.py
     python benchmarks/families.py --models timm.test_resnet torch.LSTM
     python benchmarks/families.py --models timm.test_vit --policies transformer nvfp4
+    python benchmarks/families.py --policies transformer "transformer bits=5"
 
 Models have random weights and take batches of real images and text (:mod:`actcodec.study.zoo`). Each policy is tried on one
 batch with these weights and after 32 steps of training without compression. Prints a markdown table with a row for each family
@@ -16,7 +17,7 @@ ratio, of everything
     of activations, and of all that autograd keeps but weights.
 
 Without ``--models`` it writes sw/actcodec/policies/measured.json too, from which `cdu list` and the front page take what they
-say. What is measured of a model is kept in build/families, so that an interrupted run goes on where it stopped, and another one
+say; of ``--policies`` alone what they have there, and prints only their rows. What is measured of a model is kept in build/families, so that an interrupted run goes on where it stopped, and another one
 measures nothing but policies that are new. On one core of 2026 all models take about half an hour.
 """
 
@@ -101,10 +102,14 @@ def select(rows: list[Row], family: str, policy: str) -> list[Row]:
     return [row for row in rows if (row.family, row.policy) == (family, policy)]
 
 
-def data(rows: list[Row]) -> str:
-    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy."""
+def data(rows: list[Row], specs: dict[str, CodecSpec]) -> str:
+    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy; of those not measured what is there."""
+    before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []
     for policy, spec in SPECS.items():
+        if policy not in specs:
+            lines.append(json.dumps(before[policy]))
+            continue
         its = {family: on_family(select(rows, family, policy)) for family in FAMILIES}
         found = {
             family: asdict(one) | {"ratio": round(one.ratio, 3), "cosine": round(one.cosine, 6)} for family, one in its.items()
@@ -117,18 +122,20 @@ def main() -> None:
     """See the module's documentation."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=ZOO, metavar="NAME", help="of the zoo, all unless given")
-    parser.add_argument("--policies", nargs="+", choices=POLICY_NAMES, metavar="NAME", help="with --models: these alone")
+    of_all = {name: CodecSpec(name) for name in POLICY_NAMES} | SPECS
+    parser.add_argument("--policies", nargs="+", choices=of_all, metavar="NAME", help="these alone")
     arguments = parser.parse_args()
-    if arguments.policies and not arguments.models:
-        parser.error("--policies go with --models")
-    specs = {name: CodecSpec(name) for name in arguments.policies or ()} or SPECS
+    specs = {name: of_all[name] for name in arguments.policies or SPECS}
+    if arguments.models is None and not SPECS.keys() >= specs.keys():
+        parser.error(f"without --models only policies are measured that may be recommended: {', '.join(SPECS)}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     rows = [row for name in arguments.models or ZOO for row in measured_of(name, specs)]
     if arguments.models is None:
-        write_whole(DATA, data(rows))
-        print(f"{families_table(rows).markdown()}\n")
-    print(models_table(rows).markdown())
+        write_whole(DATA, data(rows, specs))
+        if specs == SPECS:
+            print(f"{families_table(rows).markdown()}\n")
+    print(models_table([row for row in rows if row.policy in specs or row.policy in BITS and specs == SPECS]).markdown())
 
 
 if __name__ == "__main__":

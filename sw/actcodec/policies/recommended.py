@@ -25,7 +25,7 @@ STABLE, EXPERIMENTAL = "stable", "experimental"
 ALIKE = {"vdnn": "none", "actnn-L4": "actnn-L3", "actnn-L5": "actnn-L3"}
 #: Policies that have spoilt a longer training although gradients on the zoo are good, and have not been seen to end one well
 #: since (docs/methods/transformer.md): they are not among those that are measured, and so experimental.
-UNPROVEN = frozenset({"transformer", "transformer-nvfp4"})
+UNPROVEN = frozenset({"transformer-nvfp4"})
 _MEASURED = "measured.json"
 
 

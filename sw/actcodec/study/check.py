@@ -32,7 +32,8 @@ CANDIDATES = (
     CodecSpec("sfpr", {"keep_signs": True, "S": 1.0}),
     *(CodecSpec("actnn-L2", {"bits": bits}) for bits in (8, 6, 2)),
     *(CodecSpec("blpa-coded", {"bits": bits}) for bits in (8, 6)),
-    *map(CodecSpec, ("actnn-L2", "blpa", "blpa-coded", "division")),
+    CodecSpec("transformer", {"bits": 5}),
+    *map(CodecSpec, ("transformer", "actnn-L2", "blpa", "blpa-coded", "division")),
 )
 #: Peaks up to so many times the lowest are as good.
 _NEARLY = 1.02
