@@ -17,8 +17,9 @@ ratio, of everything
     of activations, and of all that autograd keeps but weights.
 
 Without ``--models`` it writes sw/actcodec/policies/measured.json too, from which `cdu list` and the front page take what they
-say; of ``--policies`` alone what they have there, and prints only their rows. What is measured of a model is kept in build/families, so that an interrupted run goes on where it stopped, and another one
-measures nothing but policies that are new. On one core of 2026 all models take about half an hour.
+say; with ``--policies`` of these alone, the others keep what they have there. What is measured of a model is kept in
+build/families, so that an interrupted run goes on where it stopped, and another one measures nothing but policies that are new.
+On one core of 2026 all models take about half an hour.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def select(rows: list[Row], family: str, policy: str) -> list[Row]:
 
 
 def data(rows: list[Row], specs: dict[str, CodecSpec]) -> str:
-    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy; of those not measured what is there."""
+    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy, the old one of others than ``specs``."""
     before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []
     for policy, spec in SPECS.items():
@@ -135,7 +136,7 @@ def main() -> None:
         write_whole(DATA, data(rows, specs))
         if specs == SPECS:
             print(f"{families_table(rows).markdown()}\n")
-    print(models_table([row for row in rows if row.policy in specs or row.policy in BITS and specs == SPECS]).markdown())
+    print(models_table([row for row in rows if row.policy in specs or (row.policy in BITS and specs == SPECS)]).markdown())
 
 
 if __name__ == "__main__":
