@@ -104,7 +104,7 @@ def select(rows: list[Row], family: str, policy: str) -> list[Row]:
 
 
 def data(rows: list[Row], specs: dict[str, CodecSpec]) -> str:
-    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy, the old one of others than ``specs``."""
+    """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy, the old one of others."""
     before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []
     for policy, spec in SPECS.items():
