@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cocotb
 from cdu.delivery.manifest import unpack
 from cdu.dma.memory_reader import repeated_bytes
 
@@ -83,6 +84,16 @@ async def errors(bench: MemoryBench) -> None:
     results = await _read(bench, [[good, bad, good], [bad, good, bad]])
     assert results == [[0, 1, 0], [1, 0, 1]]
     bench.cases += 6
+
+
+@bench_test(MemoryBench)
+async def turns(bench: MemoryBench) -> None:
+    """Clients that begin together have their bursts in turns."""
+    asked = cocotb.start_soon(bench.requests("ar", len(bench.clients)))
+    await _read(bench, [[[Piece(bench.memory.base + 8192 * client, 64 * bench.size, 0)]] for client in bench.clients])
+    first = await asked
+    assert sorted(first) == list(bench.clients), f"the first bursts are of clients {first}"
+    bench.cases += 1
 
 
 @bench_test(MemoryBench)

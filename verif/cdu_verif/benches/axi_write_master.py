@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cocotb
 from cdu.delivery.manifest import pack, unpack
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
@@ -103,6 +104,19 @@ async def errors(bench: MemoryBench) -> None:
     bad = _Packet([Piece(base + 4000, 200, 0)], bench.rng.randbytes(200))
     results = await _write(bench, [[good, bad, good], [bad, good, bad]])
     assert [[one["failed"] for one in found] for found in results] == [[0, 1, 0], [1, 0, 1]]
+
+
+@bench_test(MemoryBench)
+async def turns(bench: MemoryBench) -> None:
+    """Clients that write all the time have their bursts in turns."""
+    words, bursts = 128, 8
+    asked = cocotb.start_soon(bench.requests("aw", bursts))
+    pieces = [Piece(bench.memory.base + 8192 * client, words * bench.size, 0) for client in bench.clients]
+    await _write(bench, [[_Packet([piece], bench.rng.randbytes(piece.bytes))] for piece in pieces])
+    first = await asked
+    least = bursts // len(bench.clients) - 1
+    assert all(first.count(client) >= least for client in bench.clients), f"the first bursts are of clients {first}"
+    bench.cases += 1
 
 
 @bench_test(MemoryBench)

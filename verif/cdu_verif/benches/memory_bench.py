@@ -8,6 +8,7 @@ from typing import Any
 from cdu.delivery.manifest import pack
 from cdu.dma.segments import PAD_BITS
 from cdu_spec.dma import MEMORY_ADDRESS_BITS
+from cocotb.triggers import RisingEdge
 
 from cdu_verif.simulation.axi_memory import AxiMemory
 from cdu_verif.simulation.axi_ports import random_patterns
@@ -69,6 +70,16 @@ class MemoryBench(Bench):
         port = self.ports[f"segments__{client}__payload"]
         words = [vars(one) | {"last": one is pieces[-1]} for one in pieces]
         self.sources[f"segments__{client}"].send(pack(port, word) for word in words)
+
+    async def requests(self, channel: str, count: int) -> list[int]:
+        """The clients of the next bursts that are asked for, ``ar`` or ``aw``."""
+        found: list[int] = []
+        valid, ready, number = (getattr(self.dut, f"m_axi_{channel}{name}") for name in ("valid", "ready", "id"))
+        while len(found) < count:
+            await RisingEdge(self.dut.clk)
+            if int(valid.value) and int(ready.value):
+                found.append(int(number.value))
+        return found
 
     def packet(self, words: list[tuple[int, int, int]]) -> bytes:
         """The bytes of words of data, count and last; AssertionError for one that is not as it should be."""
