@@ -15,9 +15,9 @@ from cdu_verif.simulation.axi_ports import random_patterns
 from cdu_verif.simulation.bench import Bench
 from cdu_verif.simulation.patterns import PATTERNS
 
-#: Bytes of the memory, which ends at the end of the address space.
+#: Bytes of the memory, and where it may begin: so that each bit of an address is 0 in some tests and 1 in others.
 MEMORY_BYTES = 1 << 16
-_BASE = (1 << MEMORY_ADDRESS_BITS) - MEMORY_BYTES
+_BASES = (0, 0x55_55AA_0000, 0xAA_AA55_0000, (1 << MEMORY_ADDRESS_BITS) - MEMORY_BYTES)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class MemoryBench(Bench):
 
     def __init__(self, dut: Any, test: str) -> None:
         super().__init__(dut, test)
-        self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, _BASE)
-        self.memory.put(_BASE, self.rng.randbytes(MEMORY_BYTES))
+        base = self.rng.choice(_BASES)
+        self.memory = AxiMemory(dut, "m_axi", MEMORY_BYTES, base)
+        self.memory.put(base, self.rng.randbytes(MEMORY_BYTES))
         self.size = self.ports["m_axi_rdata" if "m_axi_rdata" in self.ports else "m_axi_wdata"]["width"] // 8
         self.clients = range(sum(name.startswith("segments__") and name.endswith("__valid") for name in self.ports))
 
@@ -62,7 +63,7 @@ class MemoryBench(Bench):
             place = self.rng.randint(0, room - size)
             pad = self.rng.choice((0, 0, 1, self.size, (1 << PAD_BITS) - 1)) // whole * whole
             repeats = bool(value) and (size > 0 or any(one.bytes for one in found)) and self.rng.random() < 0.7
-            found.append(Piece(_BASE + first + place, size, pad, repeats))
+            found.append(Piece(self.memory.base + first + place, size, pad, repeats))
         return found
 
     def send_segments(self, client: int, pieces: list[Piece]) -> None:
