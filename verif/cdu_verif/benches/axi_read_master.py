@@ -87,6 +87,12 @@ async def errors(bench: MemoryBench) -> None:
 
 
 @bench_test(MemoryBench)
+async def boundaries(bench: MemoryBench) -> None:
+    """Segments over a boundary of 4 KiB that begin at each word before it."""
+    await _read(bench, [[[one] for one in bench.at_boundary(client)] for client in bench.clients])
+
+
+@bench_test(MemoryBench)
 async def turns(bench: MemoryBench) -> None:
     """Clients that begin together have their bursts in turns."""
     asked = cocotb.start_soon(bench.requests("ar", len(bench.clients)))

@@ -107,6 +107,15 @@ async def errors(bench: MemoryBench) -> None:
 
 
 @bench_test(MemoryBench)
+async def boundaries(bench: MemoryBench) -> None:
+    """Segments over a boundary of 4 KiB that begin at each word before it."""
+    packets = [
+        [_Packet([one], bench.rng.randbytes(one.bytes)) for one in bench.at_boundary(client)] for client in bench.clients
+    ]
+    await _write(bench, packets)
+
+
+@bench_test(MemoryBench)
 async def turns(bench: MemoryBench) -> None:
     """Clients that write all the time have their bursts in turns."""
     words, bursts = 128, 8

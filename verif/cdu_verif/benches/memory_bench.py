@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdu.delivery.manifest import pack
+from cdu.dma.axi4 import BOUNDARY_BYTES, BURST_WORDS
 from cdu.dma.segments import PAD_BITS
 from cdu_spec.dma import MEMORY_ADDRESS_BITS
 from cocotb.triggers import RisingEdge
@@ -65,6 +66,11 @@ class MemoryBench(Bench):
             repeats = bool(value) and (size > 0 or any(one.bytes for one in found)) and self.rng.random() < 0.7
             found.append(Piece(self.memory.base + first + place, size, pad, repeats))
         return found
+
+    def at_boundary(self, client: int) -> list[Piece]:
+        """Segments that begin at each word of a burst before a boundary of 4 KiB and end behind it."""
+        boundary = self.memory.base + BOUNDARY_BYTES * (1 + 2 * client)
+        return [Piece(boundary - before * self.size, (before + 3) * self.size, 0) for before in range(1, BURST_WORDS + 1)]
 
     def send_segments(self, client: int, pieces: list[Piece]) -> None:
         """Queue the segments of a packet."""
