@@ -89,7 +89,8 @@ async def errors(bench: MemoryBench) -> None:
 @bench_test(MemoryBench)
 async def boundaries(bench: MemoryBench) -> None:
     """Segments over a boundary of 4 KiB that begin at each word before it."""
-    await _read(bench, [[[one] for one in bench.at_boundary(client)] for client in bench.clients])
+    results = await _read(bench, [[[one] for one in bench.at_boundary(client)] for client in bench.clients])
+    assert not any(any(one) for one in results), "memory has refused a burst"
 
 
 @bench_test(MemoryBench)

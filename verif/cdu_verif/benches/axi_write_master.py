@@ -59,6 +59,7 @@ async def _write(bench: MemoryBench, packets: list[list[_Packet]], cycles: int =
         results.append(found)
         bench.cases += len(wanted)
     if not bench.memory.faulty:
+        assert not any(one["failed"] for found in results for one in found), "memory has refused a burst"
         differs = [place for place, (got, right) in enumerate(zip(bench.memory.bytes, golden, strict=True)) if got != right]
         assert not differs, f"{len(differs)} bytes differ, first at {differs[0]:#x}"
     return results
