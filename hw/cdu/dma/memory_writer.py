@@ -17,6 +17,9 @@ from cdu.lanes.byte_window import ByteWindow
 from cdu.parts.barrel import shift_left
 from cdu.parts.width_converter import Bytes, expand, ones
 
+#: Bursts that may be without an answer unless something else is said.
+UNANSWERED = 31
+
 
 class WriteResult(data.StructLayout):
     """Of a packet: its bytes, whether some had no segment, whether memory refused some."""
@@ -63,7 +66,7 @@ class MemoryWriter(wiring.Component):
     answer_failed: Signal
     result: stream.Interface
 
-    def __init__(self, size: int, words: int = 2 * BURST_WORDS, unanswered: int = 31) -> None:
+    def __init__(self, size: int, words: int = 2 * BURST_WORDS, unanswered: int = UNANSWERED) -> None:
         self.size, self.words, self.unanswered = size, words, unanswered
         super().__init__(
             {

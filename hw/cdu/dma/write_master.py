@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from cdu.dma import axi4
 from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.grant import granted
-from cdu.dma.memory_writer import MemoryWriter, WriteResult
+from cdu.dma.memory_writer import UNANSWERED, MemoryWriter, WriteResult
 from cdu.dma.segments import Segment
 from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes
@@ -56,7 +56,9 @@ class AxiWriteMaster(wiring.Component):
     i: Any
     result: Any
 
-    def __init__(self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS), unanswered: int = 31) -> None:
+    def __init__(
+        self, size: int, words: tuple[int, ...] = (2 * BURST_WORDS, BURST_WORDS), unanswered: int = UNANSWERED
+    ) -> None:
         self.size, self.words, self.unanswered = size, words, unanswered
         self._port = axi4.write_members("m_axi", size)
         super().__init__(self._port | {name: member.array(len(words)) for name, member in writer_streams(size).items()})

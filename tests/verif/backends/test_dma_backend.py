@@ -33,8 +33,9 @@ from torch.nn import functional as F
 
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
 C_DRIVER = Path(cdu_driver.__file__).parent / "c"
-CONFIG = CduConfig(dma_bits=128)
-MODES = ("jpeg-act", "sfpr", "sfpr+zvc", "brc", "bypass")
+#: With every mode, and a codec of each.
+CONFIG = CduConfig(dma_bits=128, modes=tuple(mode.label for mode in Mode))
+MODES = tuple("mxint8" if mode is Mode.MX else mode.label for mode in Mode)
 SHAPES = ((1, 1, 1, 1), (2, 3, 8, 8), (3, 5, 7, 11), (1, 2, 13, 33), (7,), (5, 9), (2, 2, 3, 3, 3))
 
 

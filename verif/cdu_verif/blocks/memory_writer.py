@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdu.dma.axi4 import BURST_WORDS
-from cdu.dma.memory_writer import MemoryWriter
+from cdu.dma.memory_writer import UNANSWERED, MemoryWriter
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
@@ -14,13 +14,13 @@ from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
-#: Bytes of the words that are proven, and bursts that may be without an answer.
-_BYTES, _MOST = 8, 31
-_PROBES = {"former.closed": 1, "unanswered": _MOST.bit_length()}
+#: Bytes of the words that are proven.
+_BYTES = 8
+_PROBES = {"former.closed": 1, "unanswered": UNANSWERED.bit_length()}
 
 
 def _harness(writer: Device) -> str:
-    return with_assumptions(writer, instance("unanswered_bursts", {"MOST": _MOST}, {}))
+    return with_assumptions(writer, instance("unanswered_bursts", {"MOST": UNANSWERED}, {}))
 
 
 def _properties(config: CduConfig) -> list[Property]:
@@ -28,8 +28,8 @@ def _properties(config: CduConfig) -> list[Property]:
         Property(
             "memory_writer",
             "outstanding",
-            f"No more than {_MOST} bursts have no answer, and a packet has its result when all its bursts have one.",
-            lambda: device.of_component(MemoryWriter(_BYTES, BURST_WORDS, _MOST), "memory_writer", config).probed(_PROBES),
+            f"No more than {UNANSWERED} bursts have no answer, and a packet has its result when all its bursts have one.",
+            lambda: device.of_component(MemoryWriter(_BYTES, BURST_WORDS), "memory_writer", config).probed(_PROBES),
             Sby(INDUCTION, 2, _harness),
         )
     ]
