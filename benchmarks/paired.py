@@ -3,13 +3,14 @@
     python benchmarks/paired.py                          # goes on where the table stops, then prints what it says
     python benchmarks/paired.py --only digits --seeds 10
     python benchmarks/paired.py --only cifar10 --minutes 120
-    python benchmarks/paired.py --only cifar10 --device cuda --workers 12
+    python benchmarks/paired.py --only cifar10 --device cuda --workers 12 --uncoded
 
 Networks are trained until they stop improving, with the recipes of RECIPES, which are not changed once their scores have been
 seen. Every run is a row of docs/evidence/paired_runs.csv as soon as it is over: its score, its ratio, and for each test image
 whether the answer is right, as bits in base 64. Runs of one seed have the same first weights and batches. CIFAR-10 is read from
 the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core. With ``--workers`` several run at once, each
-in a process of its own; on a GPU they share it.
+in a process of its own; on a GPU they share it. ``--uncoded`` leaves out the coders behind what policies do to values: most of
+a step on a GPU (benchmarks/uncoded.py). The ratio is then of a batch at the start of each epoch, by the policy itself.
 
 difference
     of accuracies, in points, with its interval of 95 % (bootstrap over seeds and images);
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import copy
 import csv
 import functools
 import io
@@ -40,15 +42,18 @@ from typing import Any
 import numpy as np
 import torch
 from actcodec.policies.catalog import policy, policy_options
+from actcodec.policies.policy import Policy
 from actcodec.study import data
 from actcodec.study.data import Dataset
-from actcodec.study.experiment import BASELINE, Recipe, initial_model, train
+from actcodec.study.experiment import BASELINE, Recipe, initial_model, loss_of, steps_per_epoch, train
 from actcodec.study.paired import compare, spread
 from actcodec.study.setup import torch_device
+from actcodec.training.activation_compression import compress_activations
 from cdu_tools.files import write_whole
 from cdu_tools.parallel import processes
 from cdu_tools.report import Table
 from numpy.typing import NDArray
+from torch import nn
 
 TABLE = Path(__file__).parent.parent / "docs" / "evidence" / "paired_runs.csv"
 COLUMNS = ("data", "model", "policy", "seed", "score", "ratio", "right")
@@ -90,14 +95,49 @@ def images_of(name: str, device: str) -> Dataset:
     return data.load(name).to(torch_device(device))
 
 
-def run(name: str, recipe: Recipe, label: str, seed: int, device: str) -> dict[str, str]:
+class Sizes:
+    """What a policy makes of a batch at the start of each epoch, whatever the network is trained with."""
+
+    def __init__(self, chosen: Policy, model: nn.Module, images: Dataset, recipe: Recipe) -> None:
+        self._policy, self._model, self._images = chosen, model, images
+        self._batch, self._steps, self._done = recipe.batch, steps_per_epoch(recipe, images), 0
+        self._original = self._kept = 0
+
+    def step(self) -> None:
+        """After each step."""
+        if self._done % self._steps == 0:
+            model, batch = copy.deepcopy(self._model).train(), slice(self._batch)
+            inputs, targets = self._images.train_inputs[batch], self._images.train_targets[batch]
+            with compress_activations(model, self._policy) as statistics:
+                loss_of(model(inputs), targets, self._images)
+            self._original += statistics.bytes_original
+            self._kept += statistics.bytes_compressed
+        self._done += 1
+
+    @property
+    def ratio(self) -> float:
+        """Over all of these batches."""
+        return self._original / self._kept
+
+
+def run(name: str, recipe: Recipe, label: str, seed: int, device: str, uncoded: bool) -> dict[str, str]:
     """One run as a row of the table, in float32 wherever it is."""
     torch.backends.cudnn.allow_tf32 = False
+    torch.set_num_threads(1)
     images = images_of(name, device)
     model = initial_model(recipe, images, seed)
     codec, options = POLICIES[label]
-    fastest: dict[str, Any] = {"backend": "auto"} if "backend" in policy_options(codec) else {}
-    done = train(recipe, images, label, policy(codec, **options, **fastest), seed, model=model)
+    has_backends = "backend" in policy_options(codec)
+    fastest: dict[str, Any] = {"backend": "auto"} if has_backends else {}
+    chosen = policy(codec, **options, **fastest)
+    if uncoded and has_backends:
+        from uncoded import UncodedBackend
+
+        sizes = Sizes(chosen, model, images, recipe)
+        train(recipe, images, label, policy(codec, **options, backend=UncodedBackend()), seed, sizes.step, model)
+        ratio = sizes.ratio
+    else:
+        ratio = train(recipe, images, label, chosen, seed, model=model).ratio
     model.eval()
     with torch.no_grad():
         right = torch.cat(
@@ -109,9 +149,8 @@ def run(name: str, recipe: Recipe, label: str, seed: int, device: str) -> dict[s
             ]
         )
     bits = base64.b64encode(np.packbits(right.cpu().numpy()).tobytes()).decode()
-    return dict(
-        zip(COLUMNS, (name, recipe.model, label, str(seed), f"{done.score:.4f}", f"{done.ratio:.3f}", bits), strict=True)
-    )
+    score = 100 * float(right.double().mean())
+    return dict(zip(COLUMNS, (name, recipe.model, label, str(seed), f"{score:.4f}", f"{ratio:.3f}", bits), strict=True))
 
 
 def append(row: dict[str, str]) -> None:
@@ -175,10 +214,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="end after so many minutes; what has not ended by then is lost")
     parser.add_argument("--device", default="cpu", help="where networks are trained (cpu)")
     parser.add_argument("--workers", type=int, default=1, help="runs at once (1)")
+    parser.add_argument("--uncoded", action="store_true", help="train with codecs by what they do to values")
     arguments = parser.parse_args()
     with processes(arguments.workers) as pool:
         runs: list[Future[dict[str, str]]] = [
-            pool.submit(run, *one, arguments.device)
+            pool.submit(run, *one, arguments.device, arguments.uncoded)
             for one in missing(arguments.only, arguments.seeds, arguments.policies.split(","))
         ]
         try:

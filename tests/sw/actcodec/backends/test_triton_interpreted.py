@@ -37,7 +37,9 @@ def interpreted(*arguments, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize("file", ["test_triton_codecs.py", "test_triton_payloads.py", "test_triton_training.py"])
+@pytest.mark.parametrize(
+    "file", ["test_triton_codecs.py", "test_triton_payloads.py", "test_triton_training.py", "test_uncoded.py"]
+)
 def test_kernels(file):
     pytest.importorskip("triton")
     assert "skipped" not in interpreted(HERE / file)

@@ -1,0 +1,84 @@
+"""The codecs of channels and of steps on a GPU, without what makes their bytes few: the same values in less time.
+
+Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder behind them. What comes back is
+the codec's to the last bit (tests/sw/actcodec/backends/test_uncoded.py), exact signs and groups of normalisations included;
+sizes are not: a benchmark that trains so takes them from the codec itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from actcodec.backends.job import DTYPES, Job
+from actcodec.backends.predicted_coder import Predicted, PredictedCoder
+from actcodec.backends.step_quantizer import Line, cells, finished
+from actcodec.backends.triton import jpeg_act
+from actcodec.backends.triton.backend import TritonBackend
+from actcodec.backends.triton.modes import DECODERS, ENCODERS
+from actcodec.golden.integer_coder import CodedIntegers
+from actcodec.golden.shapes import channels_shape, per_channel
+from cdu_spec.bitstream import MatrixView, Mode
+from cdu_spec.geometry import BLOCK_VALUES
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers(CodedIntegers):
+    """Numbers of steps as they are."""
+
+    values: Tensor  #: float32, as :func:`per_channel`
+
+
+class _UncodedSteps(PredictedCoder):
+    """See :class:`PredictedCoder`: steps of ``blpa-coded`` alone."""
+
+    def cells(self, x: Tensor, step: Tensor) -> Predicted:
+        """See :class:`PredictedCoder`."""
+        numbers = cells(per_channel(x.to(torch.float32)), step[:, None])
+        return Predicted(0, _Numbers((), (), numbers), torch.zeros(0, dtype=torch.int64, device=x.device))
+
+    def middles(
+        self,
+        predicted: Predicted,
+        step: Tensor,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        *,
+        rectified: bool = False,
+        line: Line | None = None,
+    ) -> Tensor:
+        """See :class:`PredictedCoder`."""
+        values = (cast(_Numbers, predicted.coded).values + 0.5).mul_(step[:, None])
+        whole = tuple(slice(0, extent) for extent in channels_shape(tuple(shape)))
+        box = cast(tuple[slice, slice, slice], whole)
+        return finished(values, box, dtype, rectified=rectified, line=line).view(tuple(shape))
+
+
+class UncodedBackend(TritonBackend):
+    """Backend ``triton`` without coders of modes sfpr+zvc and jpeg-act, and of ``blpa-coded``."""
+
+    def predicted_coder(self) -> PredictedCoder:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        return _UncodedSteps()
+
+    def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        if job.mode is Mode.JPEG_ACT:
+            return jpeg_act.forward(x.contiguous(), view, job).view(-1).view(torch.uint8)
+        if job.mode is Mode.SFPR_ZVC:
+            return ENCODERS[Mode.SFPR](x.contiguous(), view, job)
+        return super().compress_tensor(x, view, job)
+
+    def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
+        """See :class:`~actcodec.backends.backend.Backend`."""
+        if job.mode not in (Mode.JPEG_ACT, Mode.SFPR_ZVC):
+            return super().decompress_tensor(payload, view, job, shape)
+        y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)
+        if job.mode is Mode.JPEG_ACT:
+            jpeg_act.inverse(payload.view(torch.int8).view(-1, BLOCK_VALUES), view, job, y)
+        else:
+            DECODERS[Mode.SFPR](payload, view, job, y)
+        return y
