@@ -3,8 +3,7 @@
 The gradient of a policy is *good* where its cosine with the exact one is :data:`GOOD` or more. A policy is good for a family of
 networks if it is on every model of it; recommended is the densest of these, that with the highest ratio of everything that
 autograd keeps. A named policy is *stable* if it is good for some family, with its own options or with others that were
-measured, and *experimental* if it is good for none: published forms that are kept for comparison, under their papers' names;
-or if a longer training with it has failed (:data:`UNPROVEN`).
+measured, and *experimental* if it is good for none: published forms that are kept for comparison, under their papers' names.
 """
 
 from __future__ import annotations
@@ -23,9 +22,6 @@ GOOD, NOISE = 0.99, 0.9
 STABLE, EXPERIMENTAL = "stable", "experimental"
 #: Policies that move tensors to other memory, and those whose gradients they have.
 ALIKE = {"vdnn": "none", "actnn-L4": "actnn-L3", "actnn-L5": "actnn-L3"}
-#: Policies that have spoilt a longer training although gradients on the zoo are good, and have not been seen to end one well
-#: since (docs/methods/transformer.md): they are not among those that are measured, and so experimental.
-UNPROVEN = frozenset({"transformer-nvfp4"})
 _MEASURED = "measured.json"
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec, Policy, Rule, first_rules
-from actcodec.policies.recommended import ALIKE, UNPROVEN, OnFamily
+from actcodec.policies.recommended import ALIKE, OnFamily
 from actcodec.saved.statistics import Statistics
 from actcodec.study.check import CANDIDATES, named_policy
 from actcodec.study.diagnosis import Passes
@@ -27,7 +27,7 @@ STEPS = 32
 _LEARNING_RATE = 1e-3
 #: Every policy as it is unless told otherwise, and what :func:`~actcodec.study.check.check` tries.
 POLICIES = (
-    *(CodecSpec(name) for name in POLICY_NAMES if name not in {*ALIKE, *UNPROVEN}),
+    *(CodecSpec(name) for name in POLICY_NAMES if name not in ALIKE),
     *(spec for spec in CANDIDATES if spec.options),
 )
 #: Bits for what normalisations save and for the rest, by what the policy is called: where few bits do harm.

@@ -9,7 +9,7 @@ import pytest
 from actcodec.policies import recommended
 from actcodec.policies.catalog import POLICY_NAMES, policy
 from actcodec.policies.policy import CodecSpec
-from actcodec.policies.recommended import ALIKE, GOOD, UNPROVEN, Measured, OnFamily, good_for, measured, named, status, verdict
+from actcodec.policies.recommended import ALIKE, GOOD, Measured, OnFamily, good_for, measured, named, status, verdict
 from actcodec.study.families import POLICIES
 from actcodec.study.zoo import FAMILIES, ZOO
 from cdu_cli.main import app
@@ -26,7 +26,7 @@ def rows():
 
 def test_every_policy_was_measured_on_every_model_of_the_zoo(rows):
     assert {one.text for one in measured()} == {named(spec) for spec in POLICIES}
-    assert {spec.name for spec in POLICIES} | set(ALIKE) | UNPROVEN == set(POLICY_NAMES)
+    assert {spec.name for spec in POLICIES} | set(ALIKE) == set(POLICY_NAMES)
     assert {row["model"]: row["family"] for row in rows} == {name: model.family for name, model in ZOO.items()}
     for one in measured():
         assert sum(found.models for found in one.families.values()) == len(ZOO), one.text
@@ -81,9 +81,8 @@ def test_lossless_policies_are_stable_and_good_for_all(name):
 
 
 def test_experimental_policies_are_noise_on_some_model_of_every_family():
-    """But mxfp4, which is good for none, and those that are good and have failed in a training."""
-    assert all(status(name) == "experimental" for name in UNPROVEN)
-    found = {name for name in POLICY_NAMES if status(name) == "experimental"} - UNPROVEN
+    """But mxfp4, which is good for none."""
+    found = {name for name in POLICY_NAMES if status(name) == "experimental"}
     assert found >= {"actnn", "actnn-L3", "actnn-L5", "division", "division-channel", "mxfp4"}
     for one in measured():
         if one.policy.name in found:
