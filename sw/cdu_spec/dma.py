@@ -78,7 +78,7 @@ COMPLETION = _parts(
     ("tag", 4, "that of the descriptor"),
     ("errors", 4, "bits, see below; 0: all is well"),
     ("unit_errors", 4, "what the job set in register ERRORS of the unit"),
-    ("cycles", 4, "from the START of the job to its last byte in memory"),
+    ("cycles", 4, "from the START of the job, or the end of the one before it, to its last byte in memory"),
     ("bytes", 4, "bytes of the packet that the unit gave: the payload, or the values with their padding"),
     ("", 4, ""),
     ("done", 4, "1"),

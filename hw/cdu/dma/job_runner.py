@@ -1,32 +1,31 @@
-"""A job from its START to its record."""
+"""A job from its START to its last word."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
 from cdu_spec.registers import REGISTER_BITS, REGISTER_BYTES, Channel, address, register
 
 from cdu.bus.axi_lite import AccessPort
-from cdu.control.register_file import layout
-from cdu.dma.memory_writer import WriteResult
-from cdu.dma.records import KINDS, Outcome, Planned, ScalesJob, TensorJob, kinds
+from cdu.dma.records import KINDS, Ended, Planned, TensorJob, kinds, payload_segment, runs, tensor_job
 from cdu.dma.segments import Segment
 
 #: Errors of START: nothing was queued.
 _REFUSALS = ("bad_job", "bad_length", "queue_full")
-#: Cycles from the last byte of an input packet until every error that it may cause stands in ERRORS.
+#: Cycles from the last word of a packet until every error that it may cause stands in ERRORS.
 _SETTLE_CYCLES = 16
 
 
 class JobRunner(wiring.Component):
-    """Starts a job, sets the walkers off, waits until all is in memory, asks the unit what went wrong.
+    """Starts a job, lets its packets through, and asks the unit what went wrong.
 
-    One job at a time, so that every error belongs to one.
+    The unit has the words of one job at a time, so that every error belongs to one. The next one has its START when all words
+    of this one are in the unit, but words only when this one is done; errors of a START are others than those of words. What a
+    job that is refused has read is thrown away.
 
     Parameters
     ----------
@@ -38,28 +37,37 @@ class JobRunner(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.dma.records.Planned`: jobs whose registers are written, or that cannot be run.
+        Stream of :class:`~cdu.dma.records.Planned`: jobs whose registers are written and whose reads have begun, or that
+        cannot be run.
     access
         :data:`~cdu.bus.axi_lite.AccessPort`.
-    tensor, scales, payload
-        Streams of what is to be moved: a :class:`~cdu.dma.records.TensorJob`, a :class:`~cdu.dma.records.ScalesJob`, the
-        segment of the payload.
-    read, scales_read, written
-        Streams of what became of it: whether a read of the data or of the scales failed, and the result of the writer.
+    opens, drops, ends
+        Of the :class:`~cdu.dma.packet_gate.PacketGate` of the data and of that of the scales (arrays).
+    wide
+        The scales have offsets beside them.
+    target
+        Stream of where the result goes: the payload's :class:`~cdu.dma.segments.Segment`, or a
+        :class:`~cdu.dma.records.TensorJob`.
+    given, stored
+        The last word of the result is there; all of it is in memory.
+    read
+        Stream, one for each job that can be run: whether a read failed.
     o
-        Stream of :class:`~cdu.dma.records.Outcome`.
+        Stream of :class:`~cdu.dma.records.Ended`.
     working
         A job is under way.
     """
 
     i: stream.Interface
     access: Any
-    tensor: stream.Interface
-    scales: stream.Interface
-    payload: stream.Interface
+    opens: Any
+    drops: Any
+    ends: Any
+    wide: Signal
+    target: stream.Interface
+    given: Signal
+    stored: Signal
     read: stream.Interface
-    scales_read: stream.Interface
-    written: stream.Interface
     o: stream.Interface
     working: Signal
 
@@ -70,13 +78,14 @@ class JobRunner(wiring.Component):
             {
                 "i": In(stream.Signature(Planned())),
                 "access": Out(AccessPort),
-                "tensor": Out(stream.Signature(TensorJob())),
-                "scales": Out(stream.Signature(ScalesJob())),
-                "payload": Out(stream.Signature(Segment())),
+                "opens": Out(1).array(2),
+                "drops": Out(1).array(2),
+                "ends": In(1).array(2),
+                "wide": Out(1),
+                "target": Out(stream.Signature(Segment() if channel is Channel.COMPRESS else TensorJob())),
+                **dict.fromkeys(("given", "stored"), In(1)),
                 "read": In(stream.Signature(1)),
-                "scales_read": In(stream.Signature(1)),
-                "written": In(stream.Signature(WriteResult())),
-                "o": Out(stream.Signature(Outcome())),
+                "o": Out(stream.Signature(Ended())),
                 "working": Out(1),
             }
         )
@@ -84,125 +93,113 @@ class JobRunner(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         job: Any = Signal(Planned(), reset_less=True)
-        descriptor = job["fetched"]["descriptor"]
+        descriptor, errors = job["fetched"]["descriptor"], job["errors"]
         kind = {name: Signal(name=name) for name in KINDS}
-        self._describe(m, job, kind)
+        to_tensor = self.channel is Channel.DECOMPRESS
+        m.d.comb += self.wide.eq(kind["wide"])
+        m.d.comb += tensor_job(self.target.payload, job, kind) if to_tensor else payload_segment(self.target.payload, job)
 
-        record: Any = self.o.payload["record"]
-        errors, unit_errors, cycles = job["errors"], Signal(REGISTER_BITS), Signal(REGISTER_BITS)
-        size = Signal(REGISTER_BITS)
+        # What the unit has still to take and to give, and how long that has been over
+        comes = [Signal(name=f"{name}_comes") for name in ("data", "scales", "result")]
+        placed, wait = Signal(), Signal(range(_SETTLE_CYCLES + 1))
+        unit_errors, cycles = Signal(REGISTER_BITS), Signal(REGISTER_BITS)
+        reads, started, ahead = Signal(), Signal(), Signal()  # ahead: the next job has had its START
+        with m.If(Cat(comes).any()):
+            m.d.sync += wait.eq(_SETTLE_CYCLES)
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        for packet, ends in zip(comes, (*self.ends, self.given), strict=True):
+            with m.If(ends):
+                m.d.sync += packet.eq(0)
+        m.d.comb += [self.target.valid.eq(placed), self.read.ready.eq(reads)]
+        with m.If(self.target.ready):
+            m.d.sync += placed.eq(0)
+        with m.If(reads & self.read.valid):
+            m.d.sync += [reads.eq(0), errors["read"].eq(self.read.payload)]
+        over = ~Cat(comes, reads).any()
+
+        ended: Any = self.o.payload
         m.d.comb += [
-            self.o.payload["address"].eq(descriptor["completion"]),
-            self.o.payload["nowhere"].eq(job["nowhere"]),
-            self.o.payload["failed"].eq(job["fetched"]["failed"]),
-            record["job"].eq(job["fetched"]["number"]),
-            record["tag"].eq(descriptor["tag"]),
-            record["errors"].eq(errors),
-            record["unit_errors"].eq(unit_errors),
-            record["cycles"].eq(cycles),
-            record["bytes"].eq(size),
-            record["done"].eq(1),
+            ended["address"].eq(descriptor["completion"]),
+            *(ended[name].eq(job[name]) for name in ("nowhere", "errors")),
+            ended["failed"].eq(job["fetched"]["failed"]),
+            ended["job"].eq(job["fetched"]["number"]),
+            ended["tag"].eq(descriptor["tag"]),
+            ended["unit_errors"].eq(unit_errors),
+            ended["cycles"].eq(cycles),
+            ended["written"].eq(started),
         ]
-
-        # What has still to move
-        moving = {name: Signal(name=f"{name}_moves") for name in ("read", "scales_read", "written")}
-        given = {name: Signal(name=f"{name}_waits") for name in ("tensor", "scales", "payload")}
-        for name, waits in given.items():
-            walker = getattr(self, name)
-            m.d.comb += walker.valid.eq(waits)
-            with m.If(walker.ready):
-                m.d.sync += waits.eq(0)
-        for name, moves in moving.items():
-            result = getattr(self, name)
-            m.d.comb += result.ready.eq(moves)
-            with m.If(result.valid):
-                m.d.sync += moves.eq(0)
-        for name in ("read", "scales_read"):
-            with m.If(moving[name] & getattr(self, name).valid & getattr(self, name).payload):
-                m.d.sync += errors["read"].eq(1)
-        with m.If(moving["written"] & self.written.valid):
-            result = self.written.payload
-            m.d.sync += [
-                size.eq(result["bytes"]),
-                errors["write"].eq(result["failed"]),
-                errors["overflow"].eq(result["surplus"]),
-            ]
-
-        found: Any = Signal(layout(register("ERRORS")))
-        m.d.comb += found.as_value().eq(self.access.read_data)
-        refused = Cat(found[name] for name in _REFUSALS).any()
-        wait = Signal(range(_SETTLE_CYCLES))
+        refusals = sum(register("ERRORS").field(name).mask for name in _REFUSALS)
+        found, refused = self.access.read_data, Signal(REGISTER_BITS)  # refused: what the next job's START found
+        starts = runs(self.i.payload)
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))
+            m.d.sync += cycles.eq(Mux(self.working, cycles + ~self.stored, 0))
             with m.State("REST"):
                 m.d.comb += self.i.ready.eq(1)
                 mode = self.i.payload["fetched"]["descriptor"]["mode"]
                 m.d.sync += [kind[name].eq(is_so) for name, is_so in kinds(self.config, mode).items()]
-                m.d.sync += [job.eq(self.i.payload), unit_errors.eq(0), cycles.eq(0), size.eq(0), wait.eq(_SETTLE_CYCLES - 1)]
+                m.d.sync += [job.eq(self.i.payload), unit_errors.eq(refused), refused.eq(0), started.eq(0)]
                 with m.If(self.i.valid):
-                    planned = self.i.payload
-                    m.next = "START"
-                    with m.If(planned["fetched"]["failed"] | planned["errors"].as_value().any()):
-                        m.next = "RECORD"
+                    m.d.sync += [ahead.eq(0), reads.eq(starts)]
+                    m.next = "GIVE"
+                    with m.If(starts):
+                        m.next = "START"
+                    with m.If(starts & ahead):
+                        m.next = "BEGIN"
             with m.State("START"):
-                self._access(m, "CONTROL", register("CONTROL").pack(start=1))
-                m.d.sync += cycles.eq(cycles + 1)
+                self._start(m)
                 with m.If(self.access.done):
                     m.next = "CHECK"
             with m.State("CHECK"):
                 self._access(m, "ERRORS")
-                m.d.sync += cycles.eq(cycles + 1)
                 with m.If(self.access.done):
-                    m.d.sync += unit_errors.eq(self.access.read_data)
-                    with m.If(refused):
-                        m.next = "CLEAR"
-                    with m.Else():
-                        m.d.sync += [*(waits.eq(1) for waits in given.values()), *(moves.eq(1) for moves in moving.values())]
-                        with m.If(~kind["has_scales"]):
-                            m.d.sync += [given["scales"].eq(0), moving["scales_read"].eq(0)]
-                        m.next = "MOVE"
-            with m.State("MOVE"):
-                with m.If(Cat(moving.values()).any()):
-                    m.d.sync += cycles.eq(cycles + 1)
+                    m.d.sync += unit_errors.eq(found)
+                    m.next = "BEGIN"
+            with m.State("BEGIN"):
+                m.d.sync += [comes[0].eq(1), comes[1].eq(kind["has_scales"])]
+                with m.If(unit_errors & refusals):
+                    m.next = "DROP"
                 with m.Else():
-                    m.d.sync += wait.eq(wait - 1)
-                    with m.If(wait == 0):
-                        m.next = "LOOK"
+                    m.d.sync += [comes[2].eq(1), placed.eq(1), started.eq(1)]
+                    m.next = "RUN"
+            with m.State("RUN"):
+                m.d.comb += [opens.eq(packet) for opens, packet in zip(self.opens, comes[:-1], strict=True)]
+                with m.If(over & (wait == 0)):
+                    m.next = "LOOK"
+                with m.Elif(~Cat(comes[:-1]).any() & ~ahead & self.i.valid & starts):
+                    m.next = "AHEAD"
+            with m.State("AHEAD"):
+                self._start(m)
+                with m.If(self.access.done):
+                    m.d.sync += ahead.eq(1)
+                    m.next = "RUN"
+            with m.State("DROP"):
+                m.d.comb += [drops.eq(packet) for drops, packet in zip(self.drops, comes[:-1], strict=True)]
+                with m.If(over):
+                    m.next = "CLEAR"
             with m.State("LOOK"):
                 self._access(m, "ERRORS")
                 with m.If(self.access.done):
-                    m.d.sync += unit_errors.eq(unit_errors | self.access.read_data)
+                    m.d.sync += [unit_errors.eq(unit_errors | (found & ~refusals)), refused.eq(found & refusals)]
                     m.next = "CLEAR"
             with m.State("CLEAR"):
-                with m.If(unit_errors == 0):
-                    m.next = "RECORD"
+                m.d.sync += errors["unit"].eq(unit_errors != 0)
+                with m.If((unit_errors | refused) == 0):
+                    m.next = "GIVE"
                 with m.Else():
-                    self._access(m, "ERRORS", unit_errors)
+                    self._access(m, "ERRORS", unit_errors | refused)
                     with m.If(self.access.done):
-                        m.d.sync += errors["unit"].eq(1)
-                        m.next = "RECORD"
-            with m.State("RECORD"):
+                        m.next = "GIVE"
+            with m.State("GIVE"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
                     m.next = "REST"
         return m
 
-    def _describe(self, m: Module, job: Any, kind: Mapping[str, Signal]) -> None:
-        """What the walkers are told."""
-        descriptor, counts = job["fetched"]["descriptor"], job["counts"]
-        tensor, scales, payload = self.tensor.payload, self.scales.payload, self.payload.payload
-        m.d.comb += [
-            *(tensor[name].eq(descriptor[name]) for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w")),
-            *(tensor[name].eq(kind[name]) for name in ("in_tiles", "flat", "repeats")),
-            tensor["counts"].eq(counts),
-            scales["address"].eq(descriptor["scales"]),
-            scales["channels"].eq(descriptor["c"]),
-            *(scales[name].eq(counts[name]) for name in ("groups", "extra")),
-            *(scales[name].eq(kind[name]) for name in ("wide", "repeats")),
-            payload["address"].eq(descriptor["payload"]),
-            payload["bytes"].eq(descriptor["payload_bytes"]),
-            payload["last"].eq(1),
-        ]
+    def _start(self, m: Module) -> None:
+        """Give the job whose registers are written to the unit."""
+        self._access(m, "CONTROL", register("CONTROL").pack(start=1))
 
     def _access(self, m: Module, name: str, value: Any = None) -> None:
         """A read of a register, or a write."""

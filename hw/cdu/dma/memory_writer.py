@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -53,7 +53,8 @@ class MemoryWriter(wiring.Component):
     answer, answer_failed
         Memory has a burst, or says that it has not.
     result
-        Stream of :class:`WriteResult`, one for each packet when memory has it. The next packet waits for its transfer.
+        Stream of :class:`WriteResult`, one for each packet when memory has it. Meanwhile the next packet is written; it ends
+        when the result has been taken.
 
     One word of memory, or one of padding, per cycle.
     """
@@ -103,7 +104,7 @@ class MemoryWriter(wiring.Component):
         of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
         in_word = Signal(range(size + 1))
         of_padding = Mux(pad < room, pad, room)
-        settled, unanswered = Signal(), Signal(range(self.unanswered + 1))
+        waits, unanswered = Signal(), Signal(range(self.unanswered + 1))
         m.d.comb += [
             to_memory.eq(active & (left != 0)),
             in_word.eq(size - offset),
@@ -119,7 +120,7 @@ class MemoryWriter(wiring.Component):
         free = former.i.ready & (unanswered != self.unanswered)
         content = window.data[: 8 * size] & expand(ones(there, size))
         m.d.comb += [
-            moves.eq((active | rest) & enough & (~writes | free) & settled),
+            moves.eq((active | rest) & enough & (~writes | free) & ~(rest & over & waits)),
             window.amount.eq(Mux(moves, there, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
@@ -128,7 +129,7 @@ class MemoryWriter(wiring.Component):
             word["data"].eq(shift_left(m, content, offset, "placed")),
             word["last"].eq(over | fits),
             ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),
-            self.segments.ready.eq(settled & Mux(active, ends & ~last, ~rest)),
+            self.segments.ready.eq(Mux(active, ends & ~last, ~rest)),
         ]
         with m.If(ends):
             m.d.sync += [active.eq(0), rest.eq(last)]
@@ -153,20 +154,45 @@ class MemoryWriter(wiring.Component):
         with m.Elif(moves):
             m.d.sync += pad.eq(pad - wanted)
 
-        # The end of a packet, and of its last burst
-        ended, failed, result = Signal(), Signal(), self.result.payload
-        m.d.comb += settled.eq(~ended & ~self.result.valid)
         m.d.sync += unanswered.eq(unanswered + former.closed - self.answer)
-        with m.If(self.answer & self.answer_failed):
-            m.d.sync += failed.eq(1)
-        with m.If(moves):
-            m.d.sync += result["bytes"].eq(result["bytes"] + there)
-        with m.If(rest & moves & (there != 0)):
-            m.d.sync += result["surplus"].eq(1)
+        self._end(m, window, moves, there, rest, waits, unanswered + former.closed - self.answer)
         with m.If(window.finishes):
-            m.d.sync += [rest.eq(0), ended.eq(1)]
-        with m.If(ended & (unanswered == 0) & ~self.result.valid):
-            m.d.sync += [ended.eq(0), self.result.valid.eq(1), result["failed"].eq(failed), failed.eq(0)]
-        with m.If(self.result.valid & self.result.ready):
-            m.d.sync += [self.result.valid.eq(0), result["bytes"].eq(0), result["surplus"].eq(0)]
+            m.d.sync += rest.eq(0)
         return m
+
+    def _end(
+        self, m: Module, window: ByteWindow, moves: Value, there: Value, rest: Value, waits: Signal, unanswered: Value
+    ) -> None:
+        """The result of a packet when its last burst has an answer; memory answers in the order of the bursts.
+
+        ``unanswered`` bursts have no answer after this cycle; with ``waits`` no packet may end.
+        """
+        result = self.result.payload
+        # Of the packet that comes; and whether one that has ended waits for answers, and for how many
+        size, surplus = Signal(SIZE_BITS), Signal()
+        refused = Signal()
+        expects = Signal()
+        due = Signal(range(self.unanswered + 1))
+        total, too_much, fails = Signal(SIZE_BITS), Signal(), Signal()
+        m.d.comb += [
+            waits.eq(expects | self.result.valid),
+            total.eq(size + there),
+            too_much.eq(surplus | (rest & (there != 0))),
+            fails.eq(self.answer & self.answer_failed),
+        ]
+        with m.If(moves):
+            m.d.sync += [size.eq(total), surplus.eq(too_much)]
+        with m.If(self.result.ready):
+            m.d.sync += self.result.valid.eq(0)
+        with m.If(window.finishes):
+            m.d.sync += [
+                *(size.eq(0), surplus.eq(0), refused.eq(0)),
+                *(expects.eq(1), due.eq(unanswered)),
+                *(result["bytes"].eq(total), result["surplus"].eq(too_much), result["failed"].eq(refused | fails)),
+            ]
+        with m.Elif(due != 0):
+            m.d.sync += [due.eq(due - self.answer), result["failed"].eq(result["failed"] | fails)]
+        with m.Else():
+            m.d.sync += [refused.eq(refused | fails), expects.eq(0)]
+            with m.If(expects):
+                m.d.sync += self.result.valid.eq(1)

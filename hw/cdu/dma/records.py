@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from amaranth.hdl import Value
 from amaranth.lib import data
@@ -119,6 +120,59 @@ class ScalesJob(data.StructLayout):
             {
                 **{"address": MEMORY_ADDRESS_BITS, "channels": VALUES_BITS, "groups": COUNT_BITS, "extra": range(BLOCK_SIDE)},
                 **dict.fromkeys(("wide", "repeats"), 1),
+            }
+        )
+
+
+def tensor_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any]:
+    """What the walk over the tensor of a job is told, a :class:`TensorJob`; ``kind``: which of :data:`KINDS` it is."""
+    descriptor = planned["fetched"]["descriptor"]
+    return [
+        *(target[name].eq(descriptor[name]) for name in ("tensor", "stride_n", "stride_c", "stride_h", "c", "h", "w")),
+        *(target[name].eq(kind[name]) for name in ("in_tiles", "flat", "repeats")),
+        target["counts"].eq(planned["counts"]),
+    ]
+
+
+def scales_job(target: Any, planned: Any, kind: Mapping[str, Value]) -> list[Any]:
+    """What the walk over the scales of a job is told, a :class:`ScalesJob`."""
+    descriptor, counts = planned["fetched"]["descriptor"], planned["counts"]
+    return [
+        target["address"].eq(descriptor["scales"]),
+        target["channels"].eq(descriptor["c"]),
+        *(target[name].eq(counts[name]) for name in ("groups", "extra")),
+        *(target[name].eq(kind[name]) for name in ("wide", "repeats")),
+    ]
+
+
+def payload_segment(target: Any, planned: Any) -> list[Any]:
+    """Where the payload of a job lies, a :class:`~cdu.dma.segments.Segment`."""
+    descriptor = planned["fetched"]["descriptor"]
+    return [
+        target["address"].eq(descriptor["payload"]),
+        target["bytes"].eq(descriptor["payload_bytes"]),
+        target["last"].eq(1),
+    ]
+
+
+def runs(planned: Any) -> Value:
+    """Whether nothing is known that keeps a job from being run."""
+    can: Value = ~planned["fetched"]["failed"] & ~planned["errors"].as_value().any()
+    return can
+
+
+class Ended(data.StructLayout):
+    """A job that the unit has done, or that it never had.
+
+    ``written``: its result goes to memory, and what became of it is still to come; ``cycles`` since its START.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                **{"address": MEMORY_ADDRESS_BITS, "job": REGISTER_BITS, "tag": REGISTER_BITS, "errors": Errors()},
+                **{"unit_errors": REGISTER_BITS, "cycles": REGISTER_BITS},
+                **dict.fromkeys(("nowhere", "failed", "written"), 1),
             }
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal
@@ -14,10 +16,13 @@ from cdu_spec.registers import REGISTER_BITS, Channel
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.dma.descriptor_fetch import DescriptorFetch
+from cdu.dma.job_feeder import JobFeeder
+from cdu.dma.job_finisher import JobFinisher
 from cdu.dma.job_planner import JobPlanner
 from cdu.dma.job_programmer import JobProgrammer
 from cdu.dma.job_runner import JobRunner
 from cdu.dma.memory_writer import WriteResult
+from cdu.dma.packet_gate import PacketGate
 from cdu.dma.record_writer import RecordWriter
 from cdu.dma.scale_walk import ScaleWalk
 from cdu.dma.scale_words import ScaleWords
@@ -30,7 +35,8 @@ from cdu.words import value_bytes
 class Ring(wiring.Component):
     """Runs the jobs of a ring in order.
 
-    While one is under way the next descriptor is fetched, checked, and written to the unit's registers.
+    While one is under way the next descriptor is fetched, checked, and written to the unit's registers, and what it says is
+    read; its START comes when the unit is done with the one before, which may have bytes on their way to memory still.
 
     Parameters
     ----------
@@ -110,20 +116,24 @@ class Ring(wiring.Component):
         m = Module()
         m.submodules.fetch = fetch = DescriptorFetch(self.size)
         m.submodules.planner = planner = JobPlanner(self.config, self.channel)
+        m.submodules.feeder = feeder = JobFeeder(self.config, self.channel)
         m.submodules.programmer = programmer = JobProgrammer(self.config, self.channel)
         m.submodules.runner = runner = JobRunner(self.config, self.channel)
+        m.submodules.finisher = finisher = JobFinisher()
         m.submodules.records = records = RecordWriter(self.size)
-        for before, after in ((fetch.o, planner.i), (planner.o, programmer.i), (programmer.o, runner.i), (runner.o, records.i)):
-            connect(m, before, after)
+        stages: Sequence[Any] = (fetch, planner, feeder, programmer, runner, finisher, records)
+        for before, after in pairwise(stages):
+            connect(m, before.o, after.i)
         connect(m, runner.access, flipped(self.access[0]))
         connect(m, programmer.access, flipped(self.access[1]))
 
         # What moves, and who moves it
         m.submodules.tensor = tensor = TensorWalk(self.config, self.channel)
         m.submodules.scale_walk = scale_walk = ScaleWalk(self.config)
-        connect(m, runner.tensor, tensor.job)
-        connect(m, runner.scales, scale_walk.job)
-        first, second = (tensor.o, runner.payload) if self.channel is Channel.COMPRESS else (runner.payload, tensor.o)
+        connect(m, feeder.scales, scale_walk.job)
+        compresses = self.channel is Channel.COMPRESS
+        connect(m, feeder.data if compresses else runner.target, tensor.job)
+        first, second = (tensor.o, runner.target) if compresses else (feeder.data, tensor.o)
         for source, ours in (
             (first, self.read_segments[0]),
             (scale_walk.o, self.read_segments[1]),
@@ -134,11 +144,11 @@ class Ring(wiring.Component):
         ):
             connect(m, source, flipped(ours))
         for ours, sink in (
-            (self.read_result[0], runner.read),
-            (self.read_result[1], runner.scales_read),
+            (self.read_result[0], feeder.read),
+            (self.read_result[1], feeder.scales_read),
             (self.read_result[2], fetch.result),
             (self.read[2], fetch.i),
-            (self.write_result[0], runner.written),
+            (self.write_result[0], finisher.written),
             (self.write_result[1], records.result),
         ):
             connect(m, flipped(ours), sink)
@@ -148,10 +158,25 @@ class Ring(wiring.Component):
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
         connect(m, flipped(self.read[0]), to_unit.i)
-        connect(m, to_unit.o, flipped(self.input))
         connect(m, flipped(self.read[1]), to_scales.i)
-        connect(m, to_scales.o, flipped(self.scales))
-        m.d.comb += to_scales.wide.eq(runner.scales.payload["wide"])
+        for number, (name, size, words, ours) in enumerate(
+            (("input", self._input, to_unit.o, self.input), ("scales", self._scale, to_scales.o, self.scales))
+        ):
+            m.submodules[f"{name}_gate"] = gate = PacketGate(size)
+            connect(m, words, gate.i)
+            connect(m, gate.o, flipped(ours))
+            m.d.comb += [
+                gate.opens.eq(runner.opens[number]),
+                gate.drops.eq(runner.drops[number]),
+                runner.ends[number].eq(gate.ends),
+            ]
+        connect(m, feeder.result, runner.read)
+        result = self.output
+        m.d.comb += [
+            to_scales.wide.eq(runner.wide),
+            runner.given.eq(result.valid & result.ready & result.payload["last"]),
+            runner.stored.eq(finisher.written.valid & ~finisher.working),
+        ]
         connect(m, flipped(self.output), of_unit.i)
         connect(m, of_unit.o, flipped(self.write[0]))
 
@@ -161,7 +186,7 @@ class Ring(wiring.Component):
             fetch.ring.eq(self.ring),
             fetch.ring_log2.eq(self.ring_log2),
             fetch.tail.eq(self.tail),
-            self.busy.eq(Cat(fetch.working, runner.working).any()),
+            self.busy.eq(Cat(fetch.working, runner.working, finisher.working).any()),
             fetch.rewind.eq(~self.enable & ~self.busy),
             self.done.eq(records.done),
             self.lost.eq(records.lost),

@@ -77,6 +77,7 @@ def _packet(bench: MemoryBench, begin: int, end: int) -> _Packet:
 async def packets(bench: MemoryBench, pattern: str) -> None:
     """Packets of any length, both clients at once, every end stalled at random by itself."""
     bench.behave(pattern)
+    bench.memory.latency = bench.rng.choice((0, 10, 100))
     for _ in range(4 if bench.full else 1):
         places = [MEMORY_BYTES * number // 8 for number in range(9)]
         wanted = [
@@ -98,8 +99,9 @@ async def empty_packets(bench: MemoryBench) -> None:
 
 @bench_test(MemoryBench)
 async def errors(bench: MemoryBench) -> None:
-    """A packet of which memory refuses a burst says so, and the next one is not touched."""
+    """A packet of which memory refuses a burst says so, and the next one, which is written meanwhile, is not touched."""
     base = bench.memory.base
+    bench.memory.latency = bench.rng.choice((0, 30, 200))
     bench.memory.faulty = range(base + 4096, base + 4097)
     good = _Packet([Piece(base + 100, 700, 3)], bench.rng.randbytes(703))
     bad = _Packet([Piece(base + 4000, 200, 0)], bench.rng.randbytes(200))
@@ -140,3 +142,15 @@ async def rate(bench: MemoryBench) -> None:
     cycles = bench.cycle - before
     bench.figures["long packet"] = f"{words} words in {cycles} cycles"
     assert cycles < 1.3 * words + 80, f"{words} words took {cycles} cycles"
+
+
+@bench_test(MemoryBench)
+async def packets_in_a_row(bench: MemoryBench) -> None:
+    """Memory that answers late does not hold up the next packet, which is written before the one before it has its result."""
+    count, words = 8, 64
+    bench.memory.latency, before = words, bench.cycle
+    pieces = [Piece(bench.memory.base + number * words * bench.size, words * bench.size, 0) for number in range(count)]
+    await _write(bench, [[_Packet([piece], bench.rng.randbytes(piece.bytes)) for piece in pieces], []])
+    cycles = bench.cycle - before
+    bench.figures["packets in a row"] = f"{count} of {words} words in {cycles} cycles"
+    assert cycles < 1.3 * words * count + bench.memory.latency + 80, f"{count} packets of {words} words took {cycles} cycles"

@@ -56,6 +56,7 @@ class AxiMemory:
             self._channels += [write.aw_channel, write.w_channel, write.b_channel]
             write.b_channel.queue_occupancy_limit = 8
             self._answer(write.b_channel, "bresp")
+            _send_later(write.b_channel, self, dut.clk)
 
     def _answer(self, channel: Any, name: str) -> None:
         """Let a channel of answers tell errors as this memory does; cocotbext-axi knows SLVERR only."""
@@ -75,7 +76,10 @@ class AxiMemory:
 
     @property
     def latency(self) -> int:
-        """Cycles from the request of a read to its first word, at least; requests are taken meanwhile."""
+        """Cycles from the request of a read to its first word, and from the last word of a write to its answer, at least.
+
+        Requests and words are taken meanwhile.
+        """
         return self._latency
 
     @latency.setter
@@ -116,12 +120,37 @@ def _touches(places: range, address: int, size: int) -> bool:
     return address < places.stop and address + size > places.start
 
 
+class _Waiting:
+    """Things with the times at which they came; each is due as many cycles later as the memory says."""
+
+    def __init__(self, memory: AxiMemory, clock: Any) -> None:
+        self._memory, self._clock = memory, clock
+        self._queue: Queue[tuple[float, Any]] = Queue()
+
+    def put(self, thing: Any) -> None:
+        """It has come."""
+        self._queue.put_nowait((get_sim_time("ns"), thing))
+
+    async def get(self) -> Any:
+        """The next one, when its time has come."""
+        since, thing = await self._queue.get()
+        left = self._memory.latency - round((get_sim_time("ns") - since) / CLOCK_NS)
+        if left > 0:
+            await ClockCycles(self._clock, left)
+        return thing
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        while not self._queue.empty():
+            self._queue.get_nowait()
+
+
 class _Delayed:
     """A channel of requests, each of which is seen as many cycles after it came as the memory says."""
 
     def __init__(self, channel: Any, memory: AxiMemory, clock: Any) -> None:
-        self._channel, self._memory, self._clock = channel, memory, clock
-        self._queue: Queue[tuple[float, Any]] = Queue()
+        self._channel, self._memory, self._waiting = channel, memory, _Waiting(memory, clock)
+        self.recv = self._waiting.get
         cocotb.start_soon(self._take())
 
     @property
@@ -133,18 +162,28 @@ class _Delayed:
         while True:
             request = await self._channel.recv()
             self._memory.bursts += 1
-            self._queue.put_nowait((get_sim_time("ns"), request))
-
-    async def recv(self) -> Any:
-        """The next request, when its time has come."""
-        since, request = await self._queue.get()
-        left = self._memory.latency - round((get_sim_time("ns") - since) / CLOCK_NS)
-        if left > 0:
-            await ClockCycles(self._clock, left)
-        return request
+            self._waiting.put(request)
 
     def clear(self) -> None:
         """Forget what waits (reset)."""
         self._channel.clear()
-        while not self._queue.empty():
-            self._queue.get_nowait()
+        self._waiting.clear()
+
+
+def _send_later(channel: Any, memory: AxiMemory, clock: Any) -> None:
+    """Let the answers of a channel leave as many cycles after they were given as the memory says."""
+    waiting, send, clear = _Waiting(memory, clock), channel.send, channel.clear
+
+    async def take() -> None:
+        while True:
+            await send(await waiting.get())
+
+    async def given(answer: Any) -> None:
+        waiting.put(answer)
+
+    def forgotten() -> None:
+        clear()
+        waiting.clear()
+
+    channel.send, channel.clear = given, forgotten
+    cocotb.start_soon(take())
