@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.config import CduConfig
@@ -99,16 +99,17 @@ class JobFeeder(wiring.Component):
             m.d.sync += begun.eq(0)
 
         # Those of the oldest job that have ended
-        failed, over = Signal(), [Signal(name=f"{name}_over") for name in ("data", "scales")]
-        for source, ended in zip((self.read, self.scales_read), over, strict=True):
-            m.d.comb += source.ready.eq(reads.o.valid & ~ended)
-            with m.If(source.valid & source.ready):
-                m.d.sync += [ended.eq(1), failed.eq(failed | source.payload)]
+        over, failed = ([Signal(name=f"{name}_{what}") for name in ("data", "scales")] for what in ("over", "failed"))
+        expected = (Const(1), reads.o.payload)
+        for source, ended, wrong, has in zip((self.read, self.scales_read), over, failed, expected, strict=True):
+            m.d.comb += source.ready.eq(reads.o.valid & has & ~ended)
+            with m.If(reads.o.ready):
+                m.d.sync += [ended.eq(0), wrong.eq(0)]
+            with m.Elif(source.valid & source.ready):
+                m.d.sync += [ended.eq(1), wrong.eq(source.payload)]
         m.d.comb += [
-            self.result.valid.eq(over[0] & (over[1] | ~reads.o.payload)),
-            self.result.payload.eq(failed),
+            self.result.valid.eq(reads.o.valid & (Cat(over) == Cat(expected))),
+            self.result.payload.eq(Cat(failed).any()),
             reads.o.ready.eq(self.result.valid & self.result.ready),
         ]
-        with m.If(reads.o.ready):
-            m.d.sync += [failed.eq(0), *(ended.eq(0) for ended in over)]
         return m
