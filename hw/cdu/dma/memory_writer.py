@@ -120,7 +120,7 @@ class MemoryWriter(wiring.Component):
         free = former.i.ready & (unanswered != self.unanswered)
         content = window.data[: 8 * size] & expand(ones(there, size))
         m.d.comb += [
-            moves.eq((active | rest) & enough & (~writes | free) & ~(rest & over & waits)),
+            moves.eq((active | rest) & enough & (~writes | free) & ~(rest & window.ended & waits)),
             window.amount.eq(Mux(moves, there, 0)),
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
