@@ -92,7 +92,7 @@ def _families(to_docs: str) -> str:
     models = sum(one.models for one in measured()[0].families.values())
     note = (
         f"Lowest cosine of the gradient with the exact one, {models} models: "
-        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). "
+        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). What trainings lose: [paired]({to_docs}evidence/paired.md). "
         f"With kernels, stable, experimental: [policies]({to_docs}user/policies.md#which-one)."
     )
     return f"{recommendations()}\n\n{note}"

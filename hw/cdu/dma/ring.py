@@ -28,6 +28,7 @@ from cdu.dma.scale_walk import ScaleWalk
 from cdu.dma.scale_words import ScaleWords
 from cdu.dma.segments import Segment
 from cdu.dma.tensor_walk import TensorWalk
+from cdu.parts.register_slice import register_slice
 from cdu.parts.width_converter import Bytes, WidthConverter
 from cdu.words import value_bytes
 
@@ -157,7 +158,11 @@ class Ring(wiring.Component):
         m.submodules.to_unit = to_unit = WidthConverter(self.size, self._input)
         m.submodules.to_scales = to_scales = ScaleWords(self.config, self.size)
         m.submodules.of_unit = of_unit = WidthConverter(self._output, self.size)
-        connect(m, flipped(self.read[0]), to_unit.i)
+        # A slice on either side: memory and unit do not wait for one another within a cycle.
+        m.submodules.of_memory = of_memory = register_slice(Bytes(self.size))
+        m.submodules.to_memory = to_memory = register_slice(Bytes(self.size))
+        connect(m, flipped(self.read[0]), of_memory.i)
+        connect(m, of_memory.o, to_unit.i)
         connect(m, flipped(self.read[1]), to_scales.i)
         for number, (name, size, words, ours) in enumerate(
             (("input", self._input, to_unit.o, self.input), ("scales", self._scale, to_scales.o, self.scales))
@@ -178,7 +183,8 @@ class Ring(wiring.Component):
             runner.stored.eq(finisher.written.valid & ~finisher.working),
         ]
         connect(m, flipped(self.output), of_unit.i)
-        connect(m, of_unit.o, flipped(self.write[0]))
+        connect(m, of_unit.o, to_memory.i)
+        connect(m, to_memory.o, flipped(self.write[0]))
 
         # The ring
         m.d.comb += [
