@@ -116,7 +116,7 @@ class JobRunner(wiring.Component):
             m.d.sync += placed.eq(0)
         with m.If(reads & self.read.valid):
             m.d.sync += [reads.eq(0), errors["read"].eq(self.read.payload)]
-        over = ~Cat(comes, reads).any()
+        over = ~Cat(comes, reads, placed).any()  # who places the result reads the job until then
 
         ended: Any = self.o.payload
         m.d.comb += [

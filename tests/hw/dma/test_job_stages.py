@@ -32,6 +32,7 @@ def described(ctx, planned, number, mode, can_run):
     ctx.set(planned.fetched.descriptor.mode, mode)
     ctx.set(planned.fetched.descriptor.tensor, number)
     ctx.set(planned.fetched.descriptor.scales, number)
+    ctx.set(planned.fetched.descriptor.payload, number)
     ctx.set(planned.errors.bad_shape, not can_run)
 
 
@@ -98,7 +99,7 @@ def test_a_runner_gives_each_job_its_own_errors(seed):
     wrong = {n: rng.choice(OF_WORDS) for n in range(JOBS) if jobs[n][1] and n not in refused and rng.random() < 0.4}
     failed = {n: rng.random() < 0.2 for n in range(JOBS)}
     control, errors_word = (address(name, Channel.COMPRESS) // REGISTER_BYTES for name in ("CONTROL", "ERRORS"))
-    ended, early = [], 0
+    ended, placed, early = [], [], 0
 
     async def bench(ctx):
         nonlocal early
@@ -106,10 +107,11 @@ def test_a_runner_gives_each_job_its_own_errors(seed):
         starting = deque(number for number, (_, can_run) in enumerate(jobs) if can_run)
         reads, queued = deque(), deque()
         job, packets = None, set()  # the one whose words pass, and what of it has still to pass
+        target = None  # the job whose result is being placed
         for _ in range(20000):
             ctx.set(runner.i.valid, given < JOBS)
             described(ctx, runner.i.payload, given, *(jobs[given] if given < JOBS else jobs[0]))
-            ctx.set(runner.target.ready, 1)
+            ctx.set(runner.target.ready, rng.random() < 0.01)
             ctx.set(runner.o.ready, rng.random() < 0.5)
             ctx.set(runner.read.valid, bool(reads))
             ctx.set(runner.read.payload, bool(reads) and failed[reads[0]])
@@ -149,6 +151,12 @@ def test_a_runner_gives_each_job_its_own_errors(seed):
                 job = None
             if ctx.get(runner.read.valid & runner.read.ready):
                 reads.popleft()
+            if ctx.get(runner.target.valid):
+                assert target in (None, ctx.get(runner.target.payload.address)), "another job while a result is being placed"
+                target = ctx.get(runner.target.payload.address)
+                if ctx.get(runner.target.ready):
+                    placed.append(target)
+                    target = None
             if ctx.get(runner.i.valid & runner.i.ready):
                 given += 1
             if ctx.get(runner.o.valid & runner.o.ready):
@@ -165,6 +173,7 @@ def test_a_runner_gives_each_job_its_own_errors(seed):
         bits = refused.get(number, 0) | wrong.get(number, 0)
         written = can_run and number not in refused
         assert ended[number] == (number, bits, written, can_run and failed[number], bits != 0), number
+    assert placed == [number for number, (_, can_run) in enumerate(jobs) if can_run and number not in refused]
     assert early > JOBS // 4, "a START waits for the end of the job before"
 
 
