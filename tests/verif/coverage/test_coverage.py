@@ -147,6 +147,14 @@ def test_a_module_with_parameters_is_found_by_its_name(tmp_path):
     assert {point.module for point in merged.seen} == {"", "part"}
 
 
+def test_a_module_whose_name_is_hashed_is_found_by_its_line(tmp_path):
+    found = narrow(tmp_path, 1, 0, 1, 0, 1)
+    plain, hashed = Merged("top"), Merged("top")
+    plain.add("one", NARROW, found)
+    hashed.add("one", NARROW, [replace(count, module=f"{count.module[:2]}__Vhsh0aB") for count in found])
+    assert plain.seen == hashed.seen
+
+
 def test_every_module_of_a_delivered_file_is_found():
     text = generator.kept(CONFIGS["tiny"], "dct").verilog
     found = modules(text)

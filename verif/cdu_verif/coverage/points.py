@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ from cdu_verif.simulation.coverage import Count
 
 #: What Verilator puts behind the name of a module with other parameters than it has by default: ``cdu_ram_1r1w__A4_D10``.
 _PARAMETERS = re.compile(r"__[A-Z]+[0-9a-z]+(?:_[A-Z]+[0-9a-z]+)*$")
+#: What stands in a name of a module that was too long for it; the rest is a hash.
+_SHORTENED = "__Vhsh"
 _MODULE = re.compile(r"^module (\w+)\b.*?^endmodule", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"^ *assign (\w+) = (.*);$", re.MULTILINE)
 #: Signals that Yosys names itself, with a number that changes with the parameters.
@@ -103,6 +105,14 @@ class Point:
         return f"{self.module}: {self.text}" if self.module else self.text
 
 
+def _module_of(count: Count, known: Mapping[str, Module]) -> str:
+    """The name in the Verilog of the module that a count is of; where Verilator has hashed it, that which has the line."""
+    if count.module in known or _SHORTENED not in count.module:
+        return count.module if count.module in known else _PARAMETERS.sub("", count.module)
+    before = [name for name, module in known.items() if module.first_line <= count.line]
+    return max(before, key=lambda name: known[name].first_line, default=count.module)
+
+
 @dataclass
 class Seen:
     """How often a point was hit, and where it was found first."""
@@ -129,7 +139,7 @@ class Merged:
         """
         known = modules(verilog)
         for count in counts:
-            name = count.module if count.module in known else _PARAMETERS.sub("", count.module)
+            name = _module_of(count, known)
             if name not in known:
                 raise ValueError(f"{run}: the counts are of a module {count.module}, which its Verilog has not")
             module = known[name]
