@@ -191,7 +191,8 @@ class MemoryWriter(wiring.Component):
                 *(result["bytes"].eq(total), result["surplus"].eq(too_much), result["failed"].eq(refused | fails)),
             ]
         with m.Elif(due != 0):
-            m.d.sync += [due.eq(due - self.answer), result["failed"].eq(result["failed"] | fails)]
+            # Never while a result waits, which a proof that it holds shall see at once.
+            m.d.sync += [due.eq(due - self.answer), result["failed"].eq(result["failed"] | (fails & ~self.result.valid))]
         with m.Else():
             m.d.sync += [refused.eq(refused | fails), expects.eq(0)]
             with m.If(expects):
