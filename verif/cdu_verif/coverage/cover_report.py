@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu.delivery.blocks import BLOCKS
+from cdu.delivery.blocks import BLOCKS, UNITS
 from cdu_spec.config import CduConfig
 from cdu_tools.marks import Marks
 from cdu_tools.progress import Progress, Silent
@@ -216,9 +216,12 @@ def _content(one: Covered, reached: str, missing: list[str]) -> dict[str, Any]:
 
 
 def uncovered_points(blocks: Sequence[Covered]) -> Table:
-    """A row for each uncovered point; bits of one signal in one row."""
+    """A row for each uncovered point, bits of one signal in one row.
+
+    Not of whole units, most of whose points are those of their blocks once more.
+    """
     rows = []
-    for one in blocks:
+    for one in (one for one in blocks if one.block.name not in UNITS):
         groups: dict[tuple[str, ...], list[tuple[Point, Seen]]] = {}
         for point in one.block.points.uncovered():
             waiver = one.waived.get(point)
