@@ -19,7 +19,7 @@ from actcodec.backends.triton import jpeg_act
 from actcodec.backends.triton.backend import TritonBackend
 from actcodec.backends.triton.modes import DECODERS, ENCODERS
 from actcodec.golden.integer_coder import CodedIntegers
-from actcodec.golden.shapes import channels_shape, per_channel
+from actcodec.golden.shapes import per_channel
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.geometry import BLOCK_VALUES
 from torch import Tensor
@@ -52,9 +52,8 @@ class _UncodedSteps(PredictedCoder):
     ) -> Tensor:
         """See :class:`PredictedCoder`."""
         values = (cast(_Numbers, predicted.coded).values + 0.5).mul_(step[:, None])
-        whole = tuple(slice(0, extent) for extent in channels_shape(tuple(shape)))
-        box = cast(tuple[slice, slice, slice], whole)
-        return finished(values, box, dtype, rectified=rectified, line=line).view(tuple(shape))
+        whole = (slice(None), slice(None), slice(None))
+        return finished(values, whole, dtype, rectified=rectified, line=line).view(tuple(shape))
 
 
 class UncodedBackend(TritonBackend):

@@ -14,7 +14,7 @@ from cdu_spec.registers import BANKS, REGISTER_BYTES, SHIFT_REGISTERS, Channel, 
 
 from cdu.bus.axi_lite import AccessPort
 from cdu.control.register_file import layout
-from cdu.dma.records import Planned
+from cdu.dma.records import Planned, runs
 
 
 class JobProgrammer(wiring.Component):
@@ -67,9 +67,8 @@ class JobProgrammer(wiring.Component):
         with m.FSM():
             with m.State("REST"), m.If(self.i.valid):
                 m.d.sync += step.eq(0)
-                with m.If(planned["fetched"]["failed"] | planned["errors"].as_value().any()):
-                    m.next = "GIVE"
-                with m.Else():
+                m.next = "GIVE"
+                with m.If(runs(planned)):
                     m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += self.access.active.eq(1)

@@ -37,7 +37,8 @@ class Ring(wiring.Component):
     """Runs the jobs of a ring in order.
 
     While one is under way the next descriptor is fetched, checked, and written to the unit's registers, and what it says is
-    read; its START comes when the unit is done with the one before, which may have bytes on their way to memory still.
+    read. It has its START when all words of the one before are in the unit, and its words pass when the unit is done with that
+    one, which may have bytes on their way to memory still.
 
     Parameters
     ----------

@@ -425,3 +425,5 @@ def test_bits_of_one_signal_stand_in_one_row(tmp_path):
     merged = merged_example(tmp_path)
     rows = cover_report.uncovered_points([cover_report.Covered(Block("top", merged), {})]).rows
     assert [row[:6] for row in rows] == [("top", "toggle", "", "x__y", "0-1", "2")]
+    # Those of a whole unit are not told once more
+    assert not cover_report.uncovered_points([cover_report.Covered(Block("array", merged), {})]).rows

@@ -221,7 +221,9 @@ def uncovered_points(blocks: Sequence[Covered]) -> Table:
     Not of whole units, most of whose points are those of their blocks once more.
     """
     rows = []
-    for one in (one for one in blocks if one.block.name not in UNITS):
+    for one in blocks:
+        if one.block.name in UNITS:
+            continue
         groups: dict[tuple[str, ...], list[tuple[Point, Seen]]] = {}
         for point in one.block.points.uncovered():
             waiver = one.waived.get(point)
