@@ -136,14 +136,15 @@ class BlockStatistics(wiring.Component):
         return data.View(found.shape(), registered(m, advance, Value.cast(found), f"beat{lane}_register"))
 
     def _both(self, m: Module, one: Any, other: Any, name: str) -> Any:
-        """Statistics of two sets of values together."""
-        result: Any = Signal(Statistics(self.config), name=name)
+        """Statistics of two sets of values together; their total is no wider than it can become."""
+        total = one.total + other.total if self.has_mean else Value.cast(0)
+        result: Any = Signal(Statistics(self.config, min(len(total) - BASE_BITS, _BLOCK_GROWTH)), name=name)
         m.d.comb += [
             result.least.eq(_smaller(one.least, other.least)),
             result.most.eq(_greater(one.most, other.most)),
         ]
         if self.has_mean:
-            m.d.comb += result.total.eq(one.total + other.total)
+            m.d.comb += result.total.eq(total)
         return result
 
     def _grouped(self, mode: Value) -> Value:
@@ -163,7 +164,7 @@ class BlockStatistics(wiring.Component):
         wraps = block == word.blocks - 1
         taken = words.valid & words.ready
         own: Any = Signal(Statistics(self.config), name="own")
-        m.d.comb += [own[name].eq(beat[name]) for name, _ in own.shape()]
+        m.d.comb += _taken_over(own, beat)
         both = self._both(m, known[index], own, "both")
         result: Any = Signal(Statistics(self.config), name="result")
         m.d.comb += [
@@ -248,17 +249,12 @@ class BlockStatistics(wiring.Component):
         self, m: Module, advance: Value, word: Any, number: Value, beats: Sequence[Any]
     ) -> tuple[list[Any], list[Value]]:
         """What the word of that number in its tile adds to each block, and whether it does, in registers."""
-        wide = []
-        for lane, beat in enumerate(beats):
-            own: Any = Signal(Statistics(self.config), name=f"lane{lane}")
-            m.d.comb += [own[name].eq(beat[name]) for name, _ in own.shape()]
-            wide.append(own)
 
         @cache
         def together(lane: int, step: int) -> Any:
             """Statistics of every ``step``-th beat from a lane on."""
             if lane + step >= self.beats:
-                return wide[lane]
+                return beats[lane]
             one, other = together(lane, 2 * step), together(lane + step, 2 * step)
             return self._both(m, one, other, f"lanes{lane}_{step}")
 
@@ -273,14 +269,14 @@ class BlockStatistics(wiring.Component):
             with m.Switch(width):
                 if block == 0:
                     with m.Case(1):
-                        m.d.comb += [share.eq(of_width[1][0]), touches.eq(1)]
+                        m.d.comb += [*_taken_over(share, of_width[1][0]), touches.eq(1)]
                 for blocks in range(max(block + 1, 2), TILE_BLOCKS + 1):
                     with m.Case(blocks), m.Switch(number):
                         for place in range(BLOCK_SIDE * blocks // self.beats):
                             lane = (block - place * self.beats) % blocks
                             if lane < self.beats:
                                 with m.Case(place):
-                                    m.d.comb += [share.eq(of_width[blocks][lane]), touches.eq(1)]
+                                    m.d.comb += [*_taken_over(share, of_width[blocks][lane]), touches.eq(1)]
         return (
             [
                 data.View(Statistics(self.config), registered(m, advance, Value.cast(share), f"share{block}_register"))
@@ -288,6 +284,11 @@ class BlockStatistics(wiring.Component):
             ],
             [registered(m, advance, touches, f"touched{block}_register") for block, touches in enumerate(touched)],
         )
+
+
+def _taken_over(statistics: Any, narrower: Any) -> list[Any]:
+    """Statements that set statistics to others, whose total has fewer bits."""
+    return [statistics[name].eq(narrower[name]) for name, _ in statistics.shape()]
 
 
 def _tree(values: Sequence[Value], both: Callable[[Value, Value], Value]) -> Value:

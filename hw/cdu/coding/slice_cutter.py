@@ -54,18 +54,26 @@ class SliceCutter(wiring.Component):
                 *mark_of(out["tag"], slice_in["tag"]),
             ]
             return m
-        held: Any = Signal.like(slice_in, reset_less=True)
+        # One register for each field: what leaves is a part of the data, and no other field.
+        data_held, mark_held = (Signal.like(field, reset_less=True) for field in (slice_in["data"], out["tag"]))
+        count, ends = Signal.like(slice_in["count"], reset_less=True), Signal(reset_less=True)
         valid, final = Signal(), Signal()
         m.d.comb += [
-            final.eq(held["count"] <= self.size),
+            final.eq(count <= self.size),
             self.i.ready.eq(~valid | (self.o.ready & final)),
             self.o.valid.eq(valid),
-            out["data"].eq(held["data"]),
-            out["ends"].eq(held["ends"] & final),
-            *mark_of(out["tag"], held["tag"]),
+            out["data"].eq(data_held),
+            out["ends"].eq(ends & final),
+            out["tag"].eq(mark_held),
         ]
         with m.If(self.i.ready):
-            m.d.sync += [valid.eq(self.i.valid), held.eq(slice_in)]
+            m.d.sync += [
+                valid.eq(self.i.valid),
+                data_held.eq(slice_in["data"]),
+                count.eq(slice_in["count"]),
+                ends.eq(slice_in["ends"]),
+                *mark_of(mark_held, slice_in["tag"]),
+            ]
         with m.Elif(self.o.ready):
-            m.d.sync += [held["data"].eq(held["data"] >> (8 * self.size)), held["count"].eq(held["count"] - self.size)]
+            m.d.sync += [data_held.eq(data_held >> (8 * self.size)), count.eq(count - self.size)]
         return m

@@ -60,11 +60,12 @@ class MxPacker(wiring.Component):
         encoders = [MxEncoder(group, beside=2 if several else 1) for _ in range(rows // group)]
 
         # A word in parts of as many rows; all encoders move together.
-        part, final, takes = Signal(range(self.config.port_beats // rows)), Signal(), Signal()
+        parts_of_word = self.config.port_beats // rows
+        part, final, takes = Signal(range(parts_of_word)), Signal(), Signal()
         chosen = word["values"].as_value().word_select(part, rows * self.config.beat_bits)
         wide = [widened(m, chosen.word_select(lane, dtype.bits), dtype, f"x{lane}") for lane in range(rows * LANES)]
         m.d.comb += [
-            final.eq(word["count"] <= (part + 1) * rows),
+            final.eq(word["count"] <= (part + 1) * rows if parts_of_word > 1 else 1),
             takes.eq(self.i.valid & encoders[0].i.ready),
             self.i.ready.eq(encoders[0].i.ready & final),
             self.nonfinite.eq(takes & Cat(value[FP32_FRACTION_BITS:-1].all() for value in wide).any()),

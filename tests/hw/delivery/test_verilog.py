@@ -90,10 +90,20 @@ def test_verible_finds_nothing_but_long_lines_and_memories_of_2005(generated, tm
         ("value_front", {"cdus": 2, "value_format": "fp16"}),
         ("lane_encoder", {"coders": ("zvc", "gmc")}),
         ("lane_decoder", {"coders": ("zvc", "gmc")}),
+        ("lane_decoder", {"cdus": 4}),
+        ("range_finder", {"cdus": 4}),
     ],
 )
 def test_a_block_with_all_modes_is_lint_clean(tmp_path, block, settings):
-    made = generator.kept(CduConfig(modes=CONFIGS["universal"].modes, **settings), block)
+    lint_is_clean(tmp_path, block, CduConfig(modes=CONFIGS["universal"].modes, **settings))
+
+
+def test_mode_mx_in_words_of_one_beat_is_lint_clean(tmp_path):
+    lint_is_clean(tmp_path, "compressor", CduConfig(modes=("sfpr", "bypass", "mx")))
+
+
+def lint_is_clean(tmp_path, block, config):
+    made = generator.kept(config, block)
     made.write(tmp_path)
     assert verilator.find().lint(tmp_path / f"{block}.v", top=made.top) == ""
 
