@@ -16,7 +16,7 @@ from cdu.parts.ram_fifo import RamFifo
 from cdu.parts.stream_fifo import StreamFifo
 
 #: Bursts whose words wait to be sent.
-_BURSTS = 4
+BURSTS = 4
 
 
 class Word(data.StructLayout):
@@ -76,7 +76,7 @@ class BurstFormer(wiring.Component):
         place = exact_log2(self.size)
         most = min(BURST_WORDS, self.words)
         m.submodules.words = words = RamFifo(Word(self.size), self.words)
-        m.submodules.queue = queue = StreamFifo(Burst(), _BURSTS)
+        m.submodules.queue = queue = StreamFifo(Burst(), BURSTS)
         connect(m, words.o, flipped(self.o))
         connect(m, queue.o, flipped(self.bursts))
         first = Signal(MEMORY_ADDRESS_BITS)

@@ -17,7 +17,7 @@ from cdu.parts.stream_fifo import StreamFifo
 from cdu.parts.width_converter import Bytes
 
 #: Bursts that were asked for and whose words have not been sent.
-_ORDER = 4
+BURSTS_ASKED = 4
 
 
 def writer_streams(size: int) -> dict[str, wiring.Member]:
@@ -77,7 +77,7 @@ class AxiWriteMaster(wiring.Component):
                 writer.answer.eq(port.m_axi_bvalid & (port.m_axi_bid == number)),
                 writer.answer_failed.eq(port.m_axi_bresp[1]),
             ]
-        m.submodules.order = order = StreamFifo(range(len(writers)), _ORDER)
+        m.submodules.order = order = StreamFifo(range(len(writers)), BURSTS_ASKED)
         advance = Signal()
         valid, client, burst = granted(m, [writer.bursts for writer in writers], advance)
         m.d.comb += [

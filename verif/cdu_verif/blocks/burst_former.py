@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.utils import exact_log2
 from cdu.dma.axi4 import BURST_WORDS
-from cdu.dma.burst_former import BurstFormer
+from cdu.dma.burst_former import BURSTS, BurstFormer
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
@@ -12,7 +12,7 @@ from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.proof import Property
-from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
 
 #: Bytes of the words that are proven.
@@ -25,6 +25,11 @@ def _harness(former: Device) -> str:
     return with_assumptions(former, instance("former_bursts", {"WORD_BITS": exact_log2(_BYTES)}, ports))
 
 
+def _words_harness(former: Device) -> str:
+    ports = fields(former, "bursts__payload", "words") | fields(former, "o__payload", "last")
+    return with_assumptions(former, instance("former_words", {"WORDS": BURST_WORDS, "BURSTS": BURSTS}, ports))
+
+
 def _properties(config: CduConfig) -> list[Property]:
     return [
         Property(
@@ -34,7 +39,15 @@ def _properties(config: CduConfig) -> list[Property]:
             " 4 KiB.",
             lambda: device.of_component(BurstFormer(_BYTES, BURST_WORDS), "burst_former", config).probed(_PROBES),
             Sby(INDUCTION, 2, _harness),
-        )
+        ),
+        Property(
+            "burst_former",
+            "words",
+            "Words leave in order, marked as the last of a burst where they closed one, and bursts in order with the number of"
+            " their words: what leaves between two marks is as long as its burst says.",
+            lambda: device.of_component(BurstFormer(_BYTES, BURST_WORDS), "burst_former", config),
+            Sby(REACHABILITY, 0, _words_harness),
+        ),
     ]
 
 
