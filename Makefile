@@ -17,9 +17,10 @@ WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iveri
 
 .PHONY: demo test lint unit verify formal mutate coverage full results results-hw compare docs release-check clean
 
+# Modules are compiled when they are imported, which few of torch's are: half a minute less.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
 	touch $@
 
 demo: $(INSTALLED)
