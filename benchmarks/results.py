@@ -88,6 +88,8 @@ def _rounding(found: dict[str, Table]) -> str:
 #: The methods that stand on the page; the others are in the file.
 SHOWN = (
     "none",
+    "bf16",
+    "int8-rows",
     "sfpr",
     "jpeg-act optL",
     "jpeg-act optH",
