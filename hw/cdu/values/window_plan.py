@@ -99,9 +99,11 @@ def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
     in_strips = is_in_tiles(config, job.mode)
     beats = padded_beats(config, job)
     span = Signal(RUN_BITS)
-    # A narrow row may end more than once in a window, so that all rows of a channel count as one.
-    narrow = ~in_strips & (job.row_beats < _NARROW)
-    channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
+    # A narrow row may end more than once in a window of several beats, so that all rows of a channel count as one.
+    narrow, channel_beats = Const(0), Const(0)
+    if port_beats > 1:
+        narrow = ~in_strips & (job.row_beats < _NARROW)
+        channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
     remainder = beats[: (port_beats - 1).bit_length()]
     m.d.comb += [
         span.eq(Mux(in_strips, job.row_beats << (BLOCK_SIDE - 1).bit_length(), port_beats)),
