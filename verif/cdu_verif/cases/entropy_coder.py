@@ -107,7 +107,7 @@ def full_of_marks() -> Tensor:
 
 
 def corner_scans(rng: Random) -> dict[str, list[Tensor]]:
-    """Directed scans by name."""
+    """Directed scans by name; the noise has coefficients so large that each counts and samples do not saturate."""
     low, high = -AC_LIMIT, AC_LIMIT
     dense = integers(rng, 1, 3, 4, BLOCK_VALUES)
     runs = torch.zeros(BLOCK_VALUES, BLOCK_VALUES, dtype=torch.int64)
@@ -116,6 +116,7 @@ def corner_scans(rng: Random) -> dict[str, list[Tensor]]:
     return {
         **{name: [blocks.flatten(1).contiguous()] for name, blocks in corner_blocks(low, high).items()},
         "dense": [dense],
+        "noise": [integers(rng, -127, 127, 8, BLOCK_VALUES)],
         "longest_codes": [torch.full((3, BLOCK_VALUES), low) * (torch.arange(BLOCK_VALUES) % ZRL_RUN == ZRL_RUN - 1)],
         "runs": [runs],
         "every_symbol": [every_symbol(rng)],
