@@ -139,6 +139,28 @@ async def reads_and_writes_together(bench: ControlBench) -> None:
 
 
 @bench_test(ControlBench)
+async def accesses_in_a_row(bench: ControlBench) -> None:
+    """Accesses that are asked for before the first one is answered: each write counts, each read has its own answer."""
+    places = [
+        (place, kept)
+        for place, (name, access, _, kept) in _places(bench.config).items()
+        if access is Access.RW and kept and not _commands(name)
+    ]
+    for pattern in BUS_PATTERNS:
+        bench.stall(pattern)
+        values = [bench.rng.getrandbits(REGISTER_BITS) & kept for _, kept in places]
+        writes = [cocotb.start_soon(bench.raw_write(place, value)) for (place, _), value in zip(places, values, strict=True)]
+        for (place, _), write in zip(places, writes, strict=True):
+            assert await write == _OKAY, f"the write to {place:#x} was refused"
+        order = bench.rng.sample(range(len(places)), len(places))
+        reads = [(number, cocotb.start_soon(bench.raw_read(places[number][0]))) for number in order]
+        for number, read in reads:
+            found = await read
+            assert found == (values[number], _OKAY), f"{places[number][0]:#x} reads {found}, written was {values[number]:#x}"
+        bench.cases += len(places)
+
+
+@bench_test(ControlBench)
 async def reset_in_the_middle(bench: ControlBench) -> None:
     """After a reset at any moment everything is as at the start."""
     for _ in range(6):
