@@ -54,7 +54,7 @@ class Given(Policy):
 
     def __init__(self, bits: Mapping[ItemKey, int], draws: Mapping[ItemKey, int]) -> None:
         super().__init__((*first_rules({}), Rule(CodecSpec(CODEC, {"bits": BITS}), dtypes=CODED_DTYPES)), keep_signs=True)
-        self._codecs = {
+        self._given = {
             key: codecs.codec(CODEC, bits=count, seed=len(bits) * draws.get(key, 0) + place)
             for place, (key, count) in enumerate(bits.items())
         }
@@ -69,7 +69,7 @@ class Given(Policy):
         """See Observer."""
         key = item_key(tensor)
         self.values[key] = self.values.get(key, 0) + math.prod(tensor.shape)
-        return self._codecs.get(key, self._exact)
+        return self._given.get(key, self._exact)
 
     def finished(self, operation: object, result: object) -> None:
         """See Observer."""
