@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cdu.delivery import generator
+from cdu.delivery.blocks import UNITS
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
@@ -61,7 +62,7 @@ def score(
 
     All mutants are in one build; the first test that fails ends the run of a mutant. Where the solvers are installed, those
     that all tests pass are held against the design, under what the block is promised of its inputs, and those that differ are
-    given to the block's proofs: the first one that is refuted finds them. Raises UserError when a test fails without any fault.
+    given to the block's proofs: the first one that is refuted finds them. No search about a whole unit ends, so none is begun. Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     generated = generator.kept(config, block)
@@ -100,7 +101,7 @@ def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Pa
 def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, folder: Path) -> Fate:
     if failing:
         return Fate(mutant, KILLED, failing)
-    if not solver.installed():
+    if not solver.installed() or block in UNITS:
         return Fate(mutant, SURVIVED)
     device = block_device(block, config)
     if mutants.equivalent(mutant, device, record(block).promised(device, config), folder):
