@@ -62,7 +62,8 @@ def score(
 
     All mutants are in one build; the first test that fails ends the run of a mutant. Where the solvers are installed, those
     that all tests pass are held against the design, under what the block is promised of its inputs, and those that differ are
-    given to the block's proofs: the first one that is refuted finds them. No search about a whole unit ends, so none is begun. Raises UserError when a test fails without any fault.
+    given to the block's proofs: the first one that is refuted finds them. No search about a whole unit ends, so none is begun.
+    Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     generated = generator.kept(config, block)
