@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -316,16 +317,18 @@ class _Front(_ValueSide):
         return list(config.built_modes)
 
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
-        """Values near the working range, now and then infinite or NaN, or all of them exact results and ties of rounding."""
+        """Values near the working range, now and then one or some infinite or NaN, or all of them exact results or ties."""
         values = torch.randn(view.rows, view.columns, generator=generator(rng))
         scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 16 if view.mode.is_affine else 8)
         if rng.random() < 0.3:
             scales = torch.full_like(scales, 2.0 ** rng.randint(3, 8))
             values = integers(rng, -264, 264, view.rows, view.columns) / (2 * scales[0])
-        if rng.random() < 0.2:
-            values[rng.randrange(view.rows), rng.randrange(view.columns)] = rng.choice(
-                (float("inf"), float("-inf"), float("nan"))
-            )
+        if rng.random() < 0.3:
+            # One of them, or so many that some come at every moment.
+            odd = torch.rand(values.shape, generator=generator(rng)) < rng.choice((0, 0.2))
+            odd[rng.randrange(view.rows), rng.randrange(view.columns)] = True
+            kinds = torch.tensor([math.inf, -math.inf, math.nan])
+            values = torch.where(odd, kinds[integers(rng, 0, 2, *values.shape)], values)
         beats = arrangement.to_beats(arrangement.padded(values.to(DTYPES[config.dtype]), view), view)
         mx = mx_settings(rng) if view.mode is Mode.MX else None
         settings, offsets = random_settings(rng, view.mode), _random_offsets(rng, view)
