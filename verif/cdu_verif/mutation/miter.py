@@ -15,8 +15,8 @@ from cdu_verif.formal.stream_rules import checkers
 
 GOLD, GATE = "gold", "gate"
 _FILE = "miter.aig"
-#: Seconds for the search; a mutant of which nothing is known by then stays one.
-_PATIENCE = 300
+#: Seconds for the search, and for all that comes before it too; a mutant of which nothing is known by then stays one.
+_PATIENCE, _LONGEST = 300, 600
 #: Yosys commands from a module with assertions to a file that ABC reads. Registers begin with 0 where nothing says otherwise.
 _TO_AIGER = (
     f"hierarchy -top {HARNESS}",
@@ -62,9 +62,11 @@ def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str
         *_TO_AIGER,
     ]
     yosys.run("\n".join(script), folder)
-    done = subprocess.run(
-        [solver.find_programs()["abc"], "-c", _SEARCH], cwd=folder, capture_output=True, text=True, check=False
-    )
+    command = [solver.find_programs()["abc"], "-c", _SEARCH]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=_LONGEST)
+    except subprocess.TimeoutExpired:
+        return False
     return any(word in done.stdout for word in _PROVEN)
 
 
