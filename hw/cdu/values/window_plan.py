@@ -100,7 +100,8 @@ def window_plan(m: Module, config: CduConfig, job: Any) -> Any:
     beats = padded_beats(config, job)
     span = Signal(RUN_BITS)
     # A narrow row may end more than once in a window of several beats, so that all rows of a channel count as one.
-    narrow, channel_beats = Const(0), Const(0)
+    narrow: Value = Const(0)
+    channel_beats: Value = Const(0)
     if port_beats > 1:
         narrow = ~in_strips & (job.row_beats < _NARROW)
         channel_beats = _times(m, job.channel_rows, job.row_beats[:_NARROW_BITS])
