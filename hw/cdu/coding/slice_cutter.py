@@ -55,25 +55,27 @@ class SliceCutter(wiring.Component):
             ]
             return m
         # One register for each field: what leaves is a part of the data, and no other field.
-        data_held, mark_held = (Signal.like(field, reset_less=True) for field in (slice_in["data"], out["tag"]))
-        count, ends = Signal.like(slice_in["count"], reset_less=True), Signal(reset_less=True)
+        content = Signal(len(slice_in["data"]), reset_less=True)
+        count = Signal(len(slice_in["count"]), reset_less=True)
+        ends = Signal(reset_less=True)
+        mark = Signal(Mark(), reset_less=True)
         valid, final = Signal(), Signal()
         m.d.comb += [
             final.eq(count <= self.size),
             self.i.ready.eq(~valid | (self.o.ready & final)),
             self.o.valid.eq(valid),
-            out["data"].eq(data_held),
+            out["data"].eq(content),
             out["ends"].eq(ends & final),
-            out["tag"].eq(mark_held),
+            out["tag"].eq(mark),
         ]
         with m.If(self.i.ready):
             m.d.sync += [
                 valid.eq(self.i.valid),
-                data_held.eq(slice_in["data"]),
+                content.eq(slice_in["data"]),
                 count.eq(slice_in["count"]),
                 ends.eq(slice_in["ends"]),
-                *mark_of(mark_held, slice_in["tag"]),
+                *mark_of(mark, slice_in["tag"]),
             ]
         with m.Elif(self.o.ready):
-            m.d.sync += [data_held.eq(data_held >> (8 * self.size)), count.eq(count - self.size)]
+            m.d.sync += [content.eq(content >> (8 * self.size)), count.eq(count - self.size)]
         return m
