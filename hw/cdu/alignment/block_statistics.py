@@ -137,8 +137,11 @@ class BlockStatistics(wiring.Component):
 
     def _both(self, m: Module, one: Any, other: Any, name: str) -> Any:
         """Statistics of two sets of values together; their total is no wider than it can become."""
-        total = one.total + other.total if self.has_mean else Value.cast(0)
-        result: Any = Signal(Statistics(self.config, min(len(total) - BASE_BITS, _BLOCK_GROWTH)), name=name)
+        growth = _BLOCK_GROWTH
+        if self.has_mean:
+            total = one.total + other.total
+            growth = min(len(total) - BASE_BITS, growth)
+        result: Any = Signal(Statistics(self.config, growth), name=name)
         m.d.comb += [
             result.least.eq(_smaller(one.least, other.least)),
             result.most.eq(_greater(one.most, other.most)),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from cdu.delivery import generator
@@ -11,7 +15,7 @@ from cdu_spec.config import CONFIGS
 from cdu_tools.errors import UserError
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.properties import block_device
-from cdu_verif.mutation import campaign, mutants, mutate_blocks
+from cdu_verif.mutation import campaign, miter, mutants, mutate_blocks
 from cdu_verif.mutation.mutants import Mutant
 from tools_here import needs_provers
 from typer.testing import CliRunner
@@ -66,6 +70,14 @@ def test_what_changes_nothing_is_equivalent(netlist):
     assert not mutants.equivalent(harmful, device, "", folder)
     harmless = Mutant(0, harmful.options.replace("-mode inv", "-mode none"))
     assert mutants.equivalent(harmless, device, "", folder)
+
+
+@needs_provers
+def test_a_search_that_does_not_end_shows_nothing(netlist, monkeypatch):
+    folder, chosen = netlist
+    harmless = Mutant(0, chosen[0].options.replace(f"-mode {chosen[0].mode}", "-mode none"))
+    monkeypatch.setattr(miter, "_LONGEST", 1e-3)
+    assert not mutants.equivalent(harmless, block_device("shift_quantizer", TINY), "", folder)
 
 
 @needs_provers
@@ -151,6 +163,23 @@ def test_a_table_keeps_what_is_not_tried(tmp_path):
 
 
 SCORES = (("dct", "inv"), ("idct", "inv"), ("sfpr", "inv"), ("dct", "const1"))
+
+
+def test_the_page_counts_the_rows_of_its_table():
+    evidence = Path(__file__).parents[3] / "docs" / "evidence"
+    text = (evidence / "verification.md").read_text("utf-8")
+    told = re.search(
+        r"\*\*(\d+) of (\d+) in (\d+) blocks are\*\* \(([\d.]+) %\), (\d+) more .*, and (\d+) blocks have no", text
+    )
+    assert told
+    with (evidence / "mutants.csv").open(encoding="utf-8") as table:
+        rows = [(row["block"], row["outcome"]) for row in csv.DictReader(table)]
+    outcomes, survivors = Counter(outcome for _, outcome in rows), {block for block, outcome in rows if outcome == "survived"}
+    killed, blocks = outcomes["killed"], {block for block, _ in rows}
+    real = killed + outcomes["survived"]
+    counts = (killed, real, len(blocks), f"{100 * killed / real:.1f}", outcomes["equivalent"], len(blocks - survivors))
+    assert told.groups() == tuple(map(str, counts))
+    assert f"The {outcomes['survived']} that survive" in text
 
 
 def test_score_leaves_out_equivalent_mutants():
