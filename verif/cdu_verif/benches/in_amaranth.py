@@ -101,17 +101,37 @@ def assert_passes(name: str, config: CduConfig, *, blocks: int = 6, steady: bool
     chosen = [cases.random(config, block.ports, rng, blocks)]
     if steady:
         chosen += cases.steady(config, block.ports, rng, cases.rate_blocks // _STEADY_PART)
+    simulation = _Simulation(block, cases)
     for case in chosen:
         for pattern in ("full_rate", "coins"):
-            _play(block, cases, case, pattern, rng)
+            simulation.play(case, pattern, rng)
 
 
-def _play(block: _Block, cases: Cases, case: Case, pattern: str, rng: Random) -> None:
-    """One case from reset."""
-    player = _Player(block, case.inputs, pattern, rng)
-    what = f"{block.name}, {case.name}, {pattern}"
+class _Simulation:
+    """One simulator of a block for many cases: to make it takes longer than most of them."""
 
-    async def bench(ctx: Any) -> None:
+    def __init__(self, block: _Block, cases: Cases) -> None:
+        self._block, self._cases = block, cases
+        self._simulator = Simulator(block.component)
+        self._simulator.add_clock(_CLOCK_SECONDS)
+        self._simulator.add_testbench(self._bench)
+        self._played = False
+
+    def play(self, case: Case, pattern: str, rng: Random) -> None:
+        """One case from reset."""
+        self._case, self._player = case, _Player(self._block, case.inputs, pattern, rng)
+        self._what = f"{self._block.name}, {case.name}, {pattern}"
+        if self._played:
+            self._simulator.reset()
+        self._played = True
+        self._simulator.run()
+        for stream, received in self._player.received.items():
+            got = self._cases.defined(stream, self._block.ports[f"{stream}__payload"], received)
+            assert got == case.expected.get(stream, []), f"{self._what}: {stream} differs from the golden model"
+        assert self._player.events == Counter(case.events), f"{self._what}: events {dict(self._player.events)}"
+
+    async def _bench(self, ctx: Any) -> None:
+        block, case, player = self._block, self._case, self._player
         for port, value in case.settings.items():
             ctx.set(block.values[port], manifest.pack(block.ports[port], value))
         quiet = cycles = 0
@@ -120,18 +140,9 @@ def _play(block: _Block, cases: Cases, case: Case, pattern: str, rng: Random) ->
             quiet = quiet + 1 if came and not any(player.queues.values()) else 0
             await player.cycle(ctx)
             cycles += 1
-            assert cycles < _PATIENCE * case.transfers + 1000, f"{what}: no end"
+            assert cycles < _PATIENCE * case.transfers + 1000, f"{self._what}: no end"
         for flag, value in case.flags.items():
-            assert ctx.get(block.values[flag]) == value, f"{what}: {flag} is not {value}"
-
-    simulator = Simulator(block.component)
-    simulator.add_clock(_CLOCK_SECONDS)
-    simulator.add_testbench(bench)
-    simulator.run()
-    for stream, received in player.received.items():
-        got = cases.defined(stream, block.ports[f"{stream}__payload"], received)
-        assert got == case.expected.get(stream, []), f"{what}: {stream} differs from the golden model"
-    assert player.events == Counter(case.events), f"{what}: events {dict(player.events)}"
+            assert ctx.get(block.values[flag]) == value, f"{self._what}: {flag} is not {value}"
 
 
 def _unsigned(ctx: Any, value: Value) -> int:
