@@ -42,6 +42,8 @@ _COMPILER_OPTIONS = (
 )
 #: What is computed in every cycle is optimised, the rest (about as much, called once) is not.
 _FAST, _ONCE = "-O3", "-O0"
+#: How the names of Verilator's files with the rest end.
+_CALLED_ONCE = "__Slow"
 _LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
 #: Parts of Verilator's library that a plain model needs.
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
@@ -146,9 +148,27 @@ def _runtime(compiler: str, version: str, include: Path) -> list[str]:
 
 def _link(compiler: str, work: Path, include: Path, runtime: Sequence[str], target: Path) -> None:
     """Compile all C++ files of a build and link them with Verilator's library."""
-    sources = [*sorted((work / "model").glob("*.cpp")), work / HARNESS.name]
-    objects = _compile(compiler, sources, include, work)
+    model = sorted((work / "model").glob("*.cpp"))
+    once = [source for source in model if source.stem.endswith(_CALLED_ONCE)]
+    often = [source for source in model if source not in once]
+    sources = [*_joined(often, os.cpu_count() or 1, "model", work), *_joined(once, 1, f"model{_CALLED_ONCE}", work)]
+    objects = _compile(compiler, [*sources, work / HARNESS.name], include, work)
     _call([compiler, *_LINKER_OPTIONS, *objects, *runtime, "-o", str(target.resolve())], work)
+
+
+def _joined(sources: Sequence[Path], count: int, name: str, work: Path) -> list[Path]:
+    """``count`` files that include the sources, as much text in one as in another; each reads Verilator's headers but once."""
+    joined: list[list[Path]] = [[] for _ in range(count)]
+    lengths = [0] * count
+    for source in sorted(sources, key=lambda source: source.stat().st_size, reverse=True):
+        least = lengths.index(min(lengths))
+        joined[least].append(source)
+        lengths[least] += source.stat().st_size
+    files = []
+    for number, part in enumerate(filter(None, joined)):
+        files.append(work / f"{number}_{name}.cpp")
+        files[-1].write_text("".join(f'#include "model/{source.name}"\n' for source in part), encoding="utf-8")
+    return files
 
 
 def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) -> list[str]:
@@ -156,7 +176,7 @@ def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) 
     includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
 
     def one(source: Path) -> str:
-        effort, result = _ONCE if source.stem.endswith("__Slow") else _FAST, f"{source.stem}.o"
+        effort, result = _ONCE if source.stem.endswith(_CALLED_ONCE) else _FAST, f"{source.stem}.o"
         _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source.resolve()), "-o", result], work)
         return result
 
