@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import tomllib
@@ -82,8 +83,14 @@ class Source:
     files: tuple[Path, ...]
 
     def read(self) -> liberty.Library:
-        """Read the library."""
-        return liberty.read(self.name, self.files, DONT_USE.get(self.name, ()))
+        """Read the library; files that have not changed are read once in a process."""
+        return _read(self, tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in self.files))
+
+
+@functools.lru_cache(maxsize=8)
+def _read(source: Source, written: tuple[int, ...]) -> liberty.Library:
+    """``written`` is when each of the files was."""
+    return liberty.read(source.name, source.files, DONT_USE.get(source.name, ()))
 
 
 def available() -> list[Source]:
