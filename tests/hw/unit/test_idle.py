@@ -47,7 +47,13 @@ def gated(text, top="cdu_array"):
 
 
 @needs_verilator
-@pytest.mark.parametrize("settings", [{}, {"duplex": "half", "cdus": 2, "reset_active": "low", "reset_kind": "async"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, marks=pytest.mark.campaign),
+        {"duplex": "half", "cdus": 2, "reset_active": "low", "reset_kind": "async"},
+    ],
+)
 def test_a_gated_clock_changes_nothing(tmp_path, settings):
     run = Run("array", CduConfig().override(**settings), ())
     outcome = simulate(run, Settings(tmp_path, tests=TESTS), gated)

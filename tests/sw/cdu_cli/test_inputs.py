@@ -7,18 +7,20 @@ import actcodec
 import numpy as np
 import pytest
 import torch
+import typer
 from cdu_cli import inputs
 from cdu_cli.main import app
 from cdu_spec.bitstream import Dtype, Header, Mode
 from cdu_tools.errors import UserError
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
+ENTRY = typer.main.get_command(app)
 COMMANDS = ("compress", "decompress", "export-jpeg")
 
 
 @pytest.fixture
 def run():
-    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(ENTRY, [str(one) for one in arguments], catch_exceptions=False)
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ from actcodec.training import POLICY_NAMES
 from cdu_cli.main import app
 from cdu_cli.names import with_names
 from cdu_offload.catalog import TITLES
-from typer.testing import CliRunner
+from click.testing import CliRunner
+
+ENTRY = typer.main.get_command(app)
 
 
 def _help(command):
-    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "4000"})
+    result = CliRunner().invoke(ENTRY, [command, "--help"], env={"COLUMNS": "4000"})
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -30,6 +32,6 @@ def test_help_has_them():
 
 
 def test_no_help_of_any_command_has_a_name_left_open():
-    for command in typer.main.get_command(app).commands:
+    for command in ENTRY.commands:
         # Arguments stand in braces of their own, but before the options.
         assert not re.search(r"\{[a-z]+\}", _help(command).partition("Options:")[2]), command

@@ -8,9 +8,11 @@ import pytest
 import typer
 from cdu_cli.main import app
 from cdu_tools.errors import UserError
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-COMMANDS = typer.main.get_command(app).commands
+#: The whole command line, built once: typer's own runner builds it for every invocation.
+ENTRY = typer.main.get_command(app)
+COMMANDS = ENTRY.commands
 
 
 def given(word):
@@ -24,7 +26,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    yield lambda *arguments: CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    yield lambda *arguments: CliRunner().invoke(ENTRY, list(arguments), catch_exceptions=False)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 

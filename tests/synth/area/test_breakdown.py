@@ -41,7 +41,7 @@ def test_every_row_has_instances_in_a_unit_with_all_modes():
     from cdu.delivery import blocks
 
     universal = named_config("universal")
-    config = universal.override(cdus=2, modes=(*universal.modes, "mx"))
+    config = universal.override(cdus=1, modes=(*universal.modes, "mx"))
     text = rtlil.convert(blocks.top(config), name="top", emit_src=False)
     modules = [line.split()[1] for line in text.splitlines() if line.startswith("module ")]
     places = [name.removeprefix("\\top").removeprefix(".") for name in modules]
@@ -68,7 +68,7 @@ def test_instances_of_a_text():
 
 @pytest.fixture(scope="module")
 def unit(nangate45, tmp_path_factory):
-    """A part of a unit that has instances of two rows: folder of its netlist, name, cost by rows and flat."""
+    """A part of a unit that has instances of two rows: folder of its netlist, what was generated, cost by rows, and Yosys."""
     try:
         build = yosys.engine("pyosys")
     except MissingToolError:
@@ -76,13 +76,13 @@ def unit(nangate45, tmp_path_factory):
     made = generator.kept(CduConfig(modes=("sfpr",), value_format="fp16"), "value_back")
     folder = tmp_path_factory.mktemp("rows")
     cost = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, folder, ["area"], by_row=True)["area"]
-    flat = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, recipes=["area"])["area"]
-    return folder, made.top, cost, flat
+    return folder, made, cost, build
 
 
 def test_rows_add_up_to_the_netlist(unit, nangate45):
-    folder, name, cost, _ = unit
-    kinds = [cell["type"] for cell in json.loads((folder / "area.json").read_text())["modules"][name]["cells"].values()]
+    folder, made, cost, _ = unit
+    cells = json.loads((folder / "area.json").read_text())["modules"][made.top]["cells"]
+    kinds = [cell["type"] for cell in cells.values()]
     assert [share.row for share in cost.shares] == ["SFPR", "value intake, scale feeders", breakdown.REST]
     assert sum(share.cells for share in cost.shares) == len(kinds)
     assert sum(share.area_um2 for share in cost.shares) == pytest.approx(sum(nangate45.cells[kind].area for kind in kinds))
@@ -92,23 +92,25 @@ def test_rows_add_up_to_the_netlist(unit, nangate45):
     assert cost.stations
 
 
-def test_borders_of_rows_cost_little(unit):
-    _, _, cost, flat = unit
+@pytest.mark.campaign
+def test_borders_of_rows_cost_little(unit, nangate45):
+    _, made, cost, build = unit
+    flat = flow.synthesise(made.verilog, made.top, nangate45, 2.0, build, recipes=["area"])["area"]
     assert flat.shares == ()
     assert cost.ge == pytest.approx(flat.ge, rel=0.03)
     assert cost.flip_flops == pytest.approx(flat.flip_flops, rel=0.02)
 
 
 def test_report_has_the_rows(unit, nangate45, tmp_path):
-    _, name, cost, _ = unit
+    _, made, cost, _ = unit
     made_with = provenance(CduConfig(), "cdu synth", {"synthesis": "pyosys 1"}, nangate45, 2.0, ["area"])
-    content = report.report({name: cost}, made_with, nangate45)
-    rows = content["blocks"][name]["breakdown"]
+    content = report.report({made.top: cost}, made_with, nangate45)
+    rows = content["blocks"][made.top]["breakdown"]
     assert sum(row["area_um2"] for row in rows.values()) == pytest.approx(cost.area_um2, abs=0.01)
     assert sum(row["share"] for row in rows.values()) == pytest.approx(1, abs=1e-3)
     assert {"area_um2", "ge", "share", "flip_flops", "cells", "leakage_uw"} == set(rows["SFPR"])
     page = report.markdown(content)
-    assert f"## {name} by rows" in page
+    assert f"## {made.top} by rows" in page
     assert "| SFPR |" in page
     assert breakdown.NOTE in page
     assert report.chart(content).startswith(b"\x89PNG")

@@ -13,6 +13,7 @@ from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
 from cdu_verif.stimulus.payloads import same_bits
+from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 from torch import nn
 
@@ -23,7 +24,7 @@ SHAPES = ((1,), (31,), (32,), (257,), (5, 33), (2, 3, 7, 9), (3, 4, 100))
 @pytest.fixture(scope="module")
 def unit():
     """One unit for all tests: jobs of all formats follow one another."""
-    return RtlBackend(CduConfig(modes=("brc", "mx")), threads=1)
+    return RtlBackend(EVERYTHING, threads=1)
 
 
 def _tensor(shape, seed):

@@ -28,6 +28,7 @@ from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
 from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
 from cdu_verif.backends.compiled.unit import CompiledUnit
+from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 from typer.testing import CliRunner
 
@@ -68,12 +69,24 @@ def _compare(name, x, unit, **options):
     assert _same(rtl.decompress(packed), golden.decompress(packed))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("name", MODES)
-def test_every_shape(tiny, name, dtype):
+def test_every_shape(tiny, name):
     for seed, shape in enumerate(SHAPES):
         if actcodec.codec(name).takes(shape):
-            _compare(name, _tensor(shape, seed).to(dtype), tiny)
+            _compare(name, _tensor(shape, seed), tiny)
+
+
+#: Without JPEG, which knows nothing of number formats and is most of what is compiled.
+OF_FORMATS = ("sfpr", "brc", "bypass")
+
+
+@pytest.mark.parametrize("name", [*OF_FORMATS, *(pytest.param(name, marks=pytest.mark.campaign) for name in MODES[:3:2])])
+def test_every_shape_of_another_number_format(name):
+    """A backend of every format compiles the unit of the one that comes."""
+    unit = RtlBackend(CduConfig(modes=OF_FORMATS if name in OF_FORMATS else MODES), threads=1, every_format=True)
+    for seed, shape in enumerate(SHAPES):
+        if actcodec.codec(name).takes(shape):
+            _compare(name, _tensor(shape, seed).to(torch.bfloat16), unit)
 
 
 @pytest.mark.parametrize("name", ["sfpr", "jpeg-act"])
@@ -307,7 +320,7 @@ def test_coders_and_points_of_other_units_are_refused_in_one_sentence():
 @pytest.fixture(scope="module")
 def entropy_coding():
     """Two units with both coders of jpeg-act."""
-    return RtlBackend(CduConfig("entropy_coding", coders=("zvc", "gmc")), threads=2, every_format=True)
+    return RtlBackend(EVERYTHING, threads=2)
 
 
 @pytest.mark.usefixtures("_cut_small_jobs")

@@ -58,9 +58,9 @@ FAULTS = [
     # a tie is not rounded to even
     ("sfpr", "arithmetic", 6, r"(assign magnitude0 = [^;]*) \+ [^;]*;", r"\1;"),
     # a count of zeros does not move on with its row
-    ("inverse_sfpr", "arithmetic", None, r"(lane0_zeros2 <= )lane0_zeros1", r"\1~lane0_zeros1"),
+    ("inverse_sfpr", "arithmetic", 6, r"(lane0_zeros2 <= )lane0_zeros1", r"\1~lane0_zeros1"),
     # an exponent is that of another row
-    ("inverse_sfpr", "arithmetic", None, r"(biased0 = \w+ - \{ 5'h00, )lane0_zeros2", r"\1lane0_zeros1"),
+    ("inverse_sfpr", "arithmetic", 6, r"(biased0 = \w+ - \{ 5'h00, )lane0_zeros2", r"\1lane0_zeros1"),
     # one coefficient has the wrong sign
     ("dct", "widths", None, r"(assign even0_x3 = [^;]*) \+ ", r"\1 - "),
     # a shift is one too large

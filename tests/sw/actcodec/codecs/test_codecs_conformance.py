@@ -39,7 +39,21 @@ every_value_variant = pytest.mark.parametrize(
     [variant for variant in VARIANTS if keeps_values(variant[0])],
     ids=[text for text, variant in zip(VARIANT_IDS, VARIANTS, strict=True) if keeps_values(variant[0])],
 )
-every_format = pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: str(dtype).removeprefix("torch."))
+
+
+def in_every_format(of=lambda name: True):
+    """Codecs of which ``of`` is true, in all widths and formats; `make full` has the whole product.
+
+    In the quick tests the least width of a codec comes in every format, the others in one of them by turns.
+    """
+    cases = []
+    for (name, bits), text in zip(VARIANTS, VARIANT_IDS, strict=True):
+        if of(name):
+            turn = widths(name).index(bits)
+            for number, dtype in enumerate(FLOATS):
+                marks = () if turn == 0 or turn % len(FLOATS) == number else pytest.mark.campaign
+                cases.append(pytest.param(name, bits, dtype, marks=marks, id=f"{str(dtype).removeprefix('torch.')}-{text}"))
+    return pytest.mark.parametrize(("name", "bits", "dtype"), cases)
 
 
 def step_of(bits):
@@ -62,8 +76,7 @@ def through(codec, x):
     return y
 
 
-@every_value_variant
-@every_format
+@in_every_format(keeps_values)
 def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype):
     """The greatest values of a group stay above the middle ones and the least below, whatever the last digits of the range."""
     for scale in torch.rand(8, generator=torch.Generator().manual_seed(1)) + 0.5:
@@ -78,8 +91,7 @@ def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype):
             assert (y - x.double()).abs().max() <= scale * (1.15 * step_of(bits) + transform_loss(name))
 
 
-@every_value_variant
-@every_format
+@in_every_format(keeps_values)
 def test_c2_zero_range(name, bits, dtype):
     for value in (0.0, -0.0, 1.0, -3.0, 1e-4, 6e4):
         x = torch.full((2, 4, 16, 16), value).to(dtype)
@@ -92,8 +104,7 @@ def test_c2_zero_range(name, bits, dtype):
             assert (y - x.double()).abs().max() <= size * (1.15 * step_of(bits) + transform_loss(name)) + 2.0**-99
 
 
-@every_value_variant
-@every_format
+@in_every_format(keeps_values)
 def test_c2_subnormal_and_huge_groups(name, bits, dtype):
     """Beside ordinary ones too; numbers that a 16-bit parameter cannot hold are refused in words."""
     info = torch.finfo(dtype)
@@ -112,12 +123,7 @@ def test_c2_subnormal_and_huge_groups(name, bits, dtype):
             assert y.abs().max() <= x.double().abs().max() * 3.2
 
 
-@pytest.mark.parametrize(
-    ("name", "bits"),
-    [variant for variant in VARIANTS if is_stochastic(variant[0])],
-    ids=[text for text, variant in zip(VARIANT_IDS, VARIANTS, strict=True) if is_stochastic(variant[0])],
-)
-@every_format
+@in_every_format(is_stochastic)
 def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
     """With the parameters that are stored, their rounding included; of values that are within the codes."""
     x = (torch.randn(2, 4, 16, 16) + torch.randn(1, 4, 1, 1)).to(dtype)
@@ -133,8 +139,7 @@ def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
         assert z.square().mean() < 1.8
 
 
-@every_value_variant
-@every_format
+@in_every_format(keeps_values)
 def test_c4_padding_is_in_no_range(name, bits, dtype):
     """Values far from zero: sizes that fill no group come back as closely as sizes that do.
 
@@ -175,8 +180,7 @@ def test_c5_sizes(name):
                     assert (y - x.double()).norm() < 0.3 * x.double().norm()
 
 
-@every_variant
-@every_format
+@in_every_format()
 def test_c6_not_a_number_and_infinity(name, bits, dtype):
     """An error that says how many and where, or, from a lossless codec, the value itself; saturation when asked."""
     for bad in (float("nan"), float("inf"), -float("inf")):
@@ -229,8 +233,7 @@ def tensors_in(packed):
             yield from tensors_in(part)
 
 
-@every_variant
-@every_format
+@in_every_format()
 def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype):
     """A stream's bytes, or the form's own tensors as bytes, are all that decoding uses; and all of them are counted."""
     codec = make(name, bits)
@@ -248,8 +251,7 @@ def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype):
     assert torch.equal(again.view(torch.uint8), values.contiguous().view(torch.uint8))
 
 
-@every_variant
-@every_format
+@in_every_format()
 def test_c11_decoding_after_the_codec_has_changed(name, bits, dtype):
     codec = make(name, bits)
     packed = codec.compress(torch.randn(2, 4, 16, 16).to(dtype))
