@@ -28,9 +28,8 @@ RECORD = Record(
         {},
         {"cdus": 2, "duplex": "half", "value_format": "bf16", "completions": 4, **EVERY},
         {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8, **CODERS},
-        {"cdus": 3, "value_format": "fp16", **EVERY},
+        {"cdus": 3, "value_format": "fp16", "modes": (*EVERY["modes"], "mx")},
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
-        {"duplex": "half", "completions": 4, **WITH_MX},
     ],
     full=[
         *({"cdus": 4, "packed_port_bits": 1024}, PIPELINED),
@@ -49,7 +48,8 @@ RECORD = Record(
             for cdus, duplex in ((1, "half"), (8, "full"))
         ),
         {"modes": ("sfpr", "brc"), "reset_active": "low"},
-        *({"cdus": 8, **WITH_MX}, {"cdus": 2, "modes": (*EVERY["modes"], "mx"), "completions": 8, **CODERS}),
+        *({"duplex": "half", "completions": 4, **WITH_MX}, {"cdus": 8, **WITH_MX}),
+        {"cdus": 2, "modes": (*EVERY["modes"], "mx"), "completions": 8, **CODERS},
         *({"cdus": cdus, "duplex": duplex, **EVERY, **PIPELINED} for cdus, duplex in ((2, "half"), (4, "full"))),
     ],
     bins=cover_points.bins,
