@@ -1,7 +1,7 @@
 """Where the blocks of a payload begin, by walking all of its segments at once.
 
-The golden model (:mod:`actcodec.golden.block_starts`) treats every byte as if a block began there. Here a program walks through
-a segment from each place where the segment before it may let a block begin; where these walks end is a map from entries to
+The golden model (:mod:`actcodec.golden.block_starts`) follows the blocks one after the other. Here a program walks through a
+segment from each place where the segment before it may let a block begin; where these walks end is a map from entries to
 exits. Maps of neighbours are joined, by torch, in pairs, fours and so on, and the way back gives the one entry of each segment
 that is real. From there every segment is walked twice more, to count its blocks and to say where they are.
 """

@@ -46,7 +46,7 @@ def test_encode_and_decode_against_a_plain_loop(count, density, seed):
 
 @pytest.mark.parametrize("fill", [0, 1, -1, -128, 127])
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 2000])
-def test_constant_blocks_at_segment_edges(fill, count):
+def test_constant_blocks_of_many_counts(fill, count):
     blocks = np.full((count, 64), fill, dtype=np.int8)
     payload = zvc.encode(torch.from_numpy(blocks))
     assert payload.numel() == count * (8 + 64 * (fill != 0))
