@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cdu_driver import Driver, JobFailedError, JobLostError, JobRefusedError, RecoveryError, run
 from cdu_driver import Job as DriverJob
-from cdu_spec import CONFIGS, Mode
+from cdu_spec import CduConfig, Mode
 from cdu_spec.ports import PORTS
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, ScaleSource, address, register
@@ -26,7 +26,9 @@ from cdu_verif.stimulus.tensors import exchange
 from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 
-CONFIG = CONFIGS["universal"]
+CONFIG = EVERYTHING
+#: A unit that keeps records of its jobs.
+RECORDING = CduConfig("recording", modes=("sfpr+zvc", "jpeg-act"), completions=4)
 INTEGRATION = Path(__file__).parents[3] / "docs" / "user" / "integration.md"
 EXAMPLE = Path(__file__).parents[3] / "sw" / "cdu_driver" / "c" / "example.c"
 SHAPES = ((1, 1, 1, 1), (2, 3, 7, 9), (1, 20, 2, 8), (3, 2, 7, 33), (1, 3, 8, 70))
@@ -77,9 +79,8 @@ def unit():
 
 @pytest.fixture(scope="module")
 def recording_unit():
-    """A unit that keeps records of its jobs."""
-    design = library.generated(EVERYTHING)
-    return CompiledUnit(library.unit(EVERYTHING), design.streams)
+    design = library.generated(RECORDING)
+    return CompiledUnit(library.unit(RECORDING), design.streams)
 
 
 @pytest.fixture
@@ -102,11 +103,11 @@ def watched(device):
     return made
 
 
-def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS):
-    """Jobs of a direction with their golden results."""
+def _jobs(count, modes=CONFIG.built_modes, seed=0, kind="normal", channel=Channel.COMPRESS, config=CONFIG):
+    """Jobs of a direction with their golden results, as a unit of ``config`` does them."""
     rng = Random(seed)
     for number in range(count):
-        item = exchange(CONFIG, rng, rng.choice(SHAPES), modes[number % len(modes)], kind)
+        item = exchange(config, rng, rng.choice(SHAPES), modes[number % len(modes)], kind)
         values = float_bytes(item.beats)
         if channel is Channel.COMPRESS:
             yield driver_job(item.compression, values), item.payload
@@ -231,9 +232,11 @@ def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, cha
     device = FaultyDevice(recording_unit)
     driver = Driver(device, watchdog=3000, scales_by_registers=port == "input")
     run(driver.open())
-    assert driver.completions == EVERYTHING.completions > 0
+    assert driver.completions == RECORDING.completions
     queue = _queue(driver, channel)
-    pairs = [(job, golden) for job, golden in _jobs(16, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel)]
+    pairs = [
+        (job, golden) for job, golden in _jobs(16, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=5, channel=channel, config=RECORDING)
+    ]
     pairs = [(job, golden) for job, golden in pairs if len(job.scales) >= 12][:5]
 
     async def spoiled():
@@ -258,7 +261,7 @@ def test_faults_lose_their_job_alone_where_there_are_records(recording_unit, cha
     device.faults[getattr(PORTS[channel], port)] = fault
     with pytest.raises(JobFailedError):
         run(queue.run([job for job, _ in pairs]))
-    _check(queue, list(_jobs(6, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=6, channel=channel)))
+    _check(queue, list(_jobs(6, (Mode.SFPR_ZVC, Mode.JPEG_ACT), seed=6, channel=channel, config=RECORDING)))
 
 
 def test_a_source_that_stops_in_the_middle(watched, device):
@@ -391,7 +394,7 @@ def _c_job(job, bank):
 
 def test_the_c_example_compresses_and_recovers(example, unit):
     ports = PORTS[Channel.COMPRESS]
-    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9))
+    pairs = list(_jobs(4, (Mode.JPEG_ACT,), seed=9, config=RECORDING))  # the program leaves the coder that a unit begins with
     assert example.open(5000) == OK
 
     def start(job, golden, bank):
@@ -436,7 +439,7 @@ def test_the_c_example_takes_records(tmp_path, recording_unit):
     recording_unit.reset()
     example = Example(tmp_path, recording_unit)
     ports = PORTS[Channel.COMPRESS]
-    pairs = list(_jobs(3, (Mode.JPEG_ACT,), seed=9))
+    pairs = list(_jobs(3, (Mode.JPEG_ACT,), seed=9, config=RECORDING))
     assert example.open(20_000) == OK
     packets = []
     for number, (job, golden) in enumerate(pairs):

@@ -20,7 +20,7 @@ from actcodec.codecs import Backend, MismatchError
 from actcodec.codecs.centring import compress_centred
 from cdu_cli import compress as compress_command
 from cdu_cli import train as train_command
-from cdu_spec import CONFIGS, BitstreamError, CduConfig, UserError
+from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel, address, register
@@ -109,26 +109,26 @@ AFFINE = (
 
 
 @pytest.fixture(scope="module")
-def universal():
-    """A unit with every mode."""
-    return RtlBackend(CONFIGS["universal"], threads=2)
+def everything():
+    """Two units with every mode and both coders of jpeg-act."""
+    return RtlBackend(EVERYTHING, threads=2)
 
 
 @pytest.mark.parametrize(("name", "options"), AFFINE, ids=[f"{name} {options}" for name, options in AFFINE])
 @pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16), (2, 3, 2, 3)])
-def test_affine_modes(universal, name, options, shape):
+def test_affine_modes(everything, name, options, shape):
     x = _tensor(shape, seed=len(shape))
-    on_unit, golden = actcodec.codec(name, backend=universal, **options), actcodec.codec(name, **options)
+    on_unit, golden = actcodec.codec(name, backend=everything, **options), actcodec.codec(name, **options)
     mine, theirs = on_unit.compress(x), golden.compress(x)
     assert mine.to_bytes() == theirs.to_bytes()
     assert _same(on_unit.decompress(mine), golden.decompress(theirs))
 
 
-def test_acgcs_policy_runs_on_a_unit(universal):
+def test_acgcs_policy_runs_on_a_unit(everything):
     """Error bounds that are learnt in the first step choose the bits of the second: on the unit as in the golden model."""
     x = _tensor((4, 3, 8, 8))
     found = []
-    for backend in (universal, "torch"):
+    for backend in (everything, "torch"):
         torch.manual_seed(0)
         model = torch.nn.Sequential(
             torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 2, 3)
@@ -145,12 +145,12 @@ def test_acgcs_policy_runs_on_a_unit(universal):
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 8, 40), (3, 5, 7, 11), (1, 64, 16, 16)])
-def test_first_pass(universal, shape):
+def test_first_pass(everything, shape):
     x, view = _tensor(shape), MatrixView.of(shape, Mode.DIVISION)
     k = torch.full((view.channels,), 4096.0)
     job = compression_job(view, Dtype.FP32, k, settings=AffineSettings(statistics=True))
     beats = beats_in(x, view)
-    assert torch.equal(universal.compress(job, beats), TorchBackend().compress(job, beats))
+    assert torch.equal(everything.compress(job, beats), TorchBackend().compress(job, beats))
 
 
 @pytest.fixture(scope="module")
@@ -317,27 +317,21 @@ def test_coders_and_points_of_other_units_are_refused_in_one_sentence():
         actcodec.codec("jpeg-act", backend=RtlBackend(CduConfig(coders=("gmc",)))).compress(x)
 
 
-@pytest.fixture(scope="module")
-def entropy_coding():
-    """Two units with both coders of jpeg-act."""
-    return RtlBackend(EVERYTHING, threads=2)
-
-
 @pytest.mark.usefixtures("_cut_small_jobs")
 @pytest.mark.parametrize("dqt", ["optL", "optH", "uniform-16", "uniform-64"])
-def test_both_coders_with_every_point(entropy_coding, dqt):
+def test_both_coders_with_every_point(everything, dqt):
     for seed, shape in enumerate(((1, 1, 8, 8), (3, 5, 7, 11), (2, 7, 5, 64), (1, 3, 40, 41))):
         for eighths in range(5):
-            _compare("jpeg-gmc", _tensor(shape, seed), entropy_coding, dqt=dqt, rec=eighths / 8)
-            _compare("jpeg-act", _tensor(shape, seed), entropy_coding, dqt=dqt, rec=eighths / 8)
-    _compare("sfpr+zvc", _tensor((3, 5, 7, 11)), entropy_coding)
+            _compare("jpeg-gmc", _tensor(shape, seed), everything, dqt=dqt, rec=eighths / 8)
+            _compare("jpeg-act", _tensor(shape, seed), everything, dqt=dqt, rec=eighths / 8)
+    _compare("sfpr+zvc", _tensor((3, 5, 7, 11)), everything)
 
 
-def test_the_policy_with_exact_signs_runs_on_a_unit(entropy_coding):
+def test_the_policy_with_exact_signs_runs_on_a_unit(everything):
     """Copies, corrections of their signs and gradients: on the unit as in the golden model."""
     x = _tensor((2, 3, 16, 16))
     found = []
-    for backend in (entropy_coding, "torch"):
+    for backend in (everything, "torch"):
         torch.manual_seed(0)
         model = torch.nn.Sequential(
             *(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)),
@@ -350,12 +344,12 @@ def test_the_policy_with_exact_signs_runs_on_a_unit(entropy_coding):
     assert found[0] == found[1]
 
 
-def test_gradients_set_the_registers_of_a_unit(entropy_coding, monkeypatch):
+def test_gradients_set_the_registers_of_a_unit(everything, monkeypatch):
     """Policy autoshift: tables, modes and points change between layers and steps, and every byte is the golden model's."""
     written, write = [], CompiledUnit.write
     monkeypatch.setattr(CompiledUnit, "write", lambda unit, at, value: written.append((at, value)) or write(unit, at, value))
     found, settings = [], []
-    for backend in (CheckedBackend(entropy_coding), "torch"):
+    for backend in (CheckedBackend(everything), "torch"):
         torch.manual_seed(0)
         model = torch.nn.Sequential(
             *(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU()),
@@ -384,7 +378,7 @@ def test_gradients_set_the_registers_of_a_unit(entropy_coding, monkeypatch):
     assert len({register("CODING").unpack(value)["point"] for value in coding}) > 1
 
 
-def test_damaged_blocks_of_gmc_do_not_stop_a_unit(entropy_coding):
+def test_damaged_blocks_of_gmc_do_not_stop_a_unit(everything):
     """Bytes that no encoder writes decode as in the golden model; heads that do not fit are refused; the next job is right."""
     golden = actcodec.codec("jpeg-gmc")
     packed = golden.compress(_tensor((2, 3, 16, 32)))
@@ -399,13 +393,13 @@ def test_damaged_blocks_of_gmc_do_not_stop_a_unit(entropy_coding):
         except BitstreamError:
             refused += 1
             with pytest.raises(BitstreamError):
-                damaged.decompress(entropy_coding)
+                damaged.decompress(everything)
         else:
             decoded += 1
-            assert _same(damaged.decompress(entropy_coding), expected)
+            assert _same(damaged.decompress(everything), expected)
     assert decoded > 5
     assert refused > 5
-    _compare("jpeg-gmc", _tensor((2, 3, 16, 32)), entropy_coding)
+    _compare("jpeg-gmc", _tensor((2, 3, 16, 32)), everything)
 
 
 def test_payloads_that_do_not_fit(tiny):

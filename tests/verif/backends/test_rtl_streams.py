@@ -3,25 +3,26 @@
 import actcodec
 import pytest
 import torch
-from cdu_spec import CONFIGS, BitstreamError
+from cdu_spec import BitstreamError, Mode
 from cdu_verif.backends.compiled.backend import RtlBackend
 from cdu_verif.stimulus.streams import on_units
 from cdu_verif.stimulus.streams.rule import Refuses
+from compiled_units import EVERYTHING
 from tools_here import needs_verilator
 
 pytestmark = needs_verilator
-CONFIG = CONFIGS["universal"]
+CONFIG = EVERYTHING
 
 
 @pytest.fixture(scope="module")
 def unit():
-    """A unit with every mode, the one of test_rtl_backend.py."""
+    """A unit with every mode."""
     return RtlBackend(CONFIG, threads=1)
 
 
 def test_what_keeps_the_rules_is_decoded(unit):
     streams = on_units.accepted(CONFIG, every=True)
-    assert {stream[5] for stream in streams.values()} == set(range(1, 11))
+    assert {stream[5] for stream in streams.values()} == set(Mode)
     for label, stream in streams.items():
         packed = actcodec.from_bytes(stream)
         values, expected = packed.decompress(unit), packed.decompress()

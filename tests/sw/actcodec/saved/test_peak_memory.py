@@ -44,7 +44,7 @@ import actcodec, torch
 from torch import nn
 
 model = nn.Sequential(*(nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(12)))
-x = torch.randn(16384, 512)
+x = torch.randn(8192, 512)
 peaks = {}
 for codec in ("none", "actnn"):
     options = {} if codec == "none" else {"backend": "native"}
