@@ -14,9 +14,10 @@ from cdu.delivery import generator
 from cdu_spec import CduConfig
 from cdu_spec.config import CONFIGS
 from cdu_tools import verilator
+from compiled_units import EVERYTHING
 
 #: With every mode, in half duplex, and with windows of one scale.
-UNITS = [CONFIGS["universal"], CONFIGS["tiny"].override(duplex="half"), CONFIGS["tiny"].override(modes=("sfpr",))]
+UNITS = [EVERYTHING, CONFIGS["tiny"].override(duplex="half"), CONFIGS["tiny"].override(modes=("sfpr",))]
 
 #: The command that edalize calls, `yosys -l LOG -p 'tcl FILE'`: the Yosys of this project has no Tcl, Python has.
 YOSYS = f"""\

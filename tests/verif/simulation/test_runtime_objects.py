@@ -20,6 +20,7 @@ def tool():
     return verilator.find()
 
 
+@pytest.mark.campaign  # what is lost is time
 def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
     monkeypatch.setenv("CDU_CACHE_DIR", str(tmp_path / "cache"))
     (run,) = plan.runs(CduConfig(), ["brc_encoder"], full=False)
