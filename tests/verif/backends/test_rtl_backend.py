@@ -78,9 +78,10 @@ def test_every_shape(tiny, name):
 
 #: Without JPEG, which knows nothing of number formats and is most of what is compiled.
 OF_FORMATS = ("sfpr", "brc", "bypass")
+WITH_JPEG = [pytest.param(name, marks=pytest.mark.campaign) for name in ("jpeg-act", "sfpr+zvc")]
 
 
-@pytest.mark.parametrize("name", [*OF_FORMATS, *(pytest.param(name, marks=pytest.mark.campaign) for name in MODES[:3:2])])
+@pytest.mark.parametrize("name", [*OF_FORMATS, *WITH_JPEG])
 def test_every_shape_of_another_number_format(name):
     """A backend of every format compiles the unit of the one that comes."""
     unit = RtlBackend(CduConfig(modes=OF_FORMATS if name in OF_FORMATS else MODES), threads=1, every_format=True)
