@@ -98,6 +98,11 @@ def test_a_block_with_all_modes_is_lint_clean(tmp_path, block, settings):
     lint_is_clean(tmp_path, block, CduConfig(modes=CONFIGS["universal"].modes, **settings))
 
 
+@pytest.mark.parametrize(("value_format", "cdus"), [("bf16", 1), ("fp16", 3)])
+def test_mode_mx_in_16_bits_is_lint_clean(tmp_path, value_format, cdus):
+    lint_is_clean(tmp_path, "decompressor", CduConfig(modes=("sfpr", "bypass", "mx"), value_format=value_format, cdus=cdus))
+
+
 def test_mode_mx_in_words_of_one_beat_is_lint_clean(tmp_path):
     lint_is_clean(tmp_path, "compressor", CduConfig(modes=("sfpr", "bypass", "mx")))
 
