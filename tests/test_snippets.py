@@ -13,11 +13,10 @@ import actcodec
 import pytest
 import torch
 import torch.distributed as dist
-import typer
 from actcodec.training import Rule
-from cdu_cli.main import app
 from cdu_spec import CONFIGS, CduConfig
 from cdu_spec.dqt_file import table_text
+from command_line import ENTRY
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -53,8 +52,6 @@ def commands(text, program):
             yield re.sub(r"\s#.*", "", stripped).strip()
 
 
-#: The whole command line, built once.
-ENTRY = typer.main.get_command(app)
 CDU = [(page, line) for page, text in TEXTS.items() for line in commands(text, "cdu")]
 SCRIPTS = [(page, line) for page, text in TEXTS.items() for line in commands(text, "python")]
 MAKE = [(page, line) for page, text in TEXTS.items() for line in commands(text, "make")]

@@ -7,14 +7,12 @@ import actcodec
 import numpy as np
 import pytest
 import torch
-import typer
 from cdu_cli import inputs
-from cdu_cli.main import app
 from cdu_spec.bitstream import Dtype, Header, Mode
 from cdu_tools.errors import UserError
 from click.testing import CliRunner
+from command_line import ENTRY
 
-ENTRY = typer.main.get_command(app)
 COMMANDS = ("compress", "decompress", "export-jpeg")
 
 

@@ -2,15 +2,12 @@
 
 import re
 
-import typer.main
 from actcodec.study.networks import NETWORKS
 from actcodec.training import POLICY_NAMES
-from cdu_cli.main import app
 from cdu_cli.names import with_names
 from cdu_offload.catalog import TITLES
 from click.testing import CliRunner
-
-ENTRY = typer.main.get_command(app)
+from command_line import ENTRY
 
 
 def _help(command):

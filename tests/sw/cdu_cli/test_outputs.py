@@ -6,12 +6,10 @@ from pathlib import Path
 import click
 import pytest
 import typer
-from cdu_cli.main import app
 from cdu_tools.errors import UserError
 from click.testing import CliRunner
+from command_line import ENTRY
 
-#: The whole command line, built once: typer's own runner builds it for every invocation.
-ENTRY = typer.main.get_command(app)
 COMMANDS = ENTRY.commands
 
 

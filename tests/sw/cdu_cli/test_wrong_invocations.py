@@ -1,6 +1,5 @@
 """Wrong invocations of every command: exit code 2, one sentence, soon, and nothing written."""
 
-import functools
 import re
 import shlex
 import signal
@@ -11,12 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import typer.main
 from cdu_cli import main as entry
+from command_line import ENTRY
 from files_for_tests import make_files
 
-#: The commands are built once for all invocations.
-entry_command = functools.cache(lambda: typer.main.get_command(entry.app))
 TABLE = tomllib.loads(Path(__file__).with_name("wrong_invocations.toml").read_text(encoding="utf-8"))
 #: Seconds of the processor that any of them may take, and seconds by the clock, of which a busy machine needs more.
 LIMIT, PATIENCE = 10, 120
@@ -87,7 +84,7 @@ def _is_one_sentence(text, said):
 @pytest.mark.parametrize(("words", "said"), ROWS)
 def test_is_refused_in_one_sentence(words, said, unchanged, soon, monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", ["cdu", *words])
-    monkeypatch.setattr(entry, "app", entry_command())
+    monkeypatch.setattr(entry, "app", ENTRY)
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 2
@@ -112,7 +109,7 @@ def _commands(command, name=""):
 
 
 def test_the_table_has_every_command_and_every_option():
-    commands = dict(_commands(entry_command()))
+    commands = dict(_commands(ENTRY))
     assert commands.keys() == TABLE.keys() - {""}
     assert len(ROWS) >= 200
     for name, parameters in commands.items():
