@@ -192,7 +192,7 @@ class AxiSender(wiring.Component):
                 stale.eq(cutting),
                 self.tvalid.eq((self.i.valid & self.i.ready) | cutting),
                 bits.eq(Mux(cutting, 0, word["data"])),
-                keep.eq(Mux(cutting, 0, ones(word["count"], self.size))),
+                keep.eq(Mux(cutting, 0, Cat(*ones(word["count"], self.size)))),
                 last.eq(cutting | word["last"]),
             ]
             with m.If(cutting):

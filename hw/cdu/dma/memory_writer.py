@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -125,7 +125,7 @@ class MemoryWriter(wiring.Component):
             window.finishes.eq(rest & moves & over),
             former.i.valid.eq(moves & writes),
             word["address"].eq(address),
-            word["strobe"].eq((ones(there, size) << offset)[:size]),
+            word["strobe"].eq((Cat(*ones(there, size)) << offset)[:size]),
             word["data"].eq(shift_left(m, content, offset, "placed")),
             word["last"].eq(over | fits),
             ends.eq(moves & active & (over | Mux(to_memory, fits & (pad == 0), pad <= room))),

@@ -36,9 +36,9 @@ def _staged(m: Module, value: Value, count: Value, name: str, move: Callable[[Va
     return value
 
 
-def wrapped(start: Value, size: int) -> Value:
+def wrapped(start: Value, size: int) -> list[Value]:
     """For every place of a ring of ``size`` bytes whether something that begins at ``start`` wraps round before it gets there.
 
     ``start`` counts to ``size - 1``; nothing can begin behind the last place.
     """
-    return Cat(*(start > place for place in range(size - 1)), Const(0, 1))
+    return [*(start > place for place in range(size - 1)), Const(0, 1)]

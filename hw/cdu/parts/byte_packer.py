@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,7 +46,7 @@ class BytePacker(wiring.Component):
         fresh = Signal(size)  # places of this word that were free; what stands in the others begins the next one
         filled = Signal(size)  # places that what comes fills
         m.d.comb += [
-            fresh.eq(~wrapped(level, size)),
+            fresh.eq(~Cat(*wrapped(level, size))),
             filled.eq(fresh & ~over.replicate(size)),
             total.eq(level + part["count"]),
             fills.eq(total >= size),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -14,12 +16,12 @@ class Bytes(data.StructLayout):
         super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})
 
 
-def ones(count: Value, size: int) -> Value:
-    """``size`` bits, of which the lowest ``count`` are ones."""
-    return Cat(*(count > place for place in range(size)))
+def ones(count: Value, size: int) -> list[Value]:
+    """``size`` bits, of which the lowest ``count`` are ones; one by one, or each would be made from all of them."""
+    return [count > place for place in range(size)]
 
 
-def expand(mask: Value) -> Value:
+def expand(mask: Iterable[Value]) -> Value:
     """Every bit of a mask eight times: a byte enable as a bit mask."""
     return Cat(*(bit.replicate(8) for bit in mask))
 

@@ -62,7 +62,8 @@ class MxPacker(wiring.Component):
         # A word in parts of as many rows; all encoders move together.
         parts_of_word = self.config.port_beats // rows
         part, final, takes = Signal(range(parts_of_word)), Signal(), Signal()
-        chosen = word["values"].as_value().word_select(part, rows * self.config.beat_bits)
+        chosen = Signal(rows * self.config.beat_bits)
+        m.d.comb += chosen.eq(word["values"].as_value().word_select(part, len(chosen)))
         wide = [widened(m, chosen.word_select(lane, dtype.bits), dtype, f"x{lane}") for lane in range(rows * LANES)]
         m.d.comb += [
             final.eq(word["count"] <= (part + 1) * rows if parts_of_word > 1 else 1),
