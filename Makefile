@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint warm unit verify verify-blocks verify-training formal mutate coverage full results results-hw compare docs release-check clean
+.PHONY: demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
 
 # Modules are compiled when they are imported, which few of torch's are: half a minute less.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -50,16 +50,18 @@ warm: $(INSTALLED)
 unit: $(INSTALLED)
 	$(BIN)/pytest -n auto --dist worksteal
 
-# Training is one simulation, which keeps one processor busy
+# Some of these are one simulation for long, which keeps one processor busy
 verify: $(INSTALLED)
-	$(MAKE) --jobs=2 verify-blocks verify-training
+	$(MAKE) --jobs=3 verify-blocks verify-training verify-icarus
 
 verify-blocks: $(INSTALLED)
 	$(BIN)/cdu verify --level quick -o build/verify/verilator
-	$(WITH_ICARUS) $(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
 
 verify-training: $(INSTALLED)
 	$(BIN)/cdu verify --config universal --set coders=zvc,gmc --training --steps 2 -o build/verify/training
+
+verify-icarus: $(INSTALLED)
+	$(WITH_ICARUS) $(BIN)/cdu verify --level quick --sim icarus --block zvc_decoder --block shift_quantizer --block inverse_sfpr -o build/verify/icarus
 
 # Long campaigns, not part of CI
 formal: $(INSTALLED)

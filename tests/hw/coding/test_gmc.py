@@ -5,9 +5,10 @@ from cdu.coding.gmc_words import COLUMN_BITS, field_bits
 from cdu_spec import gmc as spec
 from cdu_spec.config import CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 
-@pytest.mark.parametrize("options", [{}, {"cdus": 4}, {"cdus": 8, "packed_port_bits": 128}])
+@one_at_once({}, {"cdus": 4}, {"cdus": 8, "packed_port_bits": 128})
 @pytest.mark.parametrize("block", ["gmc_encoder", "gmc_decoder"])
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options))

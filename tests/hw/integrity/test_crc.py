@@ -7,9 +7,10 @@ import pytest
 from cdu_spec import crc
 from cdu_spec.config import CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 
-@pytest.mark.parametrize("options", [{}, {"packed_port_bits": 256}])
+@one_at_once({}, {"packed_port_bits": 256})
 @pytest.mark.parametrize("block", ["crc_writer", "crc_checker"])
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options))

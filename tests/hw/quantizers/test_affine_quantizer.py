@@ -1,12 +1,12 @@
 """The affine quantiser: random and steady cases in Amaranth's simulator."""
 
-import pytest
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 EVERY = {"modes": CONFIGS["universal"].modes}
 
 
-@pytest.mark.parametrize("options", [{}, EVERY])
+@one_at_once({}, EVERY)
 def test_cases(options):
     assert_passes("affine_quantizer", CduConfig(**options))

@@ -7,6 +7,7 @@ from cdu.quantizers import div_quantizer
 from cdu_spec.config import CduConfig
 from cdu_spec.rounding import Rounding
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 
 @pytest.mark.parametrize("rounding", list(Rounding))
@@ -32,7 +33,7 @@ def test_fewer_bits_would_not_do(monkeypatch):
     assert wrong
 
 
-@pytest.mark.parametrize("options", [{}, {"rounding": "half_away"}])
+@one_at_once({}, {"rounding": "half_away"})
 def test_cases(options):
     assert_passes("div_quantizer", CduConfig(**options))
 

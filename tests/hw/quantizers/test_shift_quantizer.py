@@ -3,9 +3,10 @@
 import pytest
 from cdu_spec.config import CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 
-@pytest.mark.parametrize("options", [{}, {"rounding": "half_away"}])
+@one_at_once({}, {"rounding": "half_away"})
 @pytest.mark.parametrize("block", ["shift_quantizer", "inverse_shift_quantizer"])
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options))

@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 from cdu.transform.two_way_dct import TwoWayDct
 from cdu_spec.config import CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 
 @pytest.mark.parametrize(("inverse", "stages"), [(0, 0), (1, 0), (1, 1)])
@@ -36,6 +37,6 @@ def test_empty_is_high_exactly_when_nothing_is_inside(inverse, stages):
     assert max(seen) == 2 + 8 + 3 + 2 * stages
 
 
-@pytest.mark.parametrize("options", [{}, {"sample_bits": 9}, {"dct_stages": 1}])
+@one_at_once({}, {"sample_bits": 9}, {"dct_stages": 1})
 def test_cases(options):
     assert_passes("two_way_dct", CduConfig(**options))

@@ -18,6 +18,7 @@ from cdu_verif.benches.full_rate import play
 from cdu_verif.benches.in_amaranth import assert_passes
 from cdu_verif.cases.entropy_coder import segments, wrong_scans
 from cdu_verif.cases.jpeg_scans import image_table, port_table, quantized, restored, sample_rows
+from parameter_sets import one_at_once
 from plain_jpeg import libjpeg_file, libjpeg_samples, photograph, read_file
 
 CONFIG = CduConfig(rounding=Rounding.HALF_AWAY.value, **IEEE1180._asdict())
@@ -76,7 +77,7 @@ def decoded(scans, divisors):
 
 
 @pytest.mark.parametrize("block", ["jpeg_encoder", "jpeg_decoder"])
-@pytest.mark.parametrize("options", [{}, {"dct_stages": 1, "register_slices": 1}])
+@one_at_once({}, {"dct_stages": 1, "register_slices": 1})
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options), blocks=3)
 

@@ -3,11 +3,12 @@
 import pytest
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_verif.benches.in_amaranth import assert_passes
+from parameter_sets import one_at_once
 
 EVERY = {"modes": CONFIGS["universal"].modes}
 
 
-@pytest.mark.parametrize("options", [{}, {**EVERY, "value_format": "bf16"}])
+@one_at_once({}, {**EVERY, "value_format": "bf16"})
 @pytest.mark.parametrize("block", ["value_front", "value_back"])
 def test_cases(block, options):
     assert_passes(block, CduConfig(**options), steady=False)

@@ -27,11 +27,15 @@ RECORD = Record(
     quick=[
         {},
         {"cdus": 2, "duplex": "half", "value_format": "bf16", "completions": 4, **EVERY},
-        {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8, **CODERS},
-        {"cdus": 3, "value_format": "fp16", "modes": (*EVERY["modes"], "mx")},
+        {
+            **{"cdus": 3, "value_format": "fp16", "modes": (*EVERY["modes"], "mx"), **CODERS},
+            **{"reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8},
+        },
         {"cdus": 8, "packed_port_bits": 1024, **PIPELINED},
     ],
     full=[
+        {"cdus": 2, "reset_active": "low", "reset_kind": "async", "payload_crc": 1, "completions": 8, **CODERS},
+        {"cdus": 3, "value_format": "fp16", "modes": (*EVERY["modes"], "mx")},
         *({"cdus": 4, "packed_port_bits": 1024}, PIPELINED),
         *({"cdus": cdus, "duplex": duplex} for cdus in (1, 2, 3, 4, 8) for duplex in ("full", "half")),
         *({"cdus": cdus, **EVERY} for cdus in (1, 4, 8)),

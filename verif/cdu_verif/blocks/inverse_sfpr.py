@@ -47,7 +47,7 @@ def _properties(config: CduConfig) -> list[Property]:
 
 RECORD = Record(
     cases=_cases,
-    quick=[{}, *({"value_format": name, **EVERY} for name in ("bf16", "fp16")), {"multiplier_stages": 1}],
-    full=[{"value_format": "fp16", "multiplier_stages": 1, **EVERY}],
+    quick=[{}, {"value_format": "bf16", **EVERY}, {"value_format": "fp16", "multiplier_stages": 1, **EVERY}],
+    full=[{"value_format": "fp16", **EVERY}, {"multiplier_stages": 1}],
     properties=_properties,
 )

@@ -44,14 +44,13 @@ RECORD = Record(
     cases=_cases,
     quick=[
         {},
-        {"value_format": "bf16", "scale_bits": 8},
+        {"value_format": "bf16", "scale_bits": 8, "multiplier_stages": 1},
         {"value_format": "fp16", "scale_bits": 8, **EVERY},
-        {"scale_bits": 24, **EVERY},
-        {"multiplier_stages": 1, **EVERY},
+        {"scale_bits": 24, "multiplier_stages": 1, **EVERY},
     ],
     full=[
         *({"value_format": name, "scale_bits": bits} for name in ("fp32", "bf16", "fp16") for bits in (24, 11, 8)),
-        {"scale_bits": 11, "multiplier_stages": 1},
+        *({"scale_bits": 11, "multiplier_stages": 1}, {"multiplier_stages": 1, **EVERY}, {"scale_bits": 24, **EVERY}),
     ],
     properties=_properties,
 )

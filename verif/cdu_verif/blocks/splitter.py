@@ -81,8 +81,9 @@ def _properties(config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[{}, {"cdus": 3, **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 4, "coders": ("gmc",)}, WITH_MX],
+    quick=[{}, {"cdus": 3, "coders": ("gmc",), **EVERY}, {"cdus": 8, **EVERY, **CODERS}, WITH_MX],
     full=[
+        *({"cdus": 3, **EVERY}, {"cdus": 4, "coders": ("gmc",)}),
         EVERY,
         {"cdus": 2},
         *RANGED_WIDTHS[2:],

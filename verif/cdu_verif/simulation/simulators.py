@@ -26,20 +26,24 @@ _MAKE = ("VM_PARALLEL_BUILDS=0",)
 _LARGE = 1 << 20
 #: Where a failed assertion tells its values. cocotb would rewrite every module for that, torch too: most of a short simulation.
 _TELLING = "*/cdu_verif/*.py"
+#: What is called once, half of the C++ of a large design, in a piece of its own.
+_ONCE = ("VM_PREFIX=Vonce", "VM_FAST=", "Vonce__ALL.o")
+#: Make of what is left, and of the program, which also has that piece.
+_WITHOUT_ONCE = ("VM_SLOW=", "LOADLIBES=Vonce__ALL.o")
 #: Option of cocotb's runner, and what takes its place.
 _ALL_PUBLIC, _TOP_PUBLIC = "--public-flat-rw", ("--public-depth", "1")
 
 
 class _VerilatorOfPorts(Verilator):
-    """cocotb's runner, but only the top's own signals are public, and with options of make.
+    """cocotb's runner, but only the top's own signals are public, and with options of make, for each of the calls of make.
 
     Were all signals public, Verilator could remove and merge none: several times as much C++ to compile, and slower
     simulations.
     """
 
-    def __init__(self, make_options: Sequence[str]) -> None:
+    def __init__(self, *calls: Sequence[str]) -> None:
         super().__init__()
-        self._make_options = make_options
+        self._calls = calls
 
     def _waves_file(self) -> str:
         return fst.FILE
@@ -47,7 +51,7 @@ class _VerilatorOfPorts(Verilator):
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()
         place = verilate.index(_ALL_PUBLIC)
-        return [[*verilate[:place], *_TOP_PUBLIC, *verilate[place + 1 :]], [*make, *self._make_options]]
+        return [[*verilate[:place], *_TOP_PUBLIC, *verilate[place + 1 :]], *([*make, *options] for options in self._calls)]
 
 
 class BuildError(RuntimeError):
@@ -110,8 +114,13 @@ class Simulation:
         runtime = runtime_objects.ingredients(tool, options)
         # Counters make code that takes the compiler longer to optimise than the simulation to run.
         effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
-        compiler = " ".join([effort, *runtime_objects.included(runtime, effort)])
-        runner = _VerilatorOfPorts([*_MAKE, f"OPT_FAST={compiler}", *runtime_objects.lend(runtime, sim)])
+        lent = runtime_objects.lend(runtime, sim)
+
+        def made(effort: str, *what: str) -> list[str]:
+            return [*_MAKE, f"OPT_FAST={' '.join([effort, *runtime_objects.included(runtime, effort)])}", *what, *lent]
+
+        calls = [made(effort)] if effort == "-O0" else [made("-O0", *_ONCE), made(effort, *_WITHOUT_ONCE)]
+        runner = _VerilatorOfPorts(*calls)
         self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
         runtime_objects.keep(runtime, sim)
         runtime_objects.keep_included(runtime, effort, sim, self._variables())
