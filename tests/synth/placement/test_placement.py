@@ -45,8 +45,8 @@ def _library(name):
 
 @pytest.fixture(scope="module")
 def netlist(nangate45):
-    """A block with a store of two buffers and nets of many ends, one of whose trees of buffers a placement makes anew."""
-    made = generator.kept(CduConfig(), "zvc_encoder")
+    """A block with nets of many ends, one of whose trees of buffers a placement makes anew."""
+    made = generator.kept(CduConfig(), "collector")
     design, _ = kept_netlist(made.verilog, made.top, nangate45, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
     return Netlist.of(design, made.top)
 

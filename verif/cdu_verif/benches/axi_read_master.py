@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import cocotb
 from cdu.delivery.manifest import unpack
+from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.memory_reader import repeated_bytes
+from cdu_spec.dma import SIZE_BITS
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
 from cdu_verif.simulation.bench import simulated_config
@@ -76,6 +78,20 @@ async def empty_packets(bench: MemoryBench) -> None:
 
 
 @bench_test(MemoryBench)
+async def long_segments(bench: MemoryBench) -> None:
+    """Of segments of every power of two up to 2 GiB the first bursts, which are as long as they may be; a reset ends them."""
+    for bit in range((2 * BURST_WORDS * bench.size).bit_length(), SIZE_BITS):
+        for client in bench.clients:
+            bench.send_segments(client, [Piece(bench.memory.base + MEMORY_BYTES // 2 * client, 1 << bit, 0)])
+        asked = cocotb.start_soon(bench.requests("ar", 2 * len(bench.clients)))
+        await bench.run(asked.done, 500, "the first bursts")
+        found = asked.result()
+        assert set(found) == {(client, BURST_WORDS) for client in bench.clients}, f"{1 << bit} bytes: {found}"
+        bench.cases += 1
+        await bench.reset()
+
+
+@bench_test(MemoryBench)
 async def errors(bench: MemoryBench) -> None:
     """A packet of which memory refuses a word says so, all its words come, and the next packet is not touched."""
     base = bench.memory.base
@@ -98,7 +114,7 @@ async def turns(bench: MemoryBench) -> None:
     """Clients that begin together have their bursts in turns."""
     asked = cocotb.start_soon(bench.requests("ar", len(bench.clients)))
     await _read(bench, [[[Piece(bench.memory.base + 8192 * client, 64 * bench.size, 0)]] for client in bench.clients])
-    first = await asked
+    first = [client for client, _ in await asked]
     assert sorted(first) == list(bench.clients), f"the first bursts are of clients {first}"
     bench.cases += 1
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import cocotb
 from cdu.delivery.manifest import pack, unpack
+from cdu_spec.dma import SIZE_BITS
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
 from cdu_verif.simulation.bench_test import bench_test
@@ -98,6 +99,17 @@ async def empty_packets(bench: MemoryBench) -> None:
 
 
 @bench_test(MemoryBench)
+async def long_segments(bench: MemoryBench) -> None:
+    """Segments of every power of two up to 2 GiB, of which the packet has no more than the first words."""
+    packets = []
+    for client in bench.clients:
+        place = bench.memory.base + MEMORY_BYTES // 2 * client
+        pieces = [Piece(place, 1 << bit, 0) for bit in range(SIZE_BITS)]
+        packets.append([_Packet([one], bench.rng.randbytes(min(one.bytes, 3 * bench.size))) for one in pieces])
+    await _write(bench, packets)
+
+
+@bench_test(MemoryBench)
 async def errors(bench: MemoryBench) -> None:
     """A packet of which memory refuses a burst says so, and the next one, which is written meanwhile, is not touched."""
     base = bench.memory.base
@@ -125,7 +137,7 @@ async def turns(bench: MemoryBench) -> None:
     asked = cocotb.start_soon(bench.requests("aw", bursts))
     pieces = [Piece(bench.memory.base + 8192 * client, words * bench.size, 0) for client in bench.clients]
     await _write(bench, [[_Packet([piece], bench.rng.randbytes(piece.bytes))] for piece in pieces])
-    first = await asked
+    first = [client for client, _ in await asked]
     least = bursts // len(bench.clients) - 1
     assert all(first.count(client) >= least for client in bench.clients), f"the first bursts are of clients {first}"
     bench.cases += 1

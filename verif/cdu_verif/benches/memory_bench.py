@@ -78,14 +78,14 @@ class MemoryBench(Bench):
         words = [vars(one) | {"last": one is pieces[-1]} for one in pieces]
         self.sources[f"segments__{client}"].send(pack(port, word) for word in words)
 
-    async def requests(self, channel: str, count: int) -> list[int]:
-        """The clients of the next bursts that are asked for, ``ar`` or ``aw``."""
-        found: list[int] = []
-        valid, ready, number = (getattr(self.dut, f"m_axi_{channel}{name}") for name in ("valid", "ready", "id"))
+    async def requests(self, channel: str, count: int) -> list[tuple[int, int]]:
+        """Clients and words of the next bursts that are asked for, ``ar`` or ``aw``."""
+        found: list[tuple[int, int]] = []
+        valid, ready, number, length = (getattr(self.dut, f"m_axi_{channel}{name}") for name in ("valid", "ready", "id", "len"))
         while len(found) < count:
             await RisingEdge(self.dut.clk)
             if int(valid.value) and int(ready.value):
-                found.append(int(number.value))
+                found.append((int(number.value), int(length.value) + 1))
         return found
 
     def packet(self, words: list[tuple[int, int, int]]) -> bytes:

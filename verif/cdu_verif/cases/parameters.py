@@ -22,15 +22,16 @@ RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **EVERY} for width in PORT_WIDT
 #: Both ends of the value side.
 VALUE_SIDE: list[dict[str, Any]] = [
     {},
-    {"cdus": 2, "value_format": "fp16", **EVERY},
+    {"cdus": 2, "value_format": "fp16", "scale_bits": 24, **EVERY},
     {"cdus": 8, "value_format": "bf16", "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
 ]
 VALUE_SIDE_FULL: list[dict[str, Any]] = [
+    {"cdus": 2, "value_format": "fp16", **EVERY},
     *({"cdus": 8, "value_format": "bf16"}, {"cdus": 2, "modes": ("sfpr", "brc"), "multiplier_stages": 1}),
     *({"cdus": 4, **EVERY}, {"cdus": 2, "modes": ("sfpr", "brc")}, {"multiplier_stages": 1, "register_slices": 1}),
 ]
 #: Compressor and decompressor.
-HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, **EVERY, **PIPELINED}]
+HALVES: list[dict[str, Any]] = [{}, {"value_format": "bf16", "cdus": 3, "scale_bits": 24, **EVERY, **PIPELINED}]
 HALVES_FULL: list[dict[str, Any]] = [{"value_format": "bf16", "cdus": 3, **EVERY}, PIPELINED]
 #: Transforms, and what they compute with.
 PRECISE: dict[str, Any] = IEEE1180._asdict()
