@@ -12,7 +12,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
 from torch import Tensor
 
-from cdu_verif.cases.block_streams import Tag, random_settings
+from cdu_verif.cases.block_streams import NO_USE, Tag, random_settings
 from cdu_verif.cases.case import Case, Cases, Ports
 from cdu_verif.cases.content import integers
 
@@ -61,7 +61,7 @@ class _Job:
                 "values": values + [0] * (per_word * LANES - len(values)),
                 "count": len(values) // LANES,
                 "ends": int(start + per_word >= len(beats)),
-                "tag": Tag(self.view.mode, self.bank, int(last), self.settings).fields,
+                "tag": Tag(self.view.mode, self.bank, int(last), self.settings, beside=NO_USE[self.bank]).fields,
             }
             result.append(pack(port, fields | ({"blocks": blocks} if "blocks" in sizes else {})))
         return result

@@ -38,6 +38,7 @@ class Tag:
     coder: Coder = Coder.ZVC
     point: int = 0
     mx: MxSettings | None = None
+    beside: Mapping[str, int] | None = None  #: its quantizer, in modes that have no use for one
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -50,7 +51,13 @@ class Tag:
         """The fields of :class:`cdu.words.Quantizer`."""
         if self.mode is Mode.JPEG_ACT:
             return coding(self.coder, self.point)
-        return mx_scaling(self.mx) if self.mx else quantizer(self.settings)
+        if self.mx:
+            return mx_scaling(self.mx)
+        return dict(self.beside) if self.beside and not self.settings else quantizer(self.settings)
+
+
+#: Quantizers in modes that have no use for one: they pass, and change nothing.
+NO_USE = (quantizer(None), {"bits_log2": 3, "step_log2": BASE_BITS - 1, "stochastic": 1, "block_range": 1, "statistics": 1})
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ def job(
             and (mode is Mode.DIVISION or (mode is Mode.ACTNN and number % TILE_BLOCKS == 0))
         ):
             head = _random_head(rng, settings.block_range or mode is Mode.ACTNN)
-        tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""))
+        tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""), beside=NO_USE[number % 2])
         result.append(Block(tag, part, packed_block(part, mode, settings, head)))
     return result
 
