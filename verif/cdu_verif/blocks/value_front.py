@@ -35,7 +35,7 @@ def progress_of_jobs(block: str, config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[*VALUE_SIDE, WITH_MX],
+    quick=[*VALUE_SIDE, {"scale_bits": 24, **WITH_MX}],
     full=[*VALUE_SIDE_FULL, {"cdus": 8, **WITH_MX}],
     properties=partial(progress_of_jobs, "value_front"),
 )

@@ -26,6 +26,8 @@ from cdu_verif.simulation.simulators import Simulation
 
 #: What became of a mutant.
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+#: Blocks about which no search ends.
+_TOO_LARGE = (*UNITS, "compressor", "decompressor")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def score(
 
     All mutants are in one build; the first test that fails ends the run of a mutant. Where the solvers are installed, those
     that all tests pass are held against the design, under what the block is promised of its inputs, and those that differ are
-    given to the block's proofs: the first one that is refuted finds them. No search about a whole unit ends, so none is begun.
+    given to the block's proofs: the first one that is refuted finds them. No search about a unit or half of one ends, so none
+    is begun.
     Raises UserError when a test fails without any fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +105,7 @@ def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Pa
 def _fate(mutant: Mutant, failing: str, *, block: str, config: CduConfig, folder: Path) -> Fate:
     if failing:
         return Fate(mutant, KILLED, failing)
-    if not solver.installed() or block in UNITS:
+    if not solver.installed() or block in _TOO_LARGE:
         return Fate(mutant, SURVIVED)
     device = block_device(block, config)
     if mutants.equivalent(mutant, device, record(block).promised(device, config), folder):
