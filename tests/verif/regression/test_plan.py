@@ -12,11 +12,11 @@ def test_sets_that_what_is_pinned_makes_impossible_are_left_out():
     found = plan.runs(config, ["control"], full=False, pinned=["modes"])
     without = config.override(counter_bits=0)
     assert [(run.label, run.config) for run in found] == [("control", config), ("control[counter_bits=0]", without)]
-    assert "control[counter_bits=32,coders=zvc,gmc]" not in {
+    assert "control[counter_bits=32,scale_bits=24,coders=zvc,gmc]" not in {
         run.label for run in plan.runs(config, [], full=True, pinned=["modes"])
     }
     labels = {run.label for run in plan.runs(CduConfig(), [], full=True, pinned=["modes"])}
-    assert "control[counter_bits=32,coders=zvc,gmc]" in labels
+    assert "control[counter_bits=32,scale_bits=24,coders=zvc,gmc]" in labels
 
 
 @pytest.mark.parametrize("block", names())

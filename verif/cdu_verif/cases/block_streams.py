@@ -138,7 +138,7 @@ def job(
             and (mode is Mode.DIVISION or (mode is Mode.ACTNN and number % TILE_BLOCKS == 0))
         ):
             head = _random_head(rng, settings.block_range or mode is Mode.ACTNN)
-        tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""), beside=NO_USE[number % 2])
+        tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""), beside=NO_USE[bank])
         result.append(Block(tag, part, packed_block(part, mode, settings, head)))
     return result
 

@@ -248,6 +248,8 @@ class _Splitter(_Parts):
         cycles: int | None = None,
     ) -> Case:
         """``sent`` says what the jobs are, ``seen`` what comes out of their words."""
+        if not config.has_affine:  # then no job has a quantizer
+            sent, seen = ([replace(one, tag=replace(one.tag, beside=None)) for one in blocks] for blocks in (sent, seen))
         jobs, beats = [], 0
         for block in sent:
             beats += len(block.rows)
