@@ -48,5 +48,8 @@ def _properties(config: CduConfig) -> list[Property]:
 
 
 RECORD = Record(
-    cases=_cases, quick=[*ARRAYS[::2], WITH_MX], full=[*ARRAYS, *PACKED_PORTS, {"cdus": 8, **WITH_MX}], properties=_properties
+    cases=_cases,
+    quick=[*ARRAYS[::2], {"cdus": 3, **WITH_MX}],
+    full=[*ARRAYS, *PACKED_PORTS, WITH_MX, {"cdus": 8, **WITH_MX}],
+    properties=_properties,
 )

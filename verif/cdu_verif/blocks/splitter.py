@@ -81,7 +81,7 @@ def _properties(config: CduConfig) -> list[Property]:
 RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
-    quick=[{}, {"cdus": 3, "coders": ("gmc",), **EVERY}, {"cdus": 8, **EVERY, **CODERS}, WITH_MX],
+    quick=[{}, {"cdus": 3, "coders": ("gmc",), **EVERY}, {"cdus": 8, **EVERY, **CODERS}, {"cdus": 3, **WITH_MX}],
     full=[
         *({"cdus": 3, **EVERY}, {"cdus": 4, "coders": ("gmc",)}),
         EVERY,
@@ -90,7 +90,7 @@ RECORD = Record(
         CODERS,
         *PACKED_PORTS,
         *({**port, **CODERS} for port in PACKED_PORTS),
-        *({"cdus": cdus, **WITH_MX} for cdus in (2, 4, 8)),
+        *({"cdus": cdus, **WITH_MX} for cdus in (1, 2, 4, 8)),
     ],
     properties=_properties,
 )

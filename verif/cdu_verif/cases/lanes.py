@@ -116,6 +116,11 @@ def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block])
     return ways
 
 
+def _turns(blocks: Sequence[Block]) -> int:
+    """How many lanes have a turn: one for each block that does not pass them."""
+    return sum(block.tag.mode is not Mode.MX for block in blocks)
+
+
 def _row_cycles(config: CduConfig, blocks: int) -> int:
     """Cycles of blocks of 8 rows when every lane passes a row per cycle, or the words P rows."""
     return _START + max(BLOCK_SIDE * -(-blocks // config.cdus), BLOCK_SIDE // config.port_beats * blocks)
@@ -176,7 +181,7 @@ class _Collector(_Parts):
         cycles = sum(map(len, inputs.values())) + len(jobs)
         if config.has_mx:
             inputs["turns"] = [int(job[0].tag.mode is Mode.MX) for job in jobs]
-        return Case(name, inputs, expected, cycles=cycles, turns=len(blocks))
+        return Case(name, inputs, expected, cycles=cycles, turns=_turns(blocks))
 
 
 class _Coders(_Parts):
@@ -260,7 +265,7 @@ class _Splitter(_Parts):
                 jobs.append(pack(dict(ports["job__payload"]), {**fields, "seed": settings.seed if settings else 0}))
                 beats = 0
         expected = _ways(config, ports, "o", seen)
-        return Case(name, {"job": jobs, "i": words}, expected, cycles=cycles, turns=len(seen))
+        return Case(name, {"job": jobs, "i": words}, expected, cycles=cycles, turns=_turns(seen))
 
 
 DISTRIBUTOR, GATHERER, COLLECTOR, SPLITTER = _Distributor(), _Gatherer(), _Collector(), _Splitter()
