@@ -74,8 +74,8 @@ def power(
     """
     chosen, codecs = configuration(config, settings), distinct("--codec", codec)
     from actcodec.study.setup import TrainingSetup
+    from cdu.delivery.blocks import HALVES
     from cdu_synth.power.measure_power import RECIPE, PowerSettings, measure_power
-    from cdu_verif.stimulus.gate_stimulus import HALVES
     from cdu_verif.stimulus.training_stimuli import RecordingSettings, TrainingStimuli
 
     blocks = distinct("--block", block) or list(HALVES)

@@ -153,6 +153,8 @@ def configured(name: str, config: CduConfig) -> CduConfig:
 
 #: Of these the whole units.
 UNITS = ("array", "dma_array", "clocked_array")
+#: And the halves of one.
+HALVES = ("compressor", "decompressor")
 
 
 def check_block(name: str, others: Sequence[str] = ()) -> None:

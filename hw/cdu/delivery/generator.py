@@ -80,7 +80,7 @@ class Generated:
 #: The file of an entry of the cache.
 _KEPT = "generated.json"
 #: What has samples of as many bits as SFPR's in it: the unit, its halves, and JPEG's.
-_UNITS = (None, *blocks.UNITS, "compressor", "decompressor", "jpeg_encoder", "jpeg_decoder")
+_UNITS = (None, *blocks.UNITS, *blocks.HALVES, "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(

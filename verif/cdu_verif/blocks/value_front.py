@@ -36,6 +36,6 @@ RECORD = Record(
     cases=_cases,
     benches=["blocks", "broken_jobs"],
     quick=[*VALUE_SIDE, {"scale_bits": 24, **WITH_MX}],
-    full=[*VALUE_SIDE_FULL, {"cdus": 8, **WITH_MX}],
+    full=[*VALUE_SIDE_FULL, WITH_MX, {"cdus": 8, **WITH_MX}],
     properties=partial(progress_of_jobs, "value_front"),
 )

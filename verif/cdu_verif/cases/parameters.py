@@ -27,7 +27,8 @@ VALUE_SIDE: list[dict[str, Any]] = [
 ]
 VALUE_SIDE_FULL: list[dict[str, Any]] = [
     {"cdus": 2, "value_format": "fp16", **EVERY},
-    *({"cdus": 8, "value_format": "bf16"}, {"cdus": 2, "modes": ("sfpr", "brc"), "multiplier_stages": 1}),
+    {"cdus": 8, "value_format": "bf16"},
+    {"cdus": 2, "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
     *({"cdus": 4, **EVERY}, {"cdus": 2, "modes": ("sfpr", "brc")}, {"multiplier_stages": 1, "register_slices": 1}),
 ]
 #: Compressor and decompressor.

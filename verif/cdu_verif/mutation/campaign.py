@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cdu.delivery import generator
-from cdu.delivery.blocks import UNITS
+from cdu.delivery.blocks import HALVES, UNITS
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
@@ -27,7 +27,7 @@ from cdu_verif.simulation.simulators import Simulation
 #: What became of a mutant.
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 #: Blocks about which no search ends.
-_TOO_LARGE = (*UNITS, "compressor", "decompressor")
+_TOO_LARGE = (*UNITS, *HALVES)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from actcodec.golden import blocks, dct, gmc, sfpr, shift_quantizer, zvc
+from cdu.delivery.blocks import HALVES
 from cdu.delivery.manifest import pack
 from cdu_spec.bitstream import JPEG_GMC, Coder, MatrixView, Mode
 from cdu_spec.config import CduConfig
@@ -28,7 +29,6 @@ CODECS: Mapping[str, tuple[Mode, Coder]] = {
     JPEG_GMC: (Mode.JPEG_ACT, Coder.GMC),
     Mode.SFPR_ZVC.label: (Mode.SFPR_ZVC, Coder.ZVC),
 }
-HALVES = ("compressor", "decompressor")
 #: Blocks on the way of jpeg-act and jpeg-gmc.
 TRANSFORM_BLOCKS = ("dct", "shift_quantizer", "inverse_shift_quantizer", "idct")
 #: Blocks that all codecs with their coder use.

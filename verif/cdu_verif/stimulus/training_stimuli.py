@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from actcodec.study.setup import TrainingSetup
+from cdu.delivery.blocks import HALVES
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 
 from cdu_verif.stimulus import gate_stimulus, recorded_jobs
-from cdu_verif.stimulus.gate_stimulus import HALVES, GateStimulus, Ports
+from cdu_verif.stimulus.gate_stimulus import GateStimulus, Ports
 from cdu_verif.stimulus.tensors import Exchange
 
 #: Steps of training unless a number is given.
