@@ -1,7 +1,7 @@
 """The description that travels with generated Verilog: ports, bit fields of their payloads, versions, checksums.
 
-``NAME.json`` is enough to write a test bench: every port has a list of bit fields, :func:`pack` and :func:`unpack` follow
-that list and nothing else.
+``NAME.json`` is enough to write a test bench: every port has a list of bit fields, and :mod:`cdu_spec.port_fields`, which makes
+values of bits and bits of values, follows that list and nothing else.
 """
 
 from __future__ import annotations
@@ -58,19 +58,6 @@ def manifest(
         "versions": verilog.versions(),
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }
-
-
-def pack(port: Entry, value: Any) -> int:
-    """The bits of a port for a value: an integer, or a dictionary or list in the form that :func:`unpack` returns.
-
-    Raises ValueError for integers that do not fit their field and for missing, surplus or unknown fields.
-    """
-    return _pack(port["fields"], value, port["name"])
-
-
-def unpack(port: Entry, bits: int) -> Any:
-    """The value of a port: integer, list (fields with a count above 1), or dictionary of these by field name."""
-    return _unpack(port["fields"], bits)
 
 
 def _clocks(text: str, config: CduConfig) -> list[Entry]:
@@ -153,46 +140,3 @@ def _field(name: str, offset: int, castable: Any) -> Entry:
     if _structure(castable) is not None:
         entry["fields"] = _fields(castable)
     return entry
-
-
-def _pack(fields: list[Entry], value: Any, where: str) -> int:
-    if len(fields) == 1 and not fields[0]["name"]:
-        return _pack_field(fields[0], value, where)
-    names = [field["name"] for field in fields]
-    if not isinstance(value, dict) or set(value) != set(names):
-        raise ValueError(f"{where} takes a dictionary with exactly the fields {', '.join(names)}, not {value!r}")
-    return sum(_pack_field(field, value[field["name"]], f"{where}.{field['name']}") for field in fields)
-
-
-def _pack_field(field: Entry, value: Any, where: str) -> int:
-    elements = [value] if field["count"] == 1 else list(value)
-    if len(elements) != field["count"]:
-        raise ValueError(f"{where} takes {field['count']} elements, not {len(elements)}")
-    bits, width = 0, field["width"]
-    for index, element in enumerate(elements):
-        if "fields" in field:
-            word = _pack(field["fields"], element, where)
-        else:
-            word = int(element)
-            low, high = (-(1 << width >> 1), (1 << width >> 1) - 1) if field["signed"] else (0, (1 << width) - 1)
-            if not low <= word <= high:
-                raise ValueError(f"{where} = {word} does not fit {width} bits: use {low} to {high}")
-        bits |= (word & ((1 << width) - 1)) << (width * index)
-    return bits << int(field["offset"])
-
-
-def _unpack(fields: list[Entry], bits: int) -> Any:
-    if len(fields) == 1 and not fields[0]["name"]:
-        return _unpack_field(fields[0], bits)
-    return {field["name"]: _unpack_field(field, bits) for field in fields}
-
-
-def _unpack_field(field: Entry, bits: int) -> Any:
-    width, elements = field["width"], []
-    for index in range(field["count"]):
-        word = bits >> (field["offset"] + index * width) & ((1 << width) - 1)
-        if "fields" in field:
-            elements.append(_unpack(field["fields"], word))
-        else:
-            elements.append(word - (1 << width) if field["signed"] and word >> (width - 1) else word)
-    return elements[0] if field["count"] == 1 else elements

@@ -12,6 +12,7 @@ from actcodec.golden.zigzag import from_zigzag
 from cdu.coding.entropy_decoder import EntropyDecoder
 from cdu.coding.entropy_encoder import EntropyEncoder
 from cdu.delivery import manifest
+from cdu_spec import port_fields
 from cdu_spec.config import CduConfig
 from cdu_spec.huffman import STANDARD
 from cdu_spec.rounding import Rounding
@@ -33,7 +34,7 @@ def encoded(blocks):
     encoder = EntropyEncoder(CduConfig())
     ports = ports_of(encoder)
     received, cycles = play(encoder, columns(ports, "i", [blocks]))
-    words = [manifest.unpack(ports["o__payload"], word) for word in received]
+    words = [port_fields.unpack(ports["o__payload"], word) for word in received]
     assert [word["last"] for word in words] == [0] * (len(words) - 1) + [1]
     return b"".join(word["data"].to_bytes(8, "little")[: word["count"]] for word in words), cycles
 
@@ -45,7 +46,7 @@ def decoded(scans):
     received, cycles = play(decoder, segments(ports, "i", scans))
     columns, found = [], []
     for word in received:
-        columns.append(manifest.unpack(ports["o__payload"], word))
+        columns.append(port_fields.unpack(ports["o__payload"], word))
         if columns[-1]["last"] and len(columns) % 8 == 0:
             found.append((torch.tensor([one["values"] for one in columns]).view(-1, 8, 8).mT, columns[-1]["error"]))
             columns = []

@@ -7,7 +7,7 @@ import re
 import pytest
 from cdu.delivery import generator, manifest, verilog
 from cdu.delivery.blocks import BLOCKS
-from cdu_spec import CduConfig
+from cdu_spec import CduConfig, port_fields
 from cdu_spec.config import ConfigError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,8 +62,8 @@ def test_packing_is_that_of_amaranth(small):
     (port,) = [port for port in content["ports"] if port["name"] == "i__payload"]
     grid = [VALUE["grid"][:2], VALUE["grid"][2:4], VALUE["grid"][4:]]
     expected = small.i.payload.shape().const({**VALUE, "grid": grid}).as_bits()
-    assert manifest.pack(port, VALUE) == expected
-    assert manifest.unpack(port, expected) == VALUE
+    assert port_fields.pack(port, VALUE) == expected
+    assert port_fields.unpack(port, expected) == VALUE
 
 
 @given(bits=st.integers(0, 2**300 - 1))
@@ -71,7 +71,7 @@ def test_packing_is_that_of_amaranth(small):
 def test_packing_inverts_unpacking(bits):
     port = {"name": "p", "fields": [_entry("a", 0, 5, True, 7), _entry("b", 35, 1, True, 1), _entry("c", 36, 44, False, 6)]}
     bits &= (1 << 300) - 1
-    assert manifest.pack(port, manifest.unpack(port, bits)) == bits
+    assert port_fields.pack(port, port_fields.unpack(port, bits)) == bits
 
 
 def _entry(name, offset, width, signed, count):
@@ -92,7 +92,7 @@ def test_values_that_do_not_fit_are_refused(small, value, message):
     _, content = described(small)
     (port,) = [port for port in content["ports"] if port["name"] == "i__payload"]
     with pytest.raises(ValueError, match=message):
-        manifest.pack(port, value)
+        port_fields.pack(port, value)
 
 
 def test_files_carry_versions_checksum_and_description(tmp_path):

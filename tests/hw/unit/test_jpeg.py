@@ -10,6 +10,7 @@ from actcodec.golden.jfif import jfif
 from cdu.delivery import generator, manifest
 from cdu.unit.jpeg_decoder import JpegDecoder
 from cdu.unit.jpeg_encoder import JpegEncoder
+from cdu_spec import port_fields
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_spec.dct import IEEE1180
 from cdu_spec.huffman import STANDARD
@@ -52,7 +53,7 @@ def encoded(scans, divisors):
     ports = ports_of(encoder)
     received, _ = play(encoder, sample_rows(ports, "i", scans), {"divisors": port_table(divisors)})
     found, data = [], b""
-    for word in (manifest.unpack(ports["o__payload"], word) for word in received):
+    for word in (port_fields.unpack(ports["o__payload"], word) for word in received):
         data += word["data"].to_bytes(8, "little")[: word["count"]]
         if word["last"]:
             found.append(data)
@@ -68,7 +69,7 @@ def decoded(scans, divisors):
     received, _ = play(decoder, segments(ports, "i", scans), {"divisors": port_table(divisors)})
     found, rows = [], []
     for word in received:
-        rows.append(manifest.unpack(ports["o__payload"], word))
+        rows.append(port_fields.unpack(ports["o__payload"], word))
         if rows[-1]["last"] and len(rows) % 8 == 0:
             found.append((torch.tensor([row["values"] for row in rows]).view(-1, 8, 8), rows[-1]["error"]))
             rows = []

@@ -10,7 +10,7 @@ import pytest
 import torch
 from actcodec.backends.job import decompression_job
 from actcodec.codecs import codec
-from cdu.delivery import manifest
+from cdu_spec import port_fields
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError
 from cdu_verif.cases.block_streams import payload_words
@@ -72,7 +72,7 @@ def test_patterns_depend_on_the_seed_only(name):
 def test_rows_pack_as_the_manifest_packs():
     values = np.random.default_rng(1).integers(-2048, 2048, (50, 8))
     packed = pack_rows(LANES, {"": values})
-    assert packed == [manifest.pack(LANES, row.tolist()) for row in values]
+    assert packed == [port_fields.pack(LANES, row.tolist()) for row in values]
     assert np.array_equal(unpack_rows(LANES, packed)[""], values)
 
 
@@ -80,7 +80,7 @@ def test_wide_fields_are_bytes():
     data = np.arange(32, dtype=np.uint8).reshape(2, 16)
     packed = pack_rows(WORD, {"data": data, "count": np.array([16, 3]), "last": np.array([0, 1])})
     expected = {"data": int.from_bytes(data[1].tobytes(), "little"), "count": 3, "last": 1}
-    assert manifest.unpack(WORD, packed[1]) == expected
+    assert port_fields.unpack(WORD, packed[1]) == expected
     assert np.array_equal(unpack_rows(WORD, packed)["data"], data)
 
 
@@ -94,7 +94,7 @@ def test_packing_refuses_what_does_not_fit():
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 32])
 def test_payload_words_hold_the_payload(length):
     payload = bytes(range(1, length + 1))
-    words = [manifest.unpack(WORD, word) for word in payload_words({"i__payload": WORD}, "i", payload)]
+    words = [port_fields.unpack(WORD, word) for word in payload_words({"i__payload": WORD}, "i", payload)]
     assert b"".join(word["data"].to_bytes(16, "little")[: word["count"]] for word in words) == payload
     assert [word["last"] for word in words] == [0] * (len(words) - 1) + [1]
 
@@ -119,7 +119,7 @@ def test_descriptor_has_the_fields_of_the_port():
     job = decompression_job(packed.header, packed.shifts, packed.reciprocals)
     ports = {port["name"]: port for port in generator.kept(CduConfig(), "decompressor").manifest["ports"]}
     port = ports["job__payload"]
-    assert manifest.unpack(port, manifest.pack(port, descriptor(job))) == descriptor(job)
+    assert port_fields.unpack(port, port_fields.pack(port, descriptor(job))) == descriptor(job)
 
 
 def _write(folder, text, records=()):

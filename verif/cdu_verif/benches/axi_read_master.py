@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import cocotb
-from cdu.delivery.manifest import unpack
 from cdu.dma.axi4 import BURST_WORDS
 from cdu.dma.memory_reader import repeated_bytes
 from cdu_spec.dma import SIZE_BITS
+from cdu_spec.port_fields import unpack
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
 from cdu_verif.simulation.bench import simulated_config

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import cocotb
-from cdu.delivery.manifest import pack, unpack
 from cdu_spec.dma import SIZE_BITS
+from cdu_spec.port_fields import pack, unpack
 
 from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
 from cdu_verif.simulation.bench_test import bench_test

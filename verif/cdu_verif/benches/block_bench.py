@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
-from cdu.delivery.manifest import unpack
+from cdu_spec.port_fields import unpack
 
-from cdu_verif import blocks
 from cdu_verif.cases.case import Case
-from cdu_verif.simulation.bench import BLOCK, Bench
+from cdu_verif.cases.lent import BorrowedCases
+from cdu_verif.simulation.bench import CASES, Bench
 from cdu_verif.simulation.patterns import PATTERNS
 
 #: Cycles that a transfer may take before the block counts as hanging, whatever the stream ends do.
@@ -20,12 +21,16 @@ _PATIENCE = 40
 _QUIET = 60
 
 
+#: One connection for all tests of a simulation.
+_borrowed = cache(BorrowedCases)
+
+
 class BlockBench(Bench):
     """The block of the simulation and its cases; parameters as in :class:`~cdu_verif.simulation.bench.Bench`."""
 
     def __init__(self, dut: Any, test: str) -> None:
         super().__init__(dut, test)
-        self.block_cases = blocks.cases(os.environ[BLOCK])
+        self.block_cases = _borrowed(os.environ[CASES])
         self._turn = 0  #: lane that gets the next block
         self._pulses: Counter[str] = Counter()
         self._event_ports = [name for name in self.block_cases.event_ports if name in self.ports]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cocotb
-from cdu.delivery.manifest import pack, unpack
+from cdu_spec.port_fields import pack, unpack
 from cdu_spec.registers import REGISTER_BYTES, Channel, address, register
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge

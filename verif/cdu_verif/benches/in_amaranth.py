@@ -14,6 +14,7 @@ from amaranth.hdl import Value
 from amaranth.sim import Simulator
 from cdu.delivery import manifest, verilog
 from cdu.delivery.blocks import BLOCKS
+from cdu_spec import port_fields
 from cdu_spec.config import CduConfig
 
 from cdu_verif import blocks as records
@@ -82,7 +83,7 @@ class _Player:
             if valid and willing:
                 self.received[stream].append(word)
         for port in block.event_ports:
-            seen = manifest.unpack(block.ports[port], _unsigned(ctx, block.values[port]))
+            seen = port_fields.unpack(block.ports[port], _unsigned(ctx, block.values[port]))
             named = seen if isinstance(seen, dict) else {port: seen}
             self.events.update(name for name, high in named.items() if high)
         await ctx.tick()
@@ -133,7 +134,7 @@ class _Simulation:
     async def _bench(self, ctx: Any) -> None:
         block, case, player = self._block, self._case, self._player
         for port, value in case.settings.items():
-            ctx.set(block.values[port], manifest.pack(block.ports[port], value))
+            ctx.set(block.values[port], port_fields.pack(block.ports[port], value))
         quiet = cycles = 0
         while quiet < _QUIET:
             came = all(len(player.received[stream]) >= len(words) for stream, words in case.expected.items())

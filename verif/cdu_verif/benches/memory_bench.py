@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cdu.delivery.manifest import pack
 from cdu.dma.axi4 import BOUNDARY_BYTES, BURST_WORDS
 from cdu.dma.segments import PAD_BITS
 from cdu_spec.dma import MEMORY_ADDRESS_BITS
+from cdu_spec.port_fields import pack
 from cocotb.triggers import RisingEdge
 
 from cdu_verif.simulation.axi_memory import AxiMemory

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from actcodec.backends.job import Job
-from cdu.delivery.manifest import pack
 from cdu_spec.geometry import BLOCK_VALUES
+from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.simulation.bench import Bench

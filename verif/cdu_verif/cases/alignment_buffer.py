@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from random import Random
 
 from actcodec.golden import blocks as golden
-from cdu.delivery.manifest import pack
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import NO_USE, Tag, random_settings

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from actcodec.golden import entropy_encoder, scan_decoder
 from actcodec.golden.zigzag import from_zigzag
-from cdu.delivery.manifest import pack, unpack
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import AC_LIMIT, DC_MAX, DC_MIN, EOB, MARKER, MAX_AC_SIZE, MAX_DC_SIZE, ZRL, ZRL_RUN
+from cdu_spec.port_fields import pack, unpack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import payload_words

@@ -12,11 +12,11 @@ from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.block_statistics import block_mean, least_and_greatest
 from cdu.delivery.blocks import ranged
-from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, CODE_BITS, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS
+from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag, random_settings

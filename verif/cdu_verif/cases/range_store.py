@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 import torch
-from cdu.delivery.manifest import pack, unpack
 from cdu_spec.affine import BASE_BITS, MANTISSA_BITS, MAX_EXPONENT
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.port_fields import pack, unpack
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import Tag

@@ -14,12 +14,12 @@ from actcodec.backends.job import DTYPES
 from actcodec.golden import blocks as arrangement
 from actcodec.golden.affine import Ranges
 from actcodec.golden.sfpr import inverse_sfpr, sfpr, sfpr16
-from cdu.delivery.manifest import pack
 from cdu_spec.affine import BASE_BITS, GROUP_VALUES, AffineSettings
 from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS, VALUE_BITS
 from cdu_spec.mx import MxSettings, ScaleRule
+from cdu_spec.port_fields import pack
 from torch import Tensor
 
 from cdu_verif.cases.affine_dequantizer import decoded, random_ranges, range_fields

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from cdu.delivery import generator
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
+from cdu_verif import blocks
 from cdu_verif.blocks import record
+from cdu_verif.cases import lent
 from cdu_verif.regression import results, test_names
 from cdu_verif.regression.plan import WHOLE, Run
 from cdu_verif.regression.results import FAILED, TestResult
@@ -80,15 +83,16 @@ def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
 
 
 def bench_variables(
-    manifest: Path, block: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
+    manifest: Path, block: str, cases: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
 ) -> dict[str, str]:
-    """What benches are told by their environment: what is simulated, how much of it, and where they report."""
+    """What benches are told by their environment: what is simulated, how much of it, where its cases are, where to report."""
     return {
         "CDU_VERIFY_MANIFEST": str(manifest),
         "CDU_VERIFY_LEVEL": "full" if full else "quick",
         "CDU_VERIFY_SEED": str(seed),
         "CDU_VERIFY_RECORDS": str(records),
         "CDU_VERIFY_BLOCK": block,
+        "CDU_VERIFY_CASES": cases,
         "CDU_VERIFY_STEPS": str(steps or (20 if full else 3)),
     }
 
@@ -134,11 +138,12 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
         simulation.build()
     except BuildError as error:
         return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
-    variables = bench_variables(
-        paths[".json"], run.block, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
-    )
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
-    found = simulation.run(record(run.block).modules, variables, chosen)
+    with lent.lend(partial(blocks.cases, run.block)) as cases:
+        variables = bench_variables(
+            paths[".json"], run.block, cases, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
+        )
+        found = simulation.run(record(run.block).modules, variables, chosen)
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)

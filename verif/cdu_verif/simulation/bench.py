@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from cdu.delivery.manifest import pack
 from cdu_spec.config import CduConfig
+from cdu_spec.port_fields import pack
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
@@ -28,6 +28,8 @@ from cdu_verif.simulation.reset import Reset
 #: Environment variables by which the runner talks to the benches.
 MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU_VERIFY_SEED", "CDU_VERIFY_RECORDS"
 BLOCK = "CDU_VERIFY_BLOCK"
+#: Where they find the cases of their block: :func:`cdu_verif.cases.lent.lend`.
+CASES = "CDU_VERIFY_CASES"
 #: Period of the clock.
 CLOCK_NS = 2
 
@@ -185,7 +187,7 @@ class Bench:
         await self._edge
 
     def set(self, name: str, value: Any) -> None:
-        """Drive an input that is not part of a stream, in the form of :func:`cdu.delivery.manifest.pack`."""
+        """Drive an input that is not part of a stream, in the form of :func:`cdu_spec.port_fields.pack`."""
         getattr(self.dut, name).value = pack(self.ports[name], value)
 
     def get(self, name: str) -> int:

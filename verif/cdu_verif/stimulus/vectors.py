@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from cdu.delivery import generator
-from cdu.delivery.manifest import pack
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import LANES
+from cdu_spec.port_fields import pack
 from cdu_tools.files import write_whole
 
 from cdu_verif.stimulus.payloads import BANKS, counted_words, descriptor, float_bytes, scale_words
