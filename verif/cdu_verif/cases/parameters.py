@@ -16,18 +16,21 @@ CODERS: dict[str, Any] = {"coders": tuple(coder.label for coder in Coder)}
 WITH_MX: dict[str, Any] = {"modes": ("sfpr", "bypass", "mx")}
 #: A unit for a short clock period.
 PIPELINED: dict[str, Any] = {"dct_stages": 1, "multiplier_stages": 1, "register_slices": 1}
+#: Multipliers and reciprocals of all bits that a float32 has.
+LONG_SCALES: dict[str, Any] = {"scale_bits": 24, "reciprocal_bits": 24}
 #: Words of 1, 2, 4 and 8 rows; the same of a unit with every mode.
 PORT_WIDTHS: list[dict[str, Any]] = [{"cdus": cdus} for cdus in (1, 2, 4, 8)]
 RANGED_WIDTHS: list[dict[str, Any]] = [{**width, **EVERY} for width in PORT_WIDTHS]
 #: Both ends of the value side.
 VALUE_SIDE: list[dict[str, Any]] = [
     {},
-    {"cdus": 2, "value_format": "fp16", "scale_bits": 24, **EVERY},
-    {"cdus": 8, "value_format": "bf16", "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
+    {"cdus": 2, "value_format": "fp16", **EVERY},
+    {"cdus": 8, "value_format": "bf16", "modes": ("sfpr", "brc"), **LONG_SCALES, "multiplier_stages": 1, "register_slices": 1},
 ]
 VALUE_SIDE_FULL: list[dict[str, Any]] = [
-    {"cdus": 2, "value_format": "fp16", **EVERY},
+    {"cdus": 2, "value_format": "fp16", "scale_bits": 24, **EVERY},
     {"cdus": 8, "value_format": "bf16"},
+    {"cdus": 8, "value_format": "bf16", "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
     {"cdus": 2, "modes": ("sfpr", "brc"), "multiplier_stages": 1, "register_slices": 1},
     *({"cdus": 4, **EVERY}, {"cdus": 2, "modes": ("sfpr", "brc")}, {"multiplier_stages": 1, "register_slices": 1}),
 ]

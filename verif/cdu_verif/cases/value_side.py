@@ -319,7 +319,8 @@ class _Front(_ValueSide):
     def job(self, rng: Random, config: CduConfig, view: MatrixView) -> ValueJob:
         """Values near the working range, now and then one or some infinite or NaN, or all of them exact results or ties."""
         values = torch.randn(view.rows, view.columns, generator=generator(rng))
-        scales = random_scales(rng, config.scale_bits, view.scale_groups, 3, 16 if view.mode.is_affine else 8)
+        usual = (3, 16 if view.mode.is_affine else 8)
+        scales = _scales(rng, config.scale_bits, view, usual, (-20, 20))
         if rng.random() < 0.3:
             scales = torch.full_like(scales, 2.0 ** rng.randint(3, 8))
             values = integers(rng, -264, 264, view.rows, view.columns) / (2 * scales[0])
@@ -425,6 +426,12 @@ def _integers(job: ValueJob, offsets: Tensor) -> Tensor:
     return decoded(job.view.mode, job.settings, job.values.view(torch.uint8), ranges, added)
 
 
+def _scales(rng: Random, bits: int, view: MatrixView, usual: tuple[int, int], any_of: tuple[int, int]) -> Tensor:
+    """Scales of a job: with exponents near the working range, or of all kinds."""
+    low, high = any_of if rng.random() < 0.3 else usual
+    return random_scales(rng, bits, view.scale_groups, low, high)
+
+
 def _random_offsets(rng: Random, view: MatrixView) -> Tensor:
     return integers(rng, -(1 << (BASE_BITS - 1)), (1 << (BASE_BITS - 1)) - 1, view.scale_groups).to(torch.int16)
 
@@ -445,7 +452,7 @@ class _Back(_ValueSide):
             view,
             rng.randint(0, 1),
             values,
-            random_scales(rng, config.used_reciprocal_bits, view.scale_groups, -9, -2),
+            _scales(rng, config.used_reciprocal_bits, view, (-9, -2), (-30, 18)),
             settings,
             _random_offsets(rng, view),
             random_ranges(rng, settings.bits if settings else VALUE_BITS, -(-view.beats // BLOCK_SIDE)),

@@ -128,7 +128,8 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
 
     def _form(self, x: Tensor, below: Tensor, bits: Tensor, steps: Tensor) -> FixedPointForm:
         # Rounded up, so that the greatest value keeps its code.
-        stored = (steps * (1 + 2.0**-23)).to(torch.float32).clamp_min(torch.finfo(torch.float32).tiny)
+        limits = torch.finfo(torch.float32)
+        stored = (steps * (1 + 2.0**-23)).to(torch.float32).clamp(limits.tiny, limits.max)
         rows = RowSteps(stored, bits.to(torch.uint8), below > 0)
         quantizer = self._backend.row_quantizer()
         mask, codes = quantizer.codes(x.detach(), rows, self._seeds.next(), drop_zeros=self._drops_zeros)

@@ -132,6 +132,23 @@ def test_bytes_decode_by_hand(name):
     assert form.nbytes == 6 * 5 + form.codes.numel() + (-(-x.numel() // 8) if name == "acgc-quantz" else 0)
 
 
+@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("bits", [1, 2, 8, MOST_BITS])
+def test_the_greatest_numbers_stay_finite(name, bits, backend):
+    """With one bit the step is the greatest magnitude itself, which no rounding up may make infinite."""
+    most = torch.finfo(torch.float32).max
+    codec = actcodec.codec(name, bits=bits, backend=backend)
+    for content in ([most], [most, 0.0, most], [-most], [most, -most, 0.0]):
+        x = torch.tensor(content)
+        form = codec.compress(x)
+        y = codec.decompress(form)
+        assert y.isfinite().all()
+        coded = x <= 0 if bits == 1 and min(content) < 0 else torch.ones_like(x, dtype=torch.bool)
+        allowed = 0 if bits == 1 else form.steps.double()
+        assert ((y.double() - x.double()).abs()[coded] <= allowed).all()
+
+
 @pytest.mark.parametrize("bits", range(1, MOST_BITS + 1))
 def test_no_gaps_at_any_width(bits):
     x = values("normal", (3, 1, 11, 13))
