@@ -28,7 +28,7 @@ def wide_counter(m: Module, name: str, increment: Value, clear: Value) -> tuple[
 
     The carry between the halves is registered: the high half of one cycle goes with the low half of the cycle before.
     """
-    low, high = Signal(REGISTER_BITS, name=f"{name}_low"), Signal(REGISTER_BITS, name=f"{name}_high")
+    low, high = Signal(REGISTER_BITS, name=f"{name}_lower"), Signal(REGISTER_BITS, name=f"{name}_upper")
     carry = Signal(name=f"{name}_carry")
     m.d.sync += [Cat(low, carry).eq(low + increment), high.eq(high + carry)]
     with m.If(clear):

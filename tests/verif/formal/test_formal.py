@@ -73,6 +73,8 @@ FAULTS = [
     ("splitter", "order", 5, r"(assign \w+ = kept\d+) \| (fresh\d+;)", r"\1 & \2"),
     # nothing happens when the time is over
     ("channel_control", "watchdog", None, r"(assign _\d+_ = )expired & ", r"\g<1>1'h0 & "),
+    # the upper half of a counter hears of no carry
+    ("control", "compress_counters", None, r"(values_upper \+ )\{ 31'h0+, values_carry \};", r"\g<1>32'd0;"),
     # the bytes of codes are rounded down
     ("code_packing", "inverse", None, r"(count \} \+ )5'h04", r"\g<1>5'h03"),
     # a step is rounded down

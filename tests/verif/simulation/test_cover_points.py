@@ -22,9 +22,14 @@ def test_bins_are_named_once():
 
 
 def test_every_error_of_the_register_map_is_a_bin():
-    names = cover_points.bins(CONFIGS["universal"])["cp_error"]
+    names = cover_points.bins(CONFIGS["universal"].override(payload_crc=1))["cp_error"]
     for flag, _ in ERROR_FLAGS:
         assert any(cover_points.error(flag, channel) in names for channel in Channel), flag
+
+
+def test_a_unit_without_crcs_has_no_bins_for_them():
+    names = {crc: cover_points.bins(CduConfig(payload_crc=crc))["cp_error"] for crc in (0, 1)}
+    assert set(names[1]) - set(names[0]) == {cover_points.error("bad_crc", Channel.DECOMPRESS)}
 
 
 def test_a_unit_without_a_mode_has_no_bins_for_it():

@@ -10,6 +10,7 @@ from cdu_spec.registers import Channel
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of, queue_of
 from cdu_verif.cases.crc import crc_of
+from cdu_verif.simulation import cover_points
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.driver_jobs import driver_job
@@ -75,6 +76,8 @@ async def damaged_payloads(bench: ArrayBench) -> None:
             except JobLostError as error:
                 flags = error.flags
             assert {"bad_crc", _EARLIER} & set(flags), f"{item.name}: bit {place} is wrong, and what is said is {flags}"
+            if "bad_crc" in flags:
+                bench.cover("cp_error", cover_points.error("bad_crc", Channel.DECOMPRESS))
         (result,) = await bench.within(_patience([job]), driver.decompress.run([job]), item.name)
         bench.check(Channel.DECOMPRESS, item, bytes(result.data))
 

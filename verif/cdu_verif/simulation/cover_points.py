@@ -72,6 +72,8 @@ def _applies(flag: str, channel: Channel, config: CduConfig) -> bool:
         return any(mode.has_scales for mode in config.built_modes)
     if flag == "bad_head":
         return channel is Channel.DECOMPRESS and config.has_ranges
+    if flag == "bad_crc":
+        return channel is Channel.DECOMPRESS and bool(config.payload_crc)
     if flag == "payload_length":
         return channel is Channel.DECOMPRESS and any(mode.has_zvc for mode in config.built_modes)
     return True

@@ -1,0 +1,52 @@
+"""The counters of a channel: no simulation is as long as most of their bits take."""
+
+from __future__ import annotations
+
+from cdu_spec.registers import REGISTER_BITS, Channel
+
+from cdu_verif.formal.binding import instance
+from cdu_verif.formal.device import Device, harness
+
+#: Counters of two registers, and the port whose number they add up; None: busy cycles.
+_WIDE = {"cycles": None, "values": "values", "bytes": "packed"}
+_PARTS = {"lower": REGISTER_BITS, "upper": REGISTER_BITS, "carry": 1}
+#: Counters of busy cycles in which one signal of a port is high and the other is not.
+_WAITING = {
+    "input_stall": ("input_valid", "input_ready"),
+    "input_idle": ("input_ready", "input_valid"),
+    "output_stall": ("output_valid", "output_ready"),
+}
+
+
+def probes(channel: Channel) -> dict[str, int]:
+    """What the harness sees of a channel in the whole control."""
+    wide = {f"{name}_{part}": bits for name in _WIDE for part, bits in _PARTS.items()}
+    narrow = dict.fromkeys((*_WAITING, "jobs_done"), REGISTER_BITS)
+    events = dict.fromkeys(("busy", "ended", "command__clear_counters"), 1)
+    return {f"{channel.value}.{name}": bits for name, bits in {**wide, **narrow, **events}.items()}
+
+
+def counters_harness(channel: Channel, device: Device) -> str:
+    """Every counter of a channel beside its sum; all inputs are free."""
+    widths = {port["name"]: port["width"] for port in device.ports}
+
+    def inner(name: str) -> str:
+        return f"inner_{channel.value}__{name}"
+
+    def port(name: str) -> str:
+        return f"{channel.value}__{name}"
+
+    def counts(name: str, counted: str, happens: str, *, bits: int = REGISTER_BITS, most: int = 1, stops: bool = False) -> str:
+        parameters = {"BITS": bits, "MOST": most, "STOPS": int(stops)}
+        ports = {"clear": inner("command__clear_counters"), "happens": happens, "counted": counted}
+        return instance("counts", parameters, ports, name)
+
+    body = counts("jobs_done", inner("jobs_done"), inner("ended"))
+    for name, moved in _WIDE.items():
+        lower, upper, carry = (inner(f"{name}_{part}") for part in _PARTS)
+        counted = f"{{{upper}, {lower}}} + {{{REGISTER_BITS - 1}'b0, {carry}, {REGISTER_BITS}'b0}}"
+        happens, most = (port(moved), widths[port(moved)]) if moved else (inner("busy"), 1)
+        body += counts(name, counted, happens, bits=2 * REGISTER_BITS, most=most)
+    for name, (high, low) in _WAITING.items():
+        body += counts(name, inner(name), f"{inner('busy')} & {port(high)} & ~{port(low)}", stops=True)
+    return harness(device, body)
