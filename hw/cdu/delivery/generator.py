@@ -92,11 +92,9 @@ def generate(
 
     Raises ConfigError for an unknown block, and for units with samples of other bits than SFPR's.
     """
-    if block is not None:
-        blocks.check_block(block)
+    config = _configured(config, block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
-    config = blocks.configured(block, config) if block else config
     name = config.name if block is None else block
     # Amaranth components serve once: the manifest looks at the one that the Verilog was made from.
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
@@ -120,6 +118,7 @@ def kept(
     ``notify`` is called before something is generated: of a unit that takes a while. Raises UserError when the cache cannot be
     written, beside what :func:`generate` raises.
     """
+    config = _configured(config, block)
 
     def make(folder: Path) -> None:
         if notify:
@@ -130,3 +129,11 @@ def kept(
     ingredients = [config.to_dict(), block, every_name, versions(), sources]
     folder = cache.entry("generated", ingredients, make)
     return Generated(**json.loads((folder / _KEPT).read_text(encoding="utf-8")))
+
+
+def _configured(config: CduConfig, block: str | None) -> CduConfig:
+    """What a unit or block is built with; ConfigError for an unknown block."""
+    if block is None:
+        return config
+    blocks.check_block(block)
+    return blocks.configured(block, config)

@@ -34,6 +34,7 @@ BOUND = [
     ("clock_crossing", "order"),
     ("code_packing", "inverse"),
     ("collector", "order"),
+    ("control", "compress_counters"),
     ("crc_checker", "checksum"),
     ("crc_writer", "joins"),
     ("distributor", "order"),
