@@ -40,8 +40,9 @@ _COMPILER_OPTIONS = (
     *("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fcf-protection=none"),
     *("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT"),
 )
-#: What is computed in every cycle is optimised, the rest (about as much, called once) is not.
-_FAST, _ONCE = "-O3", "-O0"
+#: The harness, which is small; what the model computes in every cycle, where more takes the compiler half as long again and wins
+#: nothing; the rest of the model (about as much, called once).
+_HARNESS, _FAST, _ONCE = "-O3", "-O1", "-O0"
 #: How the names of Verilator's files with the rest end.
 _CALLED_ONCE = "__Slow"
 _LINKER_OPTIONS = ("-shared", "-pthread", "-Wl,-Bsymbolic")
@@ -112,7 +113,7 @@ def library(design: Design) -> Path:
     yosys_build = yosys.engine()
     ingredients = [
         *(design.name, design.verilog, header, sources, tool.version, yosys_build.name, yosys_build.version, _target(compiler)),
-        *(_VERILATOR_OPTIONS, _FAST, _ONCE, _COMPILER_OPTIONS, _LINKER_OPTIONS, _RUNTIME),
+        *(_VERILATOR_OPTIONS, _HARNESS, _FAST, _ONCE, _COMPILER_OPTIONS, _LINKER_OPTIONS, _RUNTIME),
     ]
 
     def make(folder: Path) -> None:
@@ -176,7 +177,8 @@ def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) 
     includes = ["-I.", "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
 
     def one(source: Path) -> str:
-        effort, result = _ONCE if source.stem.endswith(_CALLED_ONCE) else _FAST, f"{source.stem}.o"
+        result = f"{source.stem}.o"
+        effort = _HARNESS if source.name == HARNESS.name else _ONCE if source.stem.endswith(_CALLED_ONCE) else _FAST
         _call([compiler, effort, *_COMPILER_OPTIONS, *includes, "-c", str(source.resolve()), "-o", result], work)
         return result
 
