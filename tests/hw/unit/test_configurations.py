@@ -28,8 +28,8 @@ PAIRS = (
     *(("gmc", "pipelined"), ("both_coders", "wide_ports")),
 )
 COMBINED = {"default": {}} | {f"{one}-{other}": VARIANTS[one] | VARIANTS[other] for one, other in PAIRS}
-#: The unit whose ports have clocks of their own is built where ports differ.
-OF_PORTS = {name: settings for name, settings in COMBINED.items() if name == "default" or "cdus" in settings or "ports" in name}
+#: The unit whose ports have clocks of their own is built where ports differ: what is inside is that of a unit with an engine.
+OF_PORTS = {name: settings for name, settings in COMBINED.items() if "ports" in name}
 #: Whole parts of the unit with an engine, and as large.
 IN_ANOTHER = {"array", "compressor", "decompressor"}
 BUILT = [
