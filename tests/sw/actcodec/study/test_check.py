@@ -1,6 +1,8 @@
 """``actcodec.check``: what it says of a step is what the step's gradients, bytes and allocations are."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import actcodec
@@ -48,6 +50,14 @@ def test_figures_are_those_of_the_step(model):
     assert found.ratio == stats.ratio
     assert found.verdict == "good"
     assert found.worst_cosine <= found.cosine
+
+
+def test_the_compiler_is_not_imported():
+    """It takes seconds, and torch.profiler asks for it."""
+    check = "import sys, torch, actcodec; from torch import nn; model = nn.Linear(8, 8).requires_grad_()"
+    check += "; actcodec.check(model, lambda: model(torch.ones(4, 8)).sum(), ['sfpr']); print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_peaks_are_the_allocators(model):
