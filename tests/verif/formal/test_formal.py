@@ -75,6 +75,8 @@ FAULTS = [
     ("channel_control", "watchdog", None, r"(assign _\d+_ = )expired & ", r"\g<1>1'h0 & "),
     # the upper half of a counter hears of no carry
     ("control", "compress_counters", None, r"(values_upper \+ )\{ 31'h0+, values_carry \};", r"\g<1>32'd0;"),
+    # a register shows the upper half of another counter
+    ("control", "compress_counters", None, r"(values_was_read \? )values_upper", r"\1bytes_upper"),
     # the bytes of codes are rounded down
     ("code_packing", "inverse", None, r"(count \} \+ )5'h04", r"\g<1>5'h03"),
     # a step is rounded down

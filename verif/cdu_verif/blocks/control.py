@@ -20,7 +20,8 @@ def _properties(config: CduConfig) -> list[Property]:
         Property(
             "control",
             f"{channel.value}_counters",
-            "Counters are what happened since they were cleared, in all bits; those of waiting stop at their greatest value.",
+            "Counters are what happened since they were cleared, in all bits, and are read as one number;"
+            " those of waiting stop at their greatest value.",
             partial(probed, "control", config, counting.probes(channel)),
             Sby(INDUCTION, 3, partial(counting.counters_harness, channel)),
         )

@@ -16,18 +16,21 @@ _WAITING = {
     "input_idle": ("input_ready", "input_valid"),
     "output_stall": ("output_valid", "output_ready"),
 }
+_CLEAR = "command__clear_counters"
+#: The high half of the counter whose low half was read last: the registers of all three show it.
+_KEPT = "cycles_high"
 
 
 def probes(channel: Channel) -> dict[str, int]:
     """What the harness sees of a channel in the whole control."""
     wide = {f"{name}_{part}": bits for name in _WIDE for part, bits in _PARTS.items()}
     narrow = dict.fromkeys((*_WAITING, "jobs_done"), REGISTER_BITS)
-    events = dict.fromkeys(("busy", "ended", "command__clear_counters"), 1)
-    return {f"{channel.value}.{name}": bits for name, bits in {**wide, **narrow, **events}.items()}
+    events = dict.fromkeys(("busy", "ended", _CLEAR, *(f"{name}_low_read" for name in _WIDE)), 1)
+    return {f"{channel.value}.{name}": bits for name, bits in {**wide, **narrow, **events, _KEPT: REGISTER_BITS}.items()}
 
 
 def counters_harness(channel: Channel, device: Device) -> str:
-    """Every counter of a channel beside its sum; all inputs are free."""
+    """Every counter of a channel beside its sum, and both registers of one as they are read; all inputs are free."""
     widths = {port["name"]: port["width"] for port in device.ports}
 
     def inner(name: str) -> str:
@@ -38,7 +41,7 @@ def counters_harness(channel: Channel, device: Device) -> str:
 
     def counts(name: str, counted: str, happens: str, *, bits: int = REGISTER_BITS, most: int = 1, stops: bool = False) -> str:
         parameters = {"BITS": bits, "MOST": most, "STOPS": int(stops)}
-        ports = {"clear": inner("command__clear_counters"), "happens": happens, "counted": counted}
+        ports = {"clear": inner(_CLEAR), "happens": happens, "counted": counted}
         return instance("counts", parameters, ports, name)
 
     body = counts("jobs_done", inner("jobs_done"), inner("ended"))
@@ -47,6 +50,8 @@ def counters_harness(channel: Channel, device: Device) -> str:
         counted = f"{{{upper}, {lower}}} + {{{REGISTER_BITS - 1}'b0, {carry}, {REGISTER_BITS}'b0}}"
         happens, most = (port(moved), widths[port(moved)]) if moved else (inner("busy"), 1)
         body += counts(name, counted, happens, bits=2 * REGISTER_BITS, most=most)
+        read = {"read": f"{inner(f'{name}_low_read')} & ~{inner(_CLEAR)}", "counted": counted, "high": inner(_KEPT)}
+        body += instance("counter_halves", {"HALF": REGISTER_BITS}, read, f"{name}_halves")
     for name, (high, low) in _WAITING.items():
         body += counts(name, inner(name), f"{inner('busy')} & {port(high)} & ~{port(low)}", stops=True)
     return harness(device, body)
