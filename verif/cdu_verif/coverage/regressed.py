@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cdu.delivery.verilog import top_name
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
+from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress
 
 from cdu_verif.coverage.constants import constant_bits
@@ -18,6 +20,8 @@ from cdu_verif.coverage.points import Merged, verilog_file
 from cdu_verif.regression.results import PASSED, SKIPPED
 from cdu_verif.simulation import coverage
 from cdu_verif.simulation.cover_points import merged
+
+_Found = TypeVar("_Found")
 
 
 @dataclass
@@ -55,35 +59,63 @@ def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> R
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no report of `cdu verify` ({error}): run `cdu verify --coverage -o {folder}`") from None
     shown.begin("coverage", len(runs))
-    blocks: dict[str, Block] = {}
-    for run in runs:
-        tests = [test for test in results if test["group"] == run["group"]]
-        _add_run(blocks, run, tests, folder / "runs" / run["folder"], run["block"] in constants_of)
+
+    def looked_at(run: dict[str, Any]) -> _Tools:
+        found = _tools(folder / "runs" / run["folder"], run["group"], run["block"] in constants_of)
         shown.step()
+        return found
+
+    blocks: dict[str, Block] = {}
+    for run, found in zip(runs, largest_first(looked_at, runs, partial(_size, folder)), strict=True):
+        tests = [test for test in results if test["group"] == run["group"]]
+        _add_run(blocks, run, tests, folder / "runs" / run["folder"], found)
     for block in blocks.values():
         _count_bins(block, [run for run in runs if run["block"] == block.name], results)
     return Regressed(command, blocks)
 
 
+@dataclass(frozen=True)
+class _Tools:
+    """What programs say of the Verilog of a run."""
+
+    constants: Collection[tuple[str, str, int]]  #: of Yosys, where they are asked for
+    warned: bool  #: Verilator's lint has something to say
+
+
+def _tools(folder: Path, label: str, constants: bool) -> _Tools:
+    file = _present(label, verilog_file, folder)
+    top = top_name(file.stem)
+    found = constant_bits(file.read_text(encoding="utf-8"), top) if constants else ()
+    return _Tools(found, bool(verilator.find().lint(file, top=top)))
+
+
+def _size(folder: Path, run: dict[str, Any]) -> float:
+    return _present(run["group"], verilog_file, folder / "runs" / run["folder"]).stat().st_size
+
+
+def _present(label: str, read: Callable[[Path], _Found], path: Path) -> _Found:
+    """What a run has left; UserError when it has not."""
+    try:
+        return read(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{label}: no counts in {path} ({error}): run `cdu verify --coverage` for all its blocks") from None
+
+
 def _add_run(
-    blocks: dict[str, Block], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path, constants: bool
+    blocks: dict[str, Block], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path, found: _Tools
 ) -> None:
     name, label = run["block"], run["group"]
-    try:
-        file = verilog_file(folder)
-        counts = coverage.read(folder / "coverage.dat")
-    except FileNotFoundError as error:
-        raise UserError(f"{label}: no counts in {folder} ({error}): run `cdu verify --coverage` for all its blocks") from None
+    file = verilog_file(folder)
+    counts = _present(label, coverage.read, folder / "coverage.dat")
     block = blocks.setdefault(name, Block(name, Merged(top_name(file.stem))))
     block.runs.append(label)
     try:
-        verilog = file.read_text(encoding="utf-8")
-        block.points.add(label, verilog, counts, constant_bits(verilog, top_name(file.stem)) if constants else ())
+        block.points.add(label, file.read_text(encoding="utf-8"), counts, found.constants)
     except ValueError as error:
         raise UserError(f"{folder}: counts and Verilog are not of one run ({error}): simulate again") from None
     if not any(test["status"] == PASSED for test in tests) or any(test["status"] not in (PASSED, SKIPPED) for test in tests):
         block.failing.append(label)
-    if verilator.find().lint(file, top=top_name(file.stem)):
+    if found.warned:
         block.warned.append(label)
 
 
