@@ -20,7 +20,10 @@ from cdu_verif.cases.case import Case, Cases, Ports
 
 @contextmanager
 def lend(cases: Callable[[], Cases]) -> Iterator[str]:
-    """The address at which another process finds these cases, for the time of a block; they are made when it first asks."""
+    """The address at which another process finds these cases, for the time of a block; they are made when it first asks.
+
+    At its end that process has ended, or let go of what it borrowed: it is waited for.
+    """
     over = Event()
     with Listener() as listener:
         lender = Thread(target=_answer_all, args=(listener, cases, over), daemon=True)
