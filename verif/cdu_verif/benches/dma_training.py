@@ -15,7 +15,7 @@ from cocotb.task import bridge
 from cdu_verif.backends.described_backend import DescribedBackend
 from cdu_verif.benches.dma_bench import DmaBench
 from cdu_verif.regression.plan import training_policies
-from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench import STEPS, simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.same_trainings import policy_options, same_trainings
 
@@ -27,7 +27,7 @@ _LATENCY = 40
 async def training(bench: DmaBench, policy: str) -> None:
     """Bytes and reconstructions in memory equal the golden model's in every step, losses and weights to the last bit."""
     torch.set_num_threads(1)
-    steps = int(os.environ["CDU_VERIFY_STEPS"])
+    steps = int(os.environ[STEPS])
     bench.memory.latency = _LATENCY
     backend = DescribedBackend(bench)
     name, options = policy.replace("_", "-"), policy_options(bench.config, policy)

@@ -15,7 +15,7 @@ from cocotb.task import bridge
 from cdu_verif.backends.driven_backend import driven_backend
 from cdu_verif.benches.array_bench import ArrayBench, queue_of
 from cdu_verif.regression.plan import training_policies
-from cdu_verif.simulation.bench import simulated_config
+from cdu_verif.simulation.bench import STEPS, simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.stimulus.same_trainings import policy_options, same_trainings
 
@@ -24,7 +24,7 @@ from cdu_verif.stimulus.same_trainings import policy_options, same_trainings
 async def training(bench: ArrayBench, policy: str) -> None:
     """Bytes and reconstructions equal the golden model's in every step, losses and weights to the last bit."""
     torch.set_num_threads(1)
-    steps = int(os.environ["CDU_VERIFY_STEPS"])
+    steps = int(os.environ[STEPS])
     driver = await bench.open(scales_by_registers=True)
     backend, used = driven_backend(bench, driver)
     name, options = policy.replace("_", "-"), policy_options(bench.config, policy)

@@ -14,9 +14,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
-from cdu_verif import blocks
 from cdu_verif.blocks import record
-from cdu_verif.cases import lent
 from cdu_verif.formal import catalog, solver
 from cdu_verif.formal.proof import prove
 from cdu_verif.formal.properties import block_device
@@ -98,8 +96,8 @@ def _failing_test(simulation: Simulation, block: str, manifest: Path, folder: Pa
     place = folder / "runs" / str(number)
     records = place / "records.jsonl"
     records.unlink(missing_ok=True)
-    with lent.lend(partial(blocks.cases, block)) as cases:
-        variables = {**regression.bench_variables(manifest, block, cases, records, seed=seed), "COCOTB_MAX_FAILURES": "1"}
+    with regression.bench_variables(manifest, block, records, seed=seed) as told:
+        variables = {**told, "COCOTB_MAX_FAILURES": "1"}
         found = simulation.run(record(block).modules, variables, folder=place, arguments=[f"+{mutants.ARGUMENT}={number}"])
     tests = results.read(block, found, records, seed, "", "the simulation ended without results")
     return next((test.name for test in tests if test.status == results.FAILED), "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -23,6 +24,7 @@ from cdu_verif.regression import results, test_names
 from cdu_verif.regression.plan import WHOLE, Run
 from cdu_verif.regression.results import FAILED, TestResult
 from cdu_verif.simulation import coverage, simulators
+from cdu_verif.simulation.bench import BLOCK, CASES, LEVEL, MANIFEST, RECORDS, SEED, STEPS
 from cdu_verif.simulation.simulators import BuildError, Simulation
 
 LEVELS = ("quick", "full")
@@ -82,19 +84,24 @@ def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
             raise UserError(f"no test is called {name or repr(name)}: use one that report.md lists, such as {', '.join(near)}")
 
 
+@contextmanager
 def bench_variables(
-    manifest: Path, block: str, cases: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
-) -> dict[str, str]:
-    """What benches are told by their environment: what is simulated, how much of it, where its cases are, where to report."""
-    return {
-        "CDU_VERIFY_MANIFEST": str(manifest),
-        "CDU_VERIFY_LEVEL": "full" if full else "quick",
-        "CDU_VERIFY_SEED": str(seed),
-        "CDU_VERIFY_RECORDS": str(records),
-        "CDU_VERIFY_BLOCK": block,
-        "CDU_VERIFY_CASES": cases,
-        "CDU_VERIFY_STEPS": str(steps or (20 if full else 3)),
-    }
+    manifest: Path, block: str, records: Path, *, seed: int, full: bool = False, steps: int | None = None
+) -> Iterator[dict[str, str]]:
+    """What benches are told by their environment: what is simulated, how much of it, where its cases are, where to report.
+
+    The cases are there for the time of the block.
+    """
+    with lent.lend(partial(blocks.cases, block)) as cases:
+        yield {
+            MANIFEST: str(manifest),
+            LEVEL: "full" if full else "quick",
+            SEED: str(seed),
+            RECORDS: str(records),
+            BLOCK: block,
+            CASES: cases,
+            STEPS: str(steps or (20 if full else 3)),
+        }
 
 
 def regress(
@@ -139,10 +146,9 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     except BuildError as error:
         return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
-    with lent.lend(partial(blocks.cases, run.block)) as cases:
-        variables = bench_variables(
-            paths[".json"], run.block, cases, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
-        )
+    with bench_variables(
+        paths[".json"], run.block, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
+    ) as variables:
         found = simulation.run(record(run.block).modules, variables, chosen)
     log = simulation.folder / "run.log"
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")

@@ -14,7 +14,7 @@ from unittest import mock
 
 from cdu_spec.config import CduConfig
 
-from cdu_verif.simulation.bench import MANIFEST
+from cdu_verif.simulation.bench import BLOCK, MANIFEST
 
 
 def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
@@ -25,7 +25,7 @@ def names(block: str, config: CduConfig, modules: Sequence[str]) -> set[str]:
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "manifest.json"
         manifest.write_text(json.dumps({"config": config.to_dict()}), encoding="utf-8")
-        settings = {MANIFEST: str(manifest), "CDU_VERIFY_BLOCK": block}
+        settings = {MANIFEST: str(manifest), BLOCK: block}
         with mock.patch.dict(os.environ, settings):
             found = [_fresh(module) for module in modules]
     return {one.name for module in found for test in module.values() for one in _generated(test)}

@@ -30,6 +30,8 @@ MANIFEST, LEVEL, SEED, RECORDS = "CDU_VERIFY_MANIFEST", "CDU_VERIFY_LEVEL", "CDU
 BLOCK = "CDU_VERIFY_BLOCK"
 #: Where they find the cases of their block: :func:`cdu_verif.cases.lent.lend`.
 CASES = "CDU_VERIFY_CASES"
+#: How many steps a training has.
+STEPS = "CDU_VERIFY_STEPS"
 #: Period of the clock.
 CLOCK_NS = 2
 

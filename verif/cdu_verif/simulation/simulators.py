@@ -15,6 +15,7 @@ from cocotb_tools.runner import Runner, Verilator, get_runner
 from find_libpython import find_libpython
 
 from cdu_verif.simulation import fst, runtime_objects
+from cdu_verif.simulation.bench import SEED
 
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
@@ -170,7 +171,7 @@ class Simulation:
                 test_dir=folder,
                 plusargs=list(arguments),
                 results_xml=str(results),
-                seed=variables.get("CDU_VERIFY_SEED", "1"),
+                seed=variables.get(SEED, "1"),
                 waves=self.waves,
                 timescale=_TIMESCALE if self.simulator == "icarus" else None,
                 log_file=folder / "run.log",
