@@ -47,6 +47,16 @@ def test_one_process_after_the_other_gets_them():
             assert printed(borrow, address) == f"{blocks.cases('dct').rate_blocks}\n"
 
 
+def test_nobody_waits_for_anybody():
+    """Two have them at a time, and both are there when it is over: neither keeps the other or the lender waiting."""
+    with lent.lend(partial(blocks.cases, "dct")) as address:
+        one, other = lent.BorrowedCases(address), lent.BorrowedCases(address)
+    for borrowed in (other, one):
+        assert borrowed.random(CONFIG, ports_of("dct"), Random(1), 1) == blocks.cases("dct").random(
+            CONFIG, ports_of("dct"), Random(1), 1
+        )
+
+
 def test_what_went_wrong_there_is_said_here():
     with lent.lend(partial(blocks.cases, "dct")) as address:
         borrowed = lent.BorrowedCases(address)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from multiprocessing.connection import Client, Connection, Listener
 from random import Random
 from threading import Event, Thread
@@ -22,19 +23,19 @@ from cdu_verif.cases.case import Case, Cases, Ports
 def lend(cases: Callable[[], Cases]) -> Iterator[str]:
     """The address at which another process finds these cases, for the time of a block; they are made when it first asks.
 
-    At its end that process has ended, or let go of what it borrowed: it is waited for.
+    At its end nobody waits for anybody: processes that hold them keep them, no other gets them.
     """
     over = Event()
     with Listener() as listener:
-        lender = Thread(target=_answer_all, args=(listener, cases, over), daemon=True)
-        lender.start()
+        host = Thread(target=_receive, args=(listener, cases, over), daemon=True)
+        host.start()
         try:
             yield str(listener.address)
         finally:
             over.set()
             # Nothing else ends to wait for a connection.
             Client(listener.address).close()
-            lender.join()
+            host.join()
 
 
 class BorrowedCases(Cases):
@@ -42,7 +43,8 @@ class BorrowedCases(Cases):
 
     def __init__(self, address: str) -> None:
         self._lender = Client(address)
-        self.blocks, self.rate_blocks, self.settling, self.event_ports = self._answer()
+        facts = ("blocks", "rate_blocks", "settling", "event_ports")
+        self.blocks, self.rate_blocks, self.settling, self.event_ports = (self._asked(fact, None)[0] for fact in facts)
 
     def corners(self, config: CduConfig, ports: Ports, rng: Random) -> list[Case]:
         """Directed cases."""
@@ -76,43 +78,41 @@ class BorrowedCases(Cases):
 
     def _asked(self, *question: Any) -> Any:
         self._lender.send(question)
-        return self._answer()
-
-    def _answer(self) -> Any:
         answer, trouble = self._lender.recv()
         if trouble:
             raise RuntimeError(f"no cases: {trouble}")
         return answer
 
 
-def _answer_all(listener: Listener, cases: Callable[[], Cases], over: Event) -> None:
-    """Those that connect one after the other, until it is over."""
+def _receive(listener: Listener, cases: Callable[[], Cases], over: Event) -> None:
+    """Those that connect, each in a thread of its own, until it is over."""
     while True:
-        with listener.accept() as borrower:
-            if over.is_set():
-                return
-            _answer(borrower, cases)
+        borrower = listener.accept()
+        if over.is_set():
+            borrower.close()
+            return
+        Thread(target=_answer, args=(borrower, cases), daemon=True).start()
 
 
 def _answer(borrower: Connection, cases: Callable[[], Cases]) -> None:
-    """What one process asks, until it ends."""
-    try:
-        lent = cases()
-        borrower.send(((lent.blocks, lent.rate_blocks, lent.settling, lent.event_ports), None))
+    """What one process asks, until it ends; what goes wrong here is said there."""
+    lent = cache(cases)
+    with borrower, suppress(EOFError, OSError):
         while True:
             what, state, *about = borrower.recv()
-            borrower.send((_made(lent, what, state, about), None))
-    except (EOFError, ConnectionError):
-        return
-    except Exception:
-        borrower.send((None, traceback.format_exc()))
+            try:
+                answer = _made(lent(), what, state, about), ""
+            except Exception:
+                answer = (None, None), traceback.format_exc()
+            borrower.send(answer)
 
 
 def _made(cases: Cases, what: str, state: Any, about: list[Any]) -> tuple[Any, Any]:
-    """What a method gives, and the state of the random numbers behind it."""
+    """What a method gives, and the state of the random numbers behind it; without that, what a method or an attribute gives."""
+    asked = getattr(cases, what)
     if state is None:
-        return getattr(cases, what)(*about), None
+        return asked(*about) if callable(asked) else asked, None
     rng = Random()
     rng.setstate(state)
     config, ports, *blocks = about
-    return getattr(cases, what)(config, ports, rng, *blocks), rng.getstate()
+    return asked(config, ports, rng, *blocks), rng.getstate()
