@@ -17,12 +17,10 @@ WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iveri
 
 .PHONY: demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
 
-# Modules are compiled when they are imported, which few of torch's are: half a minute less. The pip that comes with Python 3.11
-# needs twice as long to look through an index.
+# Modules are compiled when they are imported, which few of torch's are: half a minute less
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --upgrade pip
-	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
 	touch $@
 
 demo: $(INSTALLED)
