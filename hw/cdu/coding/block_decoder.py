@@ -64,7 +64,9 @@ class BlockDecoder(wiring.Component):
 
         # 1: the slices of a block
         collected = Signal(block_bits, reset_less=True)
-        number, full, turn = Signal(range(self.slices)), Signal(), Signal()
+        number = Signal(range(self.slices))
+        full = Signal()
+        turn = Signal()
         part = self.i.payload
         takes = self.i.valid & self.i.ready
         # Where there is a cycle to spare, ready of o does not reach that of i.
@@ -80,7 +82,8 @@ class BlockDecoder(wiring.Component):
         collected_tag = registered(m, takes, part["tag"].as_value(), "collected_tag")
 
         # 2: the present block, row by row
-        valid, left = Signal(), Signal(range(BLOCK_SIDE + 1))
+        valid = Signal()
+        left = Signal(range(BLOCK_SIDE + 1))
         tag: Any = Signal(BlockTag(), reset_less=True)
         row: Any = Signal(self.o.payload.shape(), reset_less=True)
         block = Signal(block_bits, reset_less=True)

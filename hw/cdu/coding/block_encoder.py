@@ -64,7 +64,8 @@ class BlockEncoder(wiring.Component):
         # 1: the bytes that are kept of a row
         row = self.i.payload
         mask, kept, count = self._kept(m, row)
-        valid, ends = Signal(), Signal()
+        valid = Signal()
+        ends = Signal()
         with m.If(advance):
             m.d.sync += [valid.eq(self.i.valid), ends.eq(row["ends"])]
         bits = registered(m, advance, kept, "kept_bytes")
@@ -78,7 +79,8 @@ class BlockEncoder(wiring.Component):
         m.d.comb += zvc.eq(is_one_of(tag["mode"], [mode for mode in self.modes if mode.has_zvc]))
 
         # 2: appended to the block. A row touches at most two neighbouring groups, each of its bytes one of them.
-        number, end = Signal(range(BLOCK_SIDE)), Signal(range(self.block_bytes + 1))
+        number = Signal(range(BLOCK_SIDE))
+        end = Signal(range(self.block_bytes + 1))
         place, after = Signal.like(end), Signal.like(end)
         m.d.comb += [
             place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, head_bytes), end)),

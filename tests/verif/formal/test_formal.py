@@ -77,6 +77,10 @@ FAULTS = [
     ("control", "compress_counters", None, r"(values_upper \+ )\{ 31'h0+, values_carry \};", r"\g<1>32'd0;"),
     # a register shows the upper half of another counter
     ("control", "compress_counters", None, r"(values_was_read \? )values_upper", r"\1bytes_upper"),
+    # the first two values of a row have one place
+    ("zvc_encoder", "content", None, r"(assign rank2 = \{ 1'h0, chosen\[0\] \}) \+", r"\1 |"),
+    # the last value of a row is not counted
+    ("zvc_decoder", "content", None, r"(assign count = [^;]*) \+ \{ 3'h0, present\[7\] \};", r"\1;"),
     # the bytes of codes are rounded down
     ("code_packing", "inverse", None, r"(count \} \+ )5'h04", r"\g<1>5'h03"),
     # a step is rounded down

@@ -68,6 +68,8 @@ BOUND = [
     ("splitter", "order"),
     ("transposer", "order"),
     ("transposer", "progress_o"),
+    ("zvc_decoder", "content"),
+    ("zvc_encoder", "content"),
 ]
 #: What a harness may do that a design may not.
 WAIVERS = """\

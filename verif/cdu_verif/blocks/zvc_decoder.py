@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cdu.delivery.blocks import only
-from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import SLICES
-from cdu_verif.formal import promises
+from cdu_verif.formal import promises, zvc
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import something_moves
 
@@ -26,7 +23,7 @@ def _cases() -> Cases:
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    return [something_moves("zvc_decoder", config, 12)]
+    return [something_moves("zvc_decoder", config, 12), zvc.decoder_content(config)]
 
 
 RECORD = Record(
@@ -34,5 +31,5 @@ RECORD = Record(
     quick=[{}, {"cdus": 4}],
     full=SLICES,
     properties=_properties,
-    promised=promises.slices(partial(only, mode=Mode.SFPR_ZVC)),
+    promised=promises.slices(zvc.BUILT),
 )
