@@ -77,6 +77,8 @@ FAULTS = [
     ("control", "compress_counters", None, r"(values_upper \+ )\{ 31'h0+, values_carry \};", r"\g<1>32'd0;"),
     # a register shows the upper half of another counter
     ("control", "compress_counters", None, r"(values_was_read \? )values_upper", r"\1bytes_upper"),
+    # a dividend is rounded down
+    ("div_quantizer", "arithmetic", None, r"(dividend3 <= \w+);", r"\1 & 12'hffe;"),
     # the first two values of a row have one place
     ("zvc_encoder", "content", None, r"(assign rank2 = \{ 1'h0, chosen\[0\] \}) \+", r"\1 |"),
     # the last value of a row is not counted

@@ -38,6 +38,7 @@ BOUND = [
     ("crc_checker", "checksum"),
     ("crc_writer", "joins"),
     ("distributor", "order"),
+    ("div_quantizer", "arithmetic"),
     ("gatherer", "order"),
     ("gmc_decoder", "column"),
     ("gmc_decoder", "decodes"),

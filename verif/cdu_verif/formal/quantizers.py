@@ -1,14 +1,15 @@
-"""Shift quantiser and its inverse against their definitions, for all coefficients, shifts and stalls."""
+"""Quantisers against their definitions, for all coefficients, shifts or divisors, and stalls."""
 
 from __future__ import annotations
 
+from cdu.quantizers.div_quantizer import DIVISOR_BITS, RECIPROCAL_SHIFT, DivQuantizer, reciprocal
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 
-from cdu_verif.formal.binding import instance
+from cdu_verif.formal.binding import concat, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -37,3 +38,41 @@ def quantizer_harness(config: CduConfig, device: Device, inverse: bool) -> str:
     }
     fixed = {} if inverse and config.has_gmc else {"point": f"{POINT_BITS}'d0"}
     return with_assumptions(device, instance("shift_quantizer_arithmetic", parameters, fixed))
+
+
+#: Bits of the reciprocal of any divisor, and of the places by which a divisor is moved.
+_RECIPROCAL_BITS = reciprocal(1 << (DIVISOR_BITS - 1)).bit_length()
+_PLACES_BITS = (DIVISOR_BITS - 1).bit_length()
+
+
+def division_probes(config: CduConfig) -> dict[str, int]:
+    """The registers of ``div_quantizer`` that :func:`division_harness` looks at, with their bits."""
+    lanes = {f"{register}{lane}": bits for register, bits in _divided(config).items() for lane in range(LANES)}
+    return {"column": (BLOCK_SIDE - 1).bit_length(), "valid": DivQuantizer.latency, **lanes}
+
+
+def division_harness(config: CduConfig, device: Device) -> str:
+    """Every lane of every transfer has the quotient of the transfer before it by the divisor of its place.
+
+    Divisors are free, but for 0; an entry counts in the cycle in which its column enters.
+    """
+    parameters = {
+        "LANES": LANES,
+        "COLUMNS": BLOCK_SIDE,
+        "ROUND": int(config.rounding_mode is Rounding.HALF_AWAY),
+        "C_BITS": config.coefficient_bits,
+        "DIVISOR_BITS": DIVISOR_BITS,
+        "RECIPROCAL_BITS": _RECIPROCAL_BITS,
+        "RECIPROCAL_SHIFT": RECIPROCAL_SHIFT,
+    }
+    by_lane = {
+        register.rstrip("_"): concat([f"inner_{register}{lane}" for lane in range(LANES)]) for register in _divided(config)
+    }
+    return with_assumptions(device, instance("div_quantizer_rules", parameters, by_lane))
+
+
+def _divided(config: CduConfig) -> dict[str, int]:
+    """What each lane of ``div_quantizer`` has in its stages, with its bits."""
+    bits = config.coefficient_bits
+    first = {"negative1_": 1, "places1_": _PLACES_BITS, "dividend": bits, "reciprocal": _RECIPROCAL_BITS}
+    return {**first, "negative2_": 1, "places2_": _PLACES_BITS, "product": bits + _RECIPROCAL_BITS}
