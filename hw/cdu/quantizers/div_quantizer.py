@@ -32,12 +32,15 @@ def quotient(dividend: int, divisor: int) -> int:
     return dividend * reciprocal(divisor << places) >> (RECIPROCAL_SHIFT - places)
 
 
-def _divisors_of_column(m: Module, divisors: Any, moved: Value) -> list[Value]:
+def _divisors_of_column(m: Module, divisors: Any, moved: Value) -> list[Signal]:
     """The divisors of the column that comes; ``moved`` goes on to the next one. Columns are counted from reset."""
     column = Signal(range(BLOCK_SIDE), name="column")
     with m.If(moved):
         m.d.sync += column.eq(column + 1)
-    return [Array(divisors[BLOCK_SIDE * number + lane] for number in range(BLOCK_SIDE))[column] for lane in range(LANES)]
+    found = [Signal(DIVISOR_BITS, name=f"divisor{lane}") for lane in range(LANES)]
+    for lane, divisor in enumerate(found):
+        m.d.comb += divisor.eq(Array(divisors[BLOCK_SIDE * number + lane] for number in range(BLOCK_SIDE))[column])
+    return found
 
 
 class DivQuantizer(wiring.Component):

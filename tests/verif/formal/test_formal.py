@@ -79,6 +79,8 @@ FAULTS = [
     ("control", "compress_counters", None, r"(values_was_read \? )values_upper", r"\1bytes_upper"),
     # a dividend is rounded down
     ("div_quantizer", "arithmetic", None, r"(dividend3 <= \w+);", r"\1 & 12'hffe;"),
+    # products of 2048 to 4095 are not limited
+    ("inverse_div_quantizer", "arithmetic", None, r"(= \| product3\[19:)11\];", r"\g<1>12];"),
     # the first two values of a row have one place
     ("zvc_encoder", "content", None, r"(assign rank2 = \{ 1'h0, chosen\[0\] \}) \+", r"\1 |"),
     # the last value of a row is not counted

@@ -47,6 +47,7 @@ BOUND = [
     ("gmc_encoder", "column"),
     ("gmc_encoder", "slots"),
     ("inverse_alignment_buffer", "order_2"),
+    ("inverse_div_quantizer", "arithmetic"),
     ("inverse_sfpr", "arithmetic"),
     ("inverse_shift_quantizer", "arithmetic"),
     ("job_ledger", "records"),

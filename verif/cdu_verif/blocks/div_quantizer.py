@@ -9,7 +9,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import ROUNDINGS
-from cdu_verif.formal import quantizers
+from cdu_verif.formal import promises, quantizers
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import output_moves, probed
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -38,4 +38,4 @@ def _properties(config: CduConfig) -> list[Property]:
     ]
 
 
-RECORD = Record(cases=_cases, quick=ROUNDINGS, properties=_properties)
+RECORD = Record(cases=_cases, quick=ROUNDINGS, properties=_properties, promised=promises.divisors)

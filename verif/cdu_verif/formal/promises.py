@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cdu.quantizers.div_quantizer import DIVISOR_BITS
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.geometry import BLOCK_VALUES
 
 from cdu_verif.formal.binding import fields, instance, mask
 from cdu_verif.formal.device import Device
@@ -76,6 +78,11 @@ def slices(built: Built) -> Promise:
         return tags(built)(device, config) + instance("promised_slices", parameters, ports)
 
     return assumptions
+
+
+def divisors(device: Device, config: CduConfig) -> str:
+    """No divisor is 0 (``harness/promised_divisors.sv``)."""
+    return instance("promised_divisors", {"ENTRIES": BLOCK_VALUES, "DIVISOR_BITS": DIVISOR_BITS}, {})
 
 
 def _has_tag(port: Mapping[str, Any]) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from cdu.quantizers.div_quantizer import DIVISOR_BITS, RECIPROCAL_SHIFT, DivQuantizer, reciprocal
+from cdu.quantizers.div_quantizer import DIVISOR_BITS, RECIPROCAL_SHIFT, DivQuantizer, InverseDivQuantizer, reciprocal
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, LANES, SHIFT_BITS, VALUE_BITS
 from cdu_spec.reconstruction import POINT_BITS
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 
+from cdu_verif.formal import promises
 from cdu_verif.formal.binding import concat, instance
 from cdu_verif.formal.device import Device
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -47,8 +48,7 @@ _PLACES_BITS = (DIVISOR_BITS - 1).bit_length()
 
 def division_probes(config: CduConfig) -> dict[str, int]:
     """The registers of ``div_quantizer`` that :func:`division_harness` looks at, with their bits."""
-    lanes = {f"{register}{lane}": bits for register, bits in _divided(config).items() for lane in range(LANES)}
-    return {"column": (BLOCK_SIDE - 1).bit_length(), "valid": DivQuantizer.latency, **lanes}
+    return _probes(DivQuantizer.latency, _divided(config))
 
 
 def division_harness(config: CduConfig, device: Device) -> str:
@@ -56,19 +56,22 @@ def division_harness(config: CduConfig, device: Device) -> str:
 
     Divisors are free, but for 0; an entry counts in the cycle in which its column enters.
     """
-    parameters = {
-        "LANES": LANES,
-        "COLUMNS": BLOCK_SIDE,
+    own = {
         "ROUND": int(config.rounding_mode is Rounding.HALF_AWAY),
-        "C_BITS": config.coefficient_bits,
-        "DIVISOR_BITS": DIVISOR_BITS,
         "RECIPROCAL_BITS": _RECIPROCAL_BITS,
         "RECIPROCAL_SHIFT": RECIPROCAL_SHIFT,
     }
-    by_lane = {
-        register.rstrip("_"): concat([f"inner_{register}{lane}" for lane in range(LANES)]) for register in _divided(config)
-    }
-    return with_assumptions(device, instance("div_quantizer_rules", parameters, by_lane))
+    return _by_lane(config, device, "div_quantizer_rules", own, _divided(config), promises.divisors(device, config))
+
+
+def multiplication_probes(config: CduConfig) -> dict[str, int]:
+    """The registers of ``inverse_div_quantizer`` that :func:`multiplication_harness` looks at, with their bits."""
+    return _probes(InverseDivQuantizer.latency, _multiplied(config))
+
+
+def multiplication_harness(config: CduConfig, device: Device) -> str:
+    """Every lane of every transfer has the product of the transfer before it and the divisor of its place."""
+    return _by_lane(config, device, "inverse_div_quantizer_rules", {}, _multiplied(config))
 
 
 def _divided(config: CduConfig) -> dict[str, int]:
@@ -76,3 +79,21 @@ def _divided(config: CduConfig) -> dict[str, int]:
     bits = config.coefficient_bits
     first = {"negative1_": 1, "places1_": _PLACES_BITS, "dividend": bits, "reciprocal": _RECIPROCAL_BITS}
     return {**first, "negative2_": 1, "places2_": _PLACES_BITS, "product": bits + _RECIPROCAL_BITS}
+
+
+def _multiplied(config: CduConfig) -> dict[str, int]:
+    """The same of ``inverse_div_quantizer``."""
+    return {"divisor": DIVISOR_BITS, "product": config.coefficient_bits + DIVISOR_BITS}
+
+
+def _probes(latency: int, registers: dict[str, int]) -> dict[str, int]:
+    lanes = {f"{register}{lane}": bits for register, bits in registers.items() for lane in range(LANES)}
+    return {"column": (BLOCK_SIDE - 1).bit_length(), "valid": latency, **lanes}
+
+
+def _by_lane(
+    config: CduConfig, device: Device, module: str, own: dict[str, int], registers: dict[str, int], promised: str = ""
+) -> str:
+    sizes = {"LANES": LANES, "COLUMNS": BLOCK_SIDE, "C_BITS": config.coefficient_bits, "DIVISOR_BITS": DIVISOR_BITS}
+    ports = {register.rstrip("_"): concat([f"inner_{register}{lane}" for lane in range(LANES)]) for register in registers}
+    return with_assumptions(device, promised + instance(module, sizes | own, ports))

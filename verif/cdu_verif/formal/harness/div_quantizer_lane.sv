@@ -22,8 +22,6 @@ module div_quantizer_lane #(
   input [C_BITS+RECIPROCAL_BITS-1:0] product,
   input [C_BITS-1:0] q
 );
-  always @* assume (d != 0);
-
   wire negative = c[C_BITS-1];
   wire [C_BITS-1:0] amount = (negative ? -c : c) + (ROUND ? d >> 1 : 0);
   reg [2:0] places;

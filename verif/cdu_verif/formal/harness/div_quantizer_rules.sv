@@ -1,6 +1,6 @@
 // Every lane divides the coefficient of each transfer by the divisor of its place in the block.
 //
-// Columns are counted from reset; divisors are free in every cycle, but never 0.
+// Columns are counted from reset; divisors are free in every cycle, but none is 0.
 module div_quantizer_rules #(
   parameter int LANES,
   parameter int COLUMNS,          // of a block, a power of two
