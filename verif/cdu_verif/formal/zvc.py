@@ -60,13 +60,15 @@ def decoder_content(config: CduConfig) -> Property:
     """Of ``zvc_decoder``."""
     size, width = BUILT(config).block_bytes, BUILT(config).slice_bytes
     slices = -(-size // width)
-    collected = {"full": 1, "number": (slices - 1).bit_length(), "rows": 4, "collected": 8 * size}
+    counted = {"number": (slices - 1).bit_length()} if slices > 1 else {}
+    collected = counted | {"full": 1, "rows": 4, "collected": 8 * size}
     read = {"valid": 1, "left": 4, "block": 8 * size, "masks": 64, "place": size.bit_length()}
 
     def harness(device: Device) -> str:
         begin, bits = device.offset("i__payload", "tag", "mode"), device.width("i__payload", "tag", "mode")
         mode = f"[{begin - device.offset('i__payload', 'tag')} +: {bits}]"
         ports = {
+            **({} if counted else {"number": "3'd0"}),
             **{name: f"inner_{name}" for name in collected | read},
             **{"collected_mode": f"inner_collected_tag{mode}", "mode": f"inner_tag{mode}"},
             **fields(device, "i__payload", "data", "ends"),
