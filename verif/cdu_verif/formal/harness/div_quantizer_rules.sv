@@ -24,12 +24,10 @@ module div_quantizer_rules #(
   input [LANES-1:0][RECIPROCAL_BITS-1:0] reciprocal,
   input [LANES-1:0][C_BITS+RECIPROCAL_BITS-1:0] product
 );
-  localparam int SIZE = LANES * DIVISOR_BITS;
-
-  reg [$clog2(COLUMNS)-1:0] column;
-  always @(posedge clk) column <= rst ? 0 : column + (i__valid & i__ready);
-  always @* if (started & ~rst) columns: assert (column == inner_column);
-  wire [SIZE-1:0] divisors_of_column = divisors >> (SIZE * column);
+  wire [LANES*DIVISOR_BITS-1:0] ds;
+  divisors_of_column #(.LANES(LANES), .COLUMNS(COLUMNS), .DIVISOR_BITS(DIVISOR_BITS)) selected (
+    .enters(i__valid & i__ready), .found(ds), .*
+  );
 
   generate
     for (genvar n = 0; n < LANES; n++) begin : lane
@@ -37,7 +35,7 @@ module div_quantizer_rules #(
         .ROUND(ROUND), .C_BITS(C_BITS), .DIVISOR_BITS(DIVISOR_BITS), .RECIPROCAL_BITS(RECIPROCAL_BITS),
         .RECIPROCAL_SHIFT(RECIPROCAL_SHIFT)
       ) rules (
-        .advance(i__ready), .c(i__payload[n]), .d(divisors_of_column[DIVISOR_BITS*n +: DIVISOR_BITS]), .valid(inner_valid),
+        .advance(i__ready), .c(i__payload[n]), .d(ds[DIVISOR_BITS*n +: DIVISOR_BITS]), .valid(inner_valid),
         .negative1(negative1[n]), .negative2(negative2[n]), .places1(places1[n]), .places2(places2[n]),
         .dividend(dividend[n]), .reciprocal(reciprocal[n]), .product(product[n]), .q(o__payload[n]), .*
       );

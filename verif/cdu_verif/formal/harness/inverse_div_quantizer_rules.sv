@@ -18,17 +18,15 @@ module inverse_div_quantizer_rules #(
   input [LANES-1:0][DIVISOR_BITS-1:0] divisor,
   input [LANES-1:0][C_BITS+DIVISOR_BITS-1:0] product
 );
-  localparam int SIZE = LANES * DIVISOR_BITS;
-
-  reg [$clog2(COLUMNS)-1:0] column;
-  always @(posedge clk) column <= rst ? 0 : column + (i__valid & i__ready);
-  always @* if (started & ~rst) columns: assert (column == inner_column);
-  wire [SIZE-1:0] divisors_of_column = divisors >> (SIZE * column);
+  wire [LANES*DIVISOR_BITS-1:0] ds;
+  divisors_of_column #(.LANES(LANES), .COLUMNS(COLUMNS), .DIVISOR_BITS(DIVISOR_BITS)) selected (
+    .enters(i__valid & i__ready), .found(ds), .*
+  );
 
   generate
     for (genvar n = 0; n < LANES; n++) begin : lane
       inverse_div_quantizer_lane #(.C_BITS(C_BITS), .DIVISOR_BITS(DIVISOR_BITS)) rules (
-        .advance(i__ready), .q(i__payload[n]), .d(divisors_of_column[DIVISOR_BITS*n +: DIVISOR_BITS]), .valid(inner_valid),
+        .advance(i__ready), .q(i__payload[n]), .d(ds[DIVISOR_BITS*n +: DIVISOR_BITS]), .valid(inner_valid),
         .divisor(divisor[n]), .product(product[n]), .c(o__payload[n]), .*
       );
     end

@@ -26,7 +26,6 @@ module zvc_decoder_rules #(
   localparam int MASK_BYTES = 8;
 
   (* anyconst *) reg [2:0] row, lane;
-  (* anyseq *) wire choose;
 
   wire enters = i_valid & i_ready, leaves = o_valid & o_ready;
   function automatic [3:0] ones(input [7:0] bits);
@@ -35,15 +34,20 @@ module zvc_decoder_rules #(
 
   // From outside: slices and blocks that have entered, and what the block that is followed leaves as
   reg [3:0] next_slice = 0;
-  reg [1:0] held_blocks = 0, ahead = 0;  // blocks: whole ones inside, those that leave before
-  reg follows = 0, whole = 0;       // the block has entered in part, or whole
+  reg whole = 0;                    // the block has entered whole
   reg [6:0] got;                    // bytes of it that have entered
   reg [63:0] known_mask;
   reg [7:0] known_value;
   reg [2:0] gone;                   // rows of it that have left
-  wire starts = enters & next_slice == 0 & choose & ~follows;
-  wire belongs = starts | (enters & follows & ~whole);
   wire closes = leaves & o_ends;
+  wire starts, follows;
+  wire [1:0] held_blocks, ahead;    // blocks: whole ones inside, those that leave before
+  follow #(.ITEM(1), .SIZE(2), .CAPACITY(3)) block_followed (
+    .candidate(enters & next_slice == 0), .ahead_of_new(held_blocks), .new_item(1'b0), .entering({1'b0, enters & i_ends}),
+    .leaving({1'b0, closes}), .held(held_blocks), .chosen(starts), .active(), .ahead(), .item(), .followed(follows),
+    .ahead_later(ahead), .item_later(), .*
+  );
+  wire belongs = starts | (enters & follows & ~whole);
   wire is_it = follows & ahead == 0;
 
   wire [63:0] mask = starts ? i_data[63:0] : known_mask;
@@ -60,27 +64,15 @@ module zvc_decoder_rules #(
 
   always @(posedge clk) begin
     if (enters) next_slice <= i_ends ? 0 : next_slice + 1;
-    held_blocks <= held_blocks + 2'(enters & i_ends) - 2'(closes);
-    if (starts) begin
-      follows <= 1;
-      ahead <= held_blocks - 2'(closes);
-      gone <= 0;
-    end else if (follows & leaves) begin
-      if (ahead != 0) ahead <= ahead - 2'(o_ends);
-      else gone <= gone + 1;
-      if (ahead == 0 & o_ends) follows <= 0;
-    end
+    if (starts) gone <= 0;
+    else if (is_it & leaves) gone <= gone + 1;
     if (belongs) begin
       whole <= i_ends;
       got <= offset + SLICE_BYTES;
       known_mask <= mask;
       if (at >= offset && at_slice < SLICE_BYTES) known_value <= i_data[8*at_slice +: 8];
     end
-    if (rst) begin
-      next_slice <= 0;
-      held_blocks <= 0;
-      follows <= 0;
-    end
+    if (rst) next_slice <= 0;
   end
   // As promised_slices has it, by the number that is known here
   always @* if (i_valid) assume (next_slice < SLICES - 1 || i_ends);

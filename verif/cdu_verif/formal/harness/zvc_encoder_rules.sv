@@ -28,7 +28,6 @@ module zvc_encoder_rules #(
 
   (* anyconst *) reg [2:0] row, lane;
   (* anyconst *) reg [COUNT_BITS-1:0] behind;
-  (* anyseq *) wire choose;
 
   wire enters = i_valid & i_ready, leaves = o_valid & o_ready;
   wire [7:0] mask, mask_before = mask & ~(8'hff << lane);
@@ -42,30 +41,26 @@ module zvc_encoder_rules #(
 
   // From outside: rows and blocks that have entered, and what the block that is followed leaves as
   reg [2:0] next_row = 0;
-  reg [1:0] held_blocks = 0, ahead = 0;  // blocks: whole ones inside, those that leave before
-  reg follows = 0;
   reg [3:0] seen = 0;  // rows of the block
   reg [6:0] total, at, gone;
   reg [7:0] value;
-  wire starts = enters & next_row == 0 & choose & ~follows;
+  wire closes = leaves & o_ends;
+  wire starts, follows;
+  wire [1:0] held_blocks, ahead;    // blocks: whole ones inside, those that leave before
+  follow #(.ITEM(1), .SIZE(2), .CAPACITY(3)) block_followed (
+    .candidate(enters & next_row == 0), .ahead_of_new(held_blocks), .new_item(1'b0), .entering({1'b0, enters & i_ends}),
+    .leaving({1'b0, closes}), .held(held_blocks), .chosen(starts), .active(), .ahead(), .item(), .followed(follows),
+    .ahead_later(ahead), .item_later(), .*
+  );
   wire belongs = starts | (enters & follows & seen != 8);
   wire [2:0] place = starts ? 0 : seen[2:0];
   wire [6:0] base = starts ? 7'(MASK_BYTES) : total;
-  wire closes = leaves & o_ends;
   wire is_it = follows & ahead == 0;
 
   always @(posedge clk) begin
     if (enters) next_row <= i_ends ? 0 : next_row + 1;
-    held_blocks <= held_blocks + 2'(enters & i_ends) - 2'(closes);
-    if (starts) begin
-      follows <= 1;
-      ahead <= held_blocks - 2'(closes);
-      gone <= 0;
-    end else if (follows & leaves) begin
-      if (ahead != 0) ahead <= ahead - 2'(o_ends);
-      else gone <= gone + SLICE_BYTES;
-      if (ahead == 0 & o_ends) follows <= 0;
-    end
+    if (starts) gone <= 0;
+    else if (is_it & leaves) gone <= gone + SLICE_BYTES;
     if (belongs) begin
       seen <= place + 1;
       total <= base + ones(mask);
@@ -74,11 +69,7 @@ module zvc_encoder_rules #(
         value <= i_values[8*lane +: 8];
       end
     end
-    if (rst) begin
-      next_row <= 0;
-      held_blocks <= 0;
-      follows <= 0;
-    end
+    if (rst) next_row <= 0;
   end
 
   // As promised_rows has it, by the number that is known here
