@@ -133,19 +133,25 @@ class _Ring:
         records: Memory
         m.submodules.records = records = Memory(shape=_TileRecord(tile_words, beats), depth=SLOTS, init=[])
         write_record, read_record = records.write_port(), records.read_port(domain="comb")
-        write_tile, read_tile = Signal(range(SLOTS)), Signal(range(SLOTS))  # every tile has a slot at least
+        write_tile = Signal(range(SLOTS))  # every tile has a slot at least
+        read_tile = Signal(range(SLOTS))
         self.entering: Any = write_record.data
         self.leaving: Any = read_record.data
 
         # Of the tile that enters and of the one that leaves: first slot, block, word of the block or of the tile
-        self.write_slot, self.read_slot = Signal(range(SLOTS)), Signal(range(SLOTS))
-        self.write_block, self.read_block = Signal(range(TILE_BLOCKS)), Signal(range(TILE_BLOCKS))
-        self.write_word, self.read_word = Signal(range(tile_words)), Signal(range(tile_words))
+        self.write_slot = Signal(range(SLOTS))
+        self.read_slot = Signal(range(SLOTS))
+        self.write_block = Signal(range(TILE_BLOCKS))
+        self.read_block = Signal(range(TILE_BLOCKS))
+        self.write_word = Signal(range(tile_words))
+        self.read_word = Signal(range(tile_words))
         self.used = Signal(range(SLOTS + 1))  # slots
         self.complete = Signal(range(SLOTS + 1))  # tiles
 
-        self.allocated, self.released = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
-        self.filled, self.emptied = Signal(), Signal()  # a tile, in this cycle
+        self.allocated = Signal(range(TILE_BLOCKS + 1))
+        self.released = Signal(range(TILE_BLOCKS + 1))
+        self.filled = Signal()  # a tile, in this cycle
+        self.emptied = Signal()  # a tile, in this cycle
         self.written = Signal()
         self.row: Any = Signal(data.ArrayLayout(self.beat, beats), name="row")  # as it comes out of the banks
         self.taken = Signal()

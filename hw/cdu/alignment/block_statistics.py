@@ -104,7 +104,8 @@ class BlockStatistics(wiring.Component):
         m.d.comb += passed.payload.eq(stages[-1])
 
         # A word that completes something waits for room for it.
-        completes, room = Signal(), Signal()
+        completes = Signal()
+        room = Signal()
         m.d.comb += [
             self.o.valid.eq(passed.valid & (room | ~completes)),
             self.o.payload.eq(passed.payload),
@@ -160,9 +161,11 @@ class BlockStatistics(wiring.Component):
     def _one_by_one(self, m: Module, words: stream.Interface, completes: Signal, room: Signal, beat: Any) -> None:
         """A word is a beat of one block; blocks are complete one after the other with the last row of the tile."""
         word: Any = words.payload
-        block, row = Signal(range(TILE_BLOCKS)), Signal(range(BLOCK_SIDE))
+        block = Signal(range(TILE_BLOCKS))
+        row = Signal(range(BLOCK_SIDE))
         grouped = self._grouped(word.tag.mode)
-        index, fresh = Signal.like(block), Signal()
+        index = Signal.like(block)
+        fresh = Signal()
         known: Any = Signal(data.ArrayLayout(Statistics(self.config), TILE_BLOCKS), reset_less=True)
         wraps = block == word.blocks - 1
         taken = words.valid & words.ready
@@ -234,7 +237,8 @@ class BlockStatistics(wiring.Component):
         ]
 
         # Block by block
-        tile, block_number = tiles.o.payload, Signal(range(TILE_BLOCKS))
+        tile = tiles.o.payload
+        block_number = Signal(range(TILE_BLOCKS))
         grouped = self._grouped(tile.mode)
         final = grouped | (block_number == tile.blocks - 1)
         m.d.comb += [

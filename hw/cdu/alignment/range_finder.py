@@ -132,7 +132,8 @@ class RangeFinder(wiring.Component):
         blocks2 = registered(m, advance, blocks1, "blocks2")
 
         # 3: d - 1 to mantissa and exponent of d, rounded up
-        exponent, leading = Signal.like(o.payload.range.exponent), Signal(MANTISSA_BITS)
+        exponent = Signal.like(o.payload.range.exponent)
+        leading = Signal(MANTISSA_BITS)
         m.d.comb += leading.eq(quotient2[:MANTISSA_BITS])
         for place in range(MANTISSA_BITS, BASE_BITS):  # the highest set bit wins
             with m.If(quotient2[place]):

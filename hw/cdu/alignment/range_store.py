@@ -98,7 +98,9 @@ class RangeStore(wiring.Component):
         word = self.i.payload
 
         # In: an entry is complete with its block
-        room, enters, fills = Signal(), Signal(), Signal()
+        room = Signal()
+        enters = Signal()
+        fills = Signal()
         m.d.comb += [
             room.eq(used != SLOTS),
             self.to_alignment.valid.eq(self.i.valid & room),
@@ -118,7 +120,8 @@ class RangeStore(wiring.Component):
         # From the ring to the registers of the tile that leaves
         ranges: Any = Signal(data.ArrayLayout(Range(), TILE_BLOCKS), reset_less=True)
         present = Signal()  # a tile's ranges in them
-        ends, moves = Signal(), Signal()
+        ends = Signal()
+        moves = Signal()
         others = Signal(range(TILE_BLOCKS))
         m.d.comb += [
             others.eq(ring[read_slot]["others"]),

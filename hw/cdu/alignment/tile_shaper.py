@@ -75,7 +75,8 @@ class TileShaper(wiring.Component):
         beats = Signal(BEATS_BITS + 1, reset_less=True)  # of the job, from this tile on
         shape: Any = Signal(TileShape())
         given: Any = Signal(TileShape(), reset_less=True)
-        final, step = Signal(), Signal()
+        final = Signal()
+        step = Signal()
         m.d.comb += [
             step.eq(busy & (~self.o.valid | self.o.ready)),
             shape.blocks.eq(1),
@@ -111,7 +112,8 @@ class TileShaper(wiring.Component):
         # Comparisons of wide counts are made a tile ahead.
         wide = Signal(reset_less=True)  # left > TILE_BLOCKS
         many = Signal(reset_less=True)  # blocks > TILE_BLOCKS
-        width, in_job = Signal(range(TILE_BLOCKS + 1)), Signal(range(TILE_BLOCKS + 1))
+        width = Signal(range(TILE_BLOCKS + 1))
+        in_job = Signal(range(TILE_BLOCKS + 1))
         blocks = beats[(BLOCK_SIDE - 1).bit_length() :]
         with m.If(is_one_of(shape.tag.mode, [mode for mode in self.config.built_modes if mode.in_tiles])):
             m.d.comb += [

@@ -109,9 +109,13 @@ class AxiLite(wiring.Component):
         write_word, read_word = (
             Signal(len(self.access.word), name=f"{kind}_word", reset_less=True) for kind in ("write", "read")
         )
-        write_data, write_whole = Signal(REGISTER_BITS, reset_less=True), Signal(reset_less=True)
-        asked, answer = Signal(REGISTER_BITS, reset_less=True), Signal(REGISTER_BITS, reset_less=True)
-        has_write_word, has_write_data, has_read_word = Signal(), Signal(), Signal()
+        write_data = Signal(REGISTER_BITS, reset_less=True)
+        write_whole = Signal(reset_less=True)
+        asked = Signal(REGISTER_BITS, reset_less=True)
+        answer = Signal(REGISTER_BITS, reset_less=True)
+        has_write_word = Signal()
+        has_write_data = Signal()
+        has_read_word = Signal()
         m.d.comb += [
             self.awready.eq(~has_write_word),
             self.wready.eq(~has_write_data),

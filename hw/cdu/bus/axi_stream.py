@@ -88,9 +88,12 @@ class AxiReceiver(wiring.Component):
         word: Any = Signal(Bytes(self.size), reset_less=True)  # the word in front of it
         waits = Signal()
         advance = ~self.o.valid | self.o.ready
-        transfer, taken = self.tvalid & self.tready, Signal()
+        transfer = self.tvalid & self.tready
+        taken = Signal()
         front = Signal(self.size)  # bytes up to the first hole
-        arrives, closes, moves = Signal(), Signal(), Signal()
+        arrives = Signal()
+        closes = Signal()
+        moves = Signal()
         begins = ~waits | ahead["last"]  # what comes belongs to another packet than what waits
         m.d.comb += [
             *(bit.eq(self.tkeep[: place + 1].all()) for place, bit in enumerate(front)),
@@ -178,7 +181,9 @@ class AxiSender(wiring.Component):
         stale = Signal()  # the word at the port is that end, or was there before the cut
         advance = ~self.tvalid | self.tready
         word = self.i.payload
-        bits, keep, last = Signal(8 * self.size, reset_less=True), Signal(self.size, reset_less=True), Signal(reset_less=True)
+        bits = Signal(8 * self.size, reset_less=True)
+        keep = Signal(self.size, reset_less=True)
+        last = Signal(reset_less=True)
         m.d.comb += [
             self.tdata.eq(bits),
             self.tkeep.eq(keep),

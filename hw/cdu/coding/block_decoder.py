@@ -89,7 +89,8 @@ class BlockDecoder(wiring.Component):
         block = Signal(block_bits, reset_less=True)
         masks: Any = Signal(data.ArrayLayout(LANES, BLOCK_SIDE), reset_less=True)  # of the rows to come
         place = Signal(range(self.block_bytes + 1))
-        advance, final = Signal(), Signal()
+        advance = Signal()
+        final = Signal()
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
             final.eq(left == 1),
@@ -135,12 +136,13 @@ class BlockDecoder(wiring.Component):
     def _row(self, m: Module, tag: Any, mask: Value, following: Value) -> tuple[Value, Value]:
         """The values of a row and the bytes that they take of the ``following`` 8."""
         mode = tag["mode"]
-        values, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
+        values = Signal(LANES * VALUE_BITS)
+        count = Signal(range(LANES + 1))
         with m.Switch(mode):
             if Mode.BRC in self.modes:
                 with m.Case(Mode.BRC):
                     bits = decode_row(following[:8])
-                    m.d.comb += [values.eq(Cat(*(Cat(bit, Signal(VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
+                    m.d.comb += [values.eq(Cat(*(Cat(bit, Const(0, VALUE_BITS - 1)) for bit in bits))), count.eq(1)]
             with m.Default():
                 if self.affine_modes:
                     following = unpack_codes(m, following, self._bits_log2(tag), "unpacked")
@@ -169,7 +171,7 @@ class BlockDecoder(wiring.Component):
 
 def _range(block: Value) -> Value:
     """The range with which a block begins; its exponent has a byte, of which fewer bits are used."""
-    used = len(Value.cast(Signal(Range())))
+    used = Range().size
     exponent = Range()["exponent"]
     beyond = block[used : 8 * RANGE_BYTES].any()
     return Cat(block[: exponent.offset], block[exponent.offset : used] | beyond.replicate(exponent.width))

@@ -81,7 +81,8 @@ class BlockEncoder(wiring.Component):
         # 2: appended to the block. A row touches at most two neighbouring groups, each of its bytes one of them.
         number = Signal(range(BLOCK_SIDE))
         end = Signal(range(self.block_bytes + 1))
-        place, after = Signal.like(end), Signal.like(end)
+        place = Signal.like(end)
+        after = Signal.like(end)
         m.d.comb += [
             place.eq(Mux(number == 0, Mux(zvc, MASK_BYTES, head_bytes), end)),
             after.eq(place + length),
@@ -115,7 +116,8 @@ class BlockEncoder(wiring.Component):
         # 3: out slice by slice
         leaving = Signal(8 * self.block_bytes, reset_less=True)
         left = Signal(range(self.block_bytes + 1))
-        out, final = self.o.payload, Signal()
+        out = self.o.payload
+        final = Signal()
         free = ~self.o.valid | (self.o.ready & final)
         m.d.comb += [
             advance.eq(~full | free),
@@ -156,9 +158,11 @@ class BlockEncoder(wiring.Component):
         """Mask, bytes (zeros behind them) and number of bytes of a row, by its mode."""
         values, mode = row["values"], row["tag"]["mode"]
         zvc_modes = [mode for mode in self.modes if mode.has_zvc]
-        mask, chosen = Signal(LANES), Signal(LANES)
+        mask = Signal(LANES)
+        chosen = Signal(LANES)
         m.d.comb += mask.eq(Cat(*(values[lane] != 0 for lane in range(LANES))))
-        kept, count = Signal(LANES * VALUE_BITS), Signal(range(LANES + 1))
+        kept = Signal(LANES * VALUE_BITS)
+        count = Signal(range(LANES + 1))
         with m.Switch(mode):
             if Mode.BRC in self.modes:
                 with m.Case(Mode.BRC):

@@ -58,13 +58,17 @@ class ByteUnstuffer(wiring.Component):
         size = self.size
         word: Any = self.i.payload
         out: Any = self.o.payload
-        advance, takes, skips = Signal(), Signal(), Signal()
+        advance = Signal()
+        takes = Signal()
+        skips = Signal()
         m.d.comb += [advance.eq(~self.o.valid | self.o.ready), self.i.ready.eq(advance), takes.eq(self.i.valid & advance)]
         coded = [word["data"].word_select(place, 8) for place in range(size)]
         # Whether each byte, and what follows the word, stands behind an FF. Behind the end of a word there are zeros.
-        marked, behind = Signal(), Signal(size + 1)
+        marked = Signal()
+        behind = Signal(size + 1)
         m.d.comb += behind.eq(Cat(marked, *(byte == MARKER for byte in coded)))
-        wrong, kept = Signal(size), Signal(size)
+        wrong = Signal(size)
+        kept = Signal(size)
         for place, byte in enumerate(coded):
             there = word["count"] > place
             m.d.comb += [

@@ -60,9 +60,14 @@ class CoderPair(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.other, m.submodules.gmc = packed, gmc = self.packed, self.gmc
-        wanted, chosen, inside = Signal(), Signal(), Signal(range(_MOST_INSIDE + 1))
+        wanted = Signal()
+        chosen = Signal()
+        inside = Signal(range(_MOST_INSIDE + 1))
         begins = Signal(init=1)  # the next transfer is the first one of a block
-        enters, leaves, changes, allowed = Signal(), Signal(), Signal(), Signal()
+        enters = Signal()
+        leaves = Signal()
+        changes = Signal()
+        allowed = Signal()
         m.d.comb += [
             wanted.eq(Mux(begins, is_gmc(self.config, self.i.payload["tag"]), chosen)),
             changes.eq((inside == 0) & ~self.o.valid),

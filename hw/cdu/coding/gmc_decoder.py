@@ -168,7 +168,9 @@ class GmcDecoder(wiring.Component):
         prefix = self._prefix(m, window[:PREFIX_BITS], present, final)
         length = Signal(range(COLUMN_BITS + 1))
         fields_length = prefix["fields_a"] + prefix["fields_b"]
-        joins, stays, lacks = Signal(), Signal(), Signal()
+        joins = Signal()
+        stays = Signal()
+        lacks = Signal()
         m.d.comb += lacks.eq(fill < enough)
         filled = Signal.like(window)
         m.d.comb += [

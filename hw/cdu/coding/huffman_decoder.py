@@ -71,18 +71,26 @@ class HuffmanDecoder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         most = self.most
-        advance, go = Signal(), Signal()
+        advance = Signal()
+        go = Signal()
         m.d.comb += advance.eq(~self.o.valid | self.o.ready)
 
         # 1: the window. With two symbols in it the next one does not wait for a word.
         size = 2 * most - 1 + _PIECE_BITS
-        window, level = Signal(size), Signal(range(size + 1))
-        closed, marked, failed = Signal(), Signal(), Signal()  # all bytes have come; with a marker; there was an error
-        place, some, after_zrl = Signal(range(BLOCK_VALUES)), Signal(), Signal()  # some: blocks have begun
+        window = Signal(size)
+        level = Signal(range(size + 1))
+        closed = Signal()  # all bytes have come
+        marked = Signal()  # a marker is behind them
+        failed = Signal()  # there was an error
+        place = Signal(range(BLOCK_VALUES))
+        some = Signal()  # blocks have begun
+        after_zrl = Signal()
         is_dc = place == 0
         code = self._code(m, window[:MAX_CODE_BITS], is_dc)
         ones = Cat(*(level > bit for bit in range(_FILLING)))
-        filling, ends, lacks = Signal(), Signal(), Signal()
+        filling = Signal()
+        ends = Signal()
+        lacks = Signal()
         m.d.comb += [
             filling.eq((level <= _FILLING) & (window[:_FILLING] == ones)),
             ends.eq(closed & (failed | (is_dc & some & filling & ~marked))),

@@ -56,7 +56,8 @@ class HuffmanEncoder(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        advance, valid = Signal(), Signal(3)
+        advance = Signal()
+        valid = Signal(3)
         m.d.comb += [advance.eq(~self.o.valid | self.o.ready), self.i.ready.eq(advance)]
         with m.If(advance):
             m.d.sync += valid.eq(Cat(self.i.valid, valid)[: len(valid)])
@@ -82,7 +83,8 @@ class HuffmanEncoder(wiring.Component):
         # 3: the code before them
         code, length = self._code(m, dc, run, size2)
         most = longest_bits(self.tables)
-        coded, bits = Signal(most), Signal(range(most + 1))
+        coded = Signal(most)
+        bits = Signal(range(most + 1))
         with m.If(ends):
             m.d.comb += [coded.eq(Const(-1, _FILLING)), bits.eq(_FILLING)]
         with m.Else():
@@ -91,8 +93,11 @@ class HuffmanEncoder(wiring.Component):
         ends = registered(m, advance, ends, "ends3")
 
         # 4: into words; a word stays until a bit follows it, so that the last one is never empty
-        kept, level = Signal(_PIECE_BITS), Signal(range(_PIECE_BITS + 1))
-        both, total, over = Signal(_PIECE_BITS + most), Signal(range(_PIECE_BITS + most + 1)), Signal()
+        kept = Signal(_PIECE_BITS)
+        level = Signal(range(_PIECE_BITS + 1))
+        both = Signal(_PIECE_BITS + most)
+        total = Signal(range(_PIECE_BITS + most + 1))
+        over = Signal()
         m.d.comb += [
             both.eq(kept | raised(m, coded3, level, len(both), "behind_kept")),
             total.eq(level + bits3),
@@ -117,7 +122,8 @@ class HuffmanEncoder(wiring.Component):
 
     def _code(self, m: Module, dc: Value, run: Value, size: Value) -> tuple[Value, Value]:
         """The code of a symbol and its length; nothing of what is no symbol."""
-        code, length = Signal(MAX_CODE_BITS), Signal(range(MAX_CODE_BITS + 1))
+        code = Signal(MAX_CODE_BITS)
+        length = Signal(range(MAX_CODE_BITS + 1))
         for of_dc, table in ((1, self.tables.dc), (0, self.tables.ac)):
             with m.If(dc == of_dc), m.Switch(Cat(size, run)):
                 for symbol, (number, bits) in table.codes.items():

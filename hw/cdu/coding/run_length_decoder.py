@@ -37,8 +37,10 @@ class RunLengthDecoder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         symbol: Any = self.i.payload
-        pending, wrong = Signal(), Signal()  # a block is in the store; with an error, behind which nothing counts but the end
-        turn, free = Signal(), Signal()
+        pending = Signal()  # a block is in the store
+        wrong = Signal()  # it has an error, behind which nothing counts but the end
+        turn = Signal()
+        free = Signal()
         starts = (symbol["begins"] & ~wrong) | symbol["ends"]
         m.d.comb += [
             self.i.ready.eq(free | ~(starts & pending)),
@@ -56,7 +58,9 @@ class RunLengthDecoder(wiring.Component):
             with m.Elif(symbol["error"]):
                 m.d.sync += wrong.eq(1)
 
-        number, last, error = Signal(range(BLOCK_SIDE)), Signal(reset_less=True), Signal(reset_less=True)
+        number = Signal(range(BLOCK_SIDE))
+        last = Signal(reset_less=True)
+        error = Signal(reset_less=True)
         block = [Signal(COEFFICIENT, name=f"leaving{place}", reset_less=True) for place in range(BLOCK_VALUES)]
         column: Any = self.o.payload
         m.d.comb += free.eq(~self.o.valid | (self.o.ready & (number == BLOCK_SIDE - 1)))

@@ -50,8 +50,10 @@ class RunLengthEncoder(wiring.Component):
         store, mask, last, full = self._incoming(m, turn)
 
         # The block that is coded: what is left of its mask, DC always being there.
-        busy, moves = Signal(), Signal()
-        left, scan_ends = Signal(BLOCK_VALUES), Signal(reset_less=True)
+        busy = Signal()
+        moves = Signal()
+        left = Signal(BLOCK_VALUES)
+        scan_ends = Signal(reset_less=True)
         block = [Signal(COEFFICIENT, name=f"coded{place}", reset_less=True) for place in range(BLOCK_VALUES)]
         rest = Signal(BLOCK_VALUES)
         final = rest == 0
@@ -65,8 +67,11 @@ class RunLengthEncoder(wiring.Component):
         # 1: the first coefficient of the rest
         place = Signal(range(BLOCK_VALUES))
         m.d.comb += place.eq(_first(m, left))
-        valid, found, value = Signal(), Signal.like(place, reset_less=True), Signal(COEFFICIENT, reset_less=True)
-        is_final, is_last = Signal(reset_less=True), Signal(reset_less=True)
+        valid = Signal()
+        found = Signal.like(place, reset_less=True)
+        value = Signal(COEFFICIENT, reset_less=True)
+        is_final = Signal(reset_less=True)
+        is_last = Signal(reset_less=True)
         with m.If(moves):
             m.d.sync += [
                 valid.eq(busy),
@@ -79,9 +84,12 @@ class RunLengthEncoder(wiring.Component):
         # 2: its run
         symbol: Any = self.o.payload
         phase = Signal(_Phase)
-        at, run = Signal.like(place), Signal.like(place)  # the place behind the coefficient before; zeros since then
-        previous_dc, last_block = Signal(COEFFICIENT), Signal(reset_less=True)
-        long, sends = Signal(), Signal()
+        at = Signal.like(place)  # the place behind the coefficient before
+        run = Signal.like(place)  # zeros since then
+        previous_dc = Signal(COEFFICIENT)
+        last_block = Signal(reset_less=True)
+        long = Signal()
+        sends = Signal()
         m.d.comb += [
             run.eq(found - at),
             long.eq(run >= ZRL_RUN),
@@ -121,7 +129,9 @@ class RunLengthEncoder(wiring.Component):
     def _incoming(self, m: Module, taken: Value) -> tuple[list[Signal], Value, Value, Value]:
         """The block that comes, in zig-zag order: coefficients, mask of what is not zero, whether it is the last, and whole."""
         column: Any = self.i.payload
-        number, full, last = Signal(range(BLOCK_SIDE)), Signal(), Signal(reset_less=True)
+        number = Signal(range(BLOCK_SIDE))
+        full = Signal()
+        last = Signal(reset_less=True)
         mask = Signal(BLOCK_VALUES, reset_less=True)
         store = [Signal(COEFFICIENT, name=f"coming{place}", reset_less=True) for place in range(BLOCK_VALUES)]
         m.d.comb += self.i.ready.eq(~full | taken)

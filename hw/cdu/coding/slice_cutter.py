@@ -59,7 +59,8 @@ class SliceCutter(wiring.Component):
         count = Signal(len(slice_in["count"]), reset_less=True)
         ends = Signal(reset_less=True)
         mark = Signal(Mark(), reset_less=True)
-        valid, final = Signal(), Signal()
+        valid = Signal()
+        final = Signal()
         m.d.comb += [
             final.eq(count <= self.size),
             self.i.ready.eq(~valid | (self.o.ready & final)),

@@ -76,7 +76,9 @@ class ByteWindow(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         word = self.i.payload
-        takes, loads, fresh = Signal(), Signal(), Signal(8 * self.room)
+        takes = Signal()
+        loads = Signal()
+        fresh = Signal(8 * self.room)
         discards = self.drains & ~self.finishes
         m.d.comb += [
             self.short.eq(self.amount > self.level),

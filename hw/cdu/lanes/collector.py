@@ -64,7 +64,8 @@ class Collector(wiring.Component):
         m = Module()
         size = self.word_bytes
         ring_bytes = 1 << (self.slice_bytes - 1).bit_length()
-        advance, flush = Signal(), Signal()
+        advance = Signal()
+        flush = Signal()
         move = ~self.o.valid | self.o.ready  # the word may change
 
         # 1: the slice of the lane whose turn it is, turned to its place

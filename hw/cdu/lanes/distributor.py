@@ -58,7 +58,8 @@ class RowSerializer(wiring.Component):
         m = Module()
         words: Any = Signal(data.ArrayLayout(self.i.payload.shape(), self.words), reset_less=True)
         held = Signal(self.words)
-        takes, done = Signal(), Signal()
+        takes = Signal()
+        done = Signal()
         entering = round_robin(m, self.words, takes, "entering")
         leaving = round_robin(m, self.words, done, "leaving")
 

@@ -51,7 +51,8 @@ class HeadCheck(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         channel = self._channel_range()
-        checked1, bits_log2 = Signal(), Signal.like(self.tag["quantizer"]["bits_log2"])
+        checked1 = Signal()
+        bits_log2 = Signal.like(self.tag["quantizer"]["bits_log2"])
         range1: Any = Signal(Range())
         m.d.sync += [
             checked1.eq(self.passes & self.tag["heads"] & ~channel),
@@ -60,8 +61,12 @@ class HeadCheck(wiring.Component):
         ]
 
         # 2: B * m, without a multiplier, as B = 2**bits - 1
-        mantissa, spread = range1["mantissa"], Signal(MANTISSA_BITS + max(CODE_BITS))
-        checked2, low2, exponent2, wrong2 = Signal(), Signal.like(range1["low"]), Signal.like(range1["exponent"]), Signal()
+        mantissa = range1["mantissa"]
+        spread = Signal(MANTISSA_BITS + max(CODE_BITS))
+        checked2 = Signal()
+        low2 = Signal.like(range1["low"])
+        exponent2 = Signal.like(range1["exponent"])
+        wrong2 = Signal()
         with m.Switch(bits_log2):
             for number, bits in enumerate(CODE_BITS):
                 with m.Case(number):

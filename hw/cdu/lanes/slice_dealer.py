@@ -49,10 +49,14 @@ class SliceDealer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        valid, ready, hidden, waiting = Signal(), Signal(), Signal(), Signal()
+        valid = Signal()
+        ready = Signal()
+        hidden = Signal()
+        waiting = Signal()
         held: Any = Signal(self.i.payload.shape(), reset_less=True)
         spare: Any = Signal.like(held, reset_less=True)
-        free, takes = Signal(), Signal()
+        free = Signal()
+        takes = Signal()
         m.d.comb += [self.i.ready.eq(~waiting), takes.eq(self.i.valid & self.i.ready), free.eq(~valid | ready)]
         m.d.sync += hidden.eq(takes & free & self.waits)
         with m.If(free):

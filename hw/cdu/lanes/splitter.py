@@ -109,10 +109,12 @@ class Splitter(wiring.Component):
             connect(m, dealer.mx, flipped(self.mx))
 
         # The job; its blocks that have not begun
-        busy, drains = Signal(), Signal()
+        busy = Signal()
+        drains = Signal()
         job: Any = Signal(Job())
         m.d.comb += [self.idle.eq(~busy), self.job.ready.eq(~busy | window.finishes)]
-        only, rows = Signal(), Signal(range(BLOCK_SIDE + 1))
+        only = Signal()
+        rows = Signal(range(BLOCK_SIDE + 1))
         m.d.comb += [only.eq(job["beats"] <= BLOCK_SIDE), rows.eq(Mux(only, job["beats"][: len(rows)], BLOCK_SIDE))]
         in_mx = job["mode"] == Mode.MX if self.config.has_mx else None
         if in_mx is not None and self.config.mx_rows < BLOCK_SIDE:
@@ -136,7 +138,8 @@ class Splitter(wiring.Component):
         with m.Else():
             m.d.comb += block.eq(begun)
         cut = self._cut(window, first, head.length, rest, in_mx)
-        works, go = Signal(), Signal()
+        works = Signal()
+        go = Signal()
         m.d.comb += [
             works.eq(busy & ~drains & cut.enough),
             go.eq(works & (dealer.i.ready | ~cut.gives)),
@@ -165,7 +168,8 @@ class Splitter(wiring.Component):
             m.d.comb += dealer.waits.eq(first & cut.ends if in_mx is None else first & cut.ends & ~in_mx)
 
         # What leaves the window, and the end of the job
-        closes, exactly = Signal(), Signal()  # its last block leaves the window; and nothing is behind it
+        closes = Signal()  # its last block leaves the window
+        exactly = Signal()  # it does, and nothing is behind it
         m.d.comb += [
             window.amount.eq(Mux(drains, self.reach, Mux(go, cut.amount, 0))),
             window.drains.eq(drains),

@@ -39,9 +39,12 @@ class BytePacker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         size, part, word = self.size, self.i.payload, self.o.payload
-        held, level = Signal(8 * size), Signal(range(size))  # bytes that wait for a full word
+        held = Signal(8 * size)  # bytes that wait for a full word
+        level = Signal(range(size))  # how many they are
         over = Signal()  # they are the end of a job
-        total, fills, ends = Signal(range(2 * size)), Signal(), Signal()
+        total = Signal(range(2 * size))
+        fills = Signal()
+        ends = Signal()
         turned = rotate_left(m, part["data"], level, "turned")
         fresh = Signal(size)  # places of this word that were free; what stands in the others begins the next one
         filled = Signal(size)  # places that what comes fills

@@ -38,10 +38,12 @@ def _carry_save(m: Module, left: Value, right: Value) -> tuple[Value, Value]:
         reduced = []
         whole = len(terms) // 3 * 3
         for a, b, c in zip(terms[:whole:3], terms[1:whole:3], terms[2:whole:3], strict=True):
-            sums, carries = Signal(width), Signal(width)
+            sums = Signal(width)
+            carries = Signal(width)
             m.d.comb += [sums.eq(a ^ b ^ c), carries.eq(((a & b) | (a & c) | (b & c)) << 1)]
             reduced += [sums, carries]
         terms = reduced + terms[whole:]
-    total, carries = Signal(width), Signal(width)
+    total = Signal(width)
+    carries = Signal(width)
     m.d.comb += [total.eq(terms[0]), carries.eq(terms[1])]
     return total, carries

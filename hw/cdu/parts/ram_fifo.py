@@ -41,7 +41,8 @@ class RamFifo(wiring.Component):
         m.submodules.words = words = self.ram
         level = Signal(range(self.depth + 1))
         produce, consume = (Signal(range(self.depth), name=name) for name in ("produce", "consume"))
-        writes, reads = Signal(), Signal()
+        writes = Signal()
+        reads = Signal()
         m.d.comb += [
             self.i.ready.eq(level != self.depth),
             writes.eq(self.i.valid & self.i.ready),

@@ -33,7 +33,8 @@ class StreamFork(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         takers = len(self.o)
-        taken, done = Signal(takers), Signal(takers)  # in earlier cycles; with this one
+        taken = Signal(takers)  # in earlier cycles
+        done = Signal(takers)  # with this cycle
         m.d.comb += self.i.ready.eq(done.all())
         for taker, o in enumerate(self.o):
             m.d.comb += [

@@ -23,7 +23,8 @@ def exchange_blocks(m: Module, i: stream.Interface, o: stream.Interface) -> tupl
     turn
         High in the last of these cycles, after which the new block is the old one.
     """
-    shift, turn = Signal(), Signal()
+    shift = Signal()
+    turn = Signal()
     step = Signal(range(BLOCK_SIDE))
     full = Signal()  # a block stands in the store when step is 0, and is leaving otherwise
     alone = Signal()  # that block leaves without a successor

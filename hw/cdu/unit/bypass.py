@@ -96,7 +96,8 @@ class BypassUnpacker(wiring.Component):
 
         # The words of the jobs
         left = Signal(BEATS_BITS)  # beats from this word on
-        plan, last = intake.plan, Signal()
+        plan = intake.plan
+        last = Signal()
         m.d.comb += [
             plan.valid.eq(left != 0),
             last.eq(left <= beats),

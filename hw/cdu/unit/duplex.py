@@ -77,7 +77,8 @@ class HalfDuplex(_Duplex):
         m.submodules.decompression = ResetInserter(self.decompress.abort)(decompression)
 
         # Whose turn it is: a direction gives way when the other one waits, but not before it has begun a job of its own.
-        decompressing, fresh = Signal(), Signal(init=1)
+        decompressing = Signal()
+        fresh = Signal(init=1)
         m.d.comb += [self.compress.held.eq(decompressing), self.decompress.held.eq(~decompressing)]
         turns = (
             (compression, self.compress, self.decompress, ~decompressing),

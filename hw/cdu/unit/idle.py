@@ -33,7 +33,8 @@ class IdleMonitor(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        still, settled = Signal(range(SETTLE + 1)), Signal()
+        still = Signal(range(SETTLE + 1))
+        settled = Signal()
         m.d.comb += [settled.eq(still == SETTLE), self.idle.eq(settled & ~self.works & ~self.asked & ~ResetSignal())]
         with m.If(self.works | self.asked):
             m.d.sync += still.eq(0)

@@ -61,7 +61,9 @@ class MxPacker(wiring.Component):
 
         # A word in parts of as many rows; all encoders move together.
         parts_of_word = self.config.port_beats // rows
-        part, final, takes = Signal(range(parts_of_word)), Signal(), Signal()
+        part = Signal(range(parts_of_word))
+        final = Signal()
+        takes = Signal()
         chosen = Signal(rows * self.config.beat_bits)
         m.d.comb += chosen.eq(word["values"].as_value().word_select(part, len(chosen)))
         wide = [widened(m, chosen.word_select(lane, dtype.bits), dtype, f"x{lane}") for lane in range(rows * LANES)]

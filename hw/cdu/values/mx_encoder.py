@@ -58,7 +58,8 @@ class MxEncoder(wiring.Component):
 
         # 1: a line in which rows go on as far as there is room
         waiting = Signal(length)  # whether there is a row in each place, the last one at the highest bit
-        leaves, takes = Signal(), Signal()
+        leaves = Signal()
+        takes = Signal()
         free = Signal(length)
         for place in range(length):
             m.d.comb += free[place].eq(~waiting[place] | (leaves if place == length - 1 else free[place + 1]))
@@ -88,7 +89,8 @@ class MxEncoder(wiring.Component):
         block = BlockTerms.of(m, number1, rceil1, registered(m, whole, largest, "largest"))
 
         # 2: shifted significands
-        valid, moves = Signal(), Signal()
+        valid = Signal()
+        moves = Signal()
         m.d.comb += [moves.eq(~valid | self.o.ready), leaves.eq(waiting[-1] & (left != 0) & moves)]
         with m.If(moves):
             m.d.sync += valid.eq(waiting[-1] & (left != 0))

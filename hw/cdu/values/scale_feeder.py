@@ -105,10 +105,12 @@ class ScaleFeeder(wiring.Component):
         # Words of the tile: its rows, all but one, and its blocks, all but one, are the number of its last beat.
         tile = self.tiles.payload
         word_bits = (beats - 1).bit_length()
-        last_row, last_block = Signal(range(BLOCK_SIDE)), Signal(range(TILE_BLOCKS))
+        last_row = Signal(range(BLOCK_SIDE))
+        last_block = Signal(range(TILE_BLOCKS))
         last_beat = Cat(last_row, last_block)
         word = Signal(range(BLOCK_SIDE * TILE_BLOCKS // beats))
-        ends, take = Signal(), Signal()
+        ends = Signal()
+        take = Signal()
         scaled, in_strips = has_scales(self.config, tile.tag.mode), is_in_tiles(self.config, tile.tag.mode)
         advance = ~self.o.valid | self.o.ready
         planned: Any = Signal(PlannedWord(self.config), reset_less=True)

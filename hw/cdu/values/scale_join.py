@@ -83,9 +83,12 @@ class ScaleJoin(wiring.Component):
         order: Any = jobs.o.payload
 
         # Whose turn it is: the whole packet comes from where its first scale came from.
-        inside, source, chosen = Signal(), Signal(), Signal()  # sources: 1 for registers
+        inside = Signal()
+        source = Signal()  # 1: registers
+        chosen = Signal()  # 1: registers
         either = Signal()
-        transfer, ends = Signal(), Signal()
+        transfer = Signal()
+        ends = Signal()
         m.d.comb += [
             either.eq(order.source == ScaleSource.EITHER),
             chosen.eq(Mux(inside, source, Mux(either, self.written.valid, order.source == ScaleSource.REGISTERS))),
@@ -107,8 +110,12 @@ class ScaleJoin(wiring.Component):
             m.d.comb += self.o.payload["value"].eq(ONE)
 
         # A job that stands behind a packet in the cycle after its end was started before it had passed.
-        passed, overlapped, overlaps = Signal(), Signal(), Signal()
-        starts, names, named = self.job.valid & self.job.ready, Signal(), Signal()
+        passed = Signal()
+        overlapped = Signal()
+        overlaps = Signal()
+        starts = self.job.valid & self.job.ready
+        names = Signal()
+        named = Signal()
         m.d.comb += [
             names.eq(self.job.payload.source != ScaleSource.EITHER),
             overlaps.eq(Mux(passed, jobs.o.valid, overlapped)),

@@ -92,7 +92,8 @@ class ScaleWindows(wiring.Component):
         window: Any = Signal.like(filling, reset_less=True)  # that goes out
         filled = Signal()
         # done and to do in this window
-        place, room = Signal(places), Signal(places, reset_less=True)
+        place = Signal(places)
+        room = Signal(places, reset_less=True)
         rest = Signal(RUN_BITS, reset_less=True)  # places of the row under way
         rows_left = Signal(BEATS_BITS, reset_less=True)  # with the scale of that row, this one not among them
         current = Signal(self.width, reset_less=True)
@@ -101,9 +102,14 @@ class ScaleWindows(wiring.Component):
 
         # In this cycle the row under way serves places up to ``limit``, then, if it ends here, a new one begins, which takes
         # the ``space`` behind it or, when it is short, leaves places for the next cycle.
-        begins, short, takes, go = Signal(), Signal(), Signal(), Signal()
-        new, fresh = Signal(self.width), Signal()
-        limit, space = Signal(range(2 * self.places)), Signal(places)
+        begins = Signal()
+        short = Signal()
+        takes = Signal()
+        go = Signal()
+        new = Signal(self.width)
+        fresh = Signal()
+        limit = Signal(range(2 * self.places))
+        space = Signal(places)
         complete = Signal()
         move = filled & (~self.o.valid | self.o.ready)
         scale = self.scales.payload

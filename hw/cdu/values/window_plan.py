@@ -52,7 +52,8 @@ def _times(m: Module, value: Value, factor: Value) -> Value:
         6: (fourfold, double),
         7: seven,
     }
-    first, second = Signal(RUN_BITS), Signal(RUN_BITS)
+    first = Signal(RUN_BITS)
+    second = Signal(RUN_BITS)
     with m.Switch(factor):
         for number, (one, other) in terms.items():
             with m.Case(number):
