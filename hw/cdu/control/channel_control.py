@@ -234,7 +234,8 @@ class ChannelControl(wiring.Component):
             check.scales.eq(registers.mode.scales),
             self.hold.eq(check.running),
         ]
-        start, full = Signal(), registers.status.queue_space == 0
+        start = Signal()
+        full = registers.status.queue_space == 0
         modes = self.config.built_modes
         order = self.unit.scale_order
         m.d.comb += [
@@ -246,7 +247,8 @@ class ChannelControl(wiring.Component):
         if self.config.payload_crc:
             m.d.comb += self.unit.has_crc.eq(registers.payload_crc.present)
         if self.channel is Channel.DECOMPRESS:
-            payload_bytes, expected = Signal(LENGTH_BITS), self.unit.expected_length
+            payload_bytes = Signal(LENGTH_BITS)
+            expected = self.unit.expected_length
             m.d.comb += [
                 payload_bytes.eq(Cat(registers.payload_bytes_low.value, registers.payload_bytes_high.value)),
                 check.payload_bytes.eq(payload_bytes),
@@ -267,7 +269,8 @@ class ChannelControl(wiring.Component):
         m.submodules.jobs = jobs = ResetInserter(unit.abort)(HeadFifo(Job(), JOB_QUEUE))
         m.d.comb += [jobs.i.payload.eq(job), jobs.i.valid.eq(start)]
         connect(m, jobs.o, flipped(unit.job))
-        waiting, under_way = Signal(range(JOB_QUEUE + 1)), Signal(range(MAX_JOBS + 1))
+        waiting = Signal(range(JOB_QUEUE + 1))
+        under_way = Signal(range(MAX_JOBS + 1))
         busy = Signal()
         ended = Signal()
         ends, room = unit.job_done & busy & ~unit.abort, unit.room & (under_way != MAX_JOBS)
@@ -366,7 +369,8 @@ class ChannelControl(wiring.Component):
     def _watchdog(self, m: Module, registers: Any, busy: Signal, timeout: Signal, scale_taken: Value) -> None:
         """Ends jobs that do not move."""
         unit, limit = self.unit, registers.watchdog.value
-        moves, expired = Signal(), Signal()
+        moves = Signal()
+        expired = Signal()
         still = Signal(REGISTER_BITS)
         m.d.sync += moves.eq(
             (unit.input_valid & unit.input_ready) | (unit.output_valid & unit.output_ready) | scale_taken | unit.progress

@@ -75,7 +75,8 @@ class Control(wiring.Component):
         # One access: the address is decoded, then comes the strobe, then the answer
         access = axi.access
         word, which = access.word[: len(registers.block.word)], access.word[len(registers.block.word) :]
-        strobe, answered = Signal(), Signal()
+        strobe = Signal()
+        answered = Signal()
         m.d.sync += [strobe.eq(access.active & ~strobe & ~answered)]
         with m.If(strobe):
             m.d.sync += answered.eq(1)

@@ -119,7 +119,8 @@ class JobCheck(wiring.Component):
         with m.Elif(self.running):
             m.d.sync += left.eq(left - 1)
 
-        unfit_count, partial = Signal(), Signal()
+        unfit_count = Signal()
+        partial = Signal()
         blocks, block_bits = self.beats[_BLOCK_SHIFT:], self.beats[:_BLOCK_SHIFT]
         m.d.sync += [
             unfit_count.eq((self.beats == 0) | (self.row_beats == 0) | (self.channel_rows == 0) | self.beyond),
@@ -157,7 +158,8 @@ class JobCheck(wiring.Component):
             mx_bytes = self._mx_bytes(m)
             with m.If(self.mode == Mode.MX):
                 m.d.sync += most.eq(mx_bytes)
-        possible, known = Signal(), Signal()
+        possible = Signal()
+        known = Signal()
         row_bytes = {Mode.SFPR: LANES, Mode.BRC: 1, Mode.BYPASS: self.config.beat_bits // 8}
         exactly = [mode for mode in _affine(self.config) if not mode.has_zvc] + ([Mode.MX] if self.config.has_mx else [])
         with m.Switch(self.mode):
@@ -194,7 +196,8 @@ class JobCheck(wiring.Component):
     def _unfit(self, m: Module) -> Signal:
         """Whether an affine mode cannot be done with the quantiser or the rows that it is given, a cycle after the inputs."""
         step, bits_log2 = self.quantizer["step_log2"], self.quantizer["bits_log2"]
-        beyond, unfit = Signal(), Signal()
+        beyond = Signal()
+        unfit = Signal()
         with m.Switch(bits_log2):
             for number, bits in enumerate(CODE_BITS):
                 most = BASE_BITS - bits
@@ -216,7 +219,8 @@ class JobCheck(wiring.Component):
 
     def _uncodable(self, m: Module) -> Signal:
         """Whether jpeg-act cannot be done with the coding that it is given, a cycle after the inputs."""
-        coded, uncodable = coding(self.quantizer), Signal()
+        coded = coding(self.quantizer)
+        uncodable = Signal()
         unbuilt = Const(0) if Coder.ZVC in self.config.built_coders else coded["coder"] == Coder.ZVC
         m.d.sync += uncodable.eq((self.mode == Mode.JPEG_ACT) & (unbuilt | (coded["point"] > MAX_POINT)))
         return uncodable

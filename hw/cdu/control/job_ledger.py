@@ -144,7 +144,8 @@ class JobLedger(wiring.Component):
 
     def _count_bytes(self, m: Module, turn: Value, ends: Value, oldest: Signal) -> None:
         """The sum of ``moved`` up to two cycles before a job ends."""
-        size, moved = Signal(REGISTER_BITS), Signal.like(self.moved, name="moved1")
+        size = Signal(REGISTER_BITS)
+        moved = Signal.like(self.moved, name="moved1")
         m.d.sync += [moved.eq(self.moved), size.eq(wide_sum(Mux(ends, 0, size), moved, REGISTER_BITS))]
         with m.If(self.abort):
             m.d.sync += [moved.eq(0), size.eq(0)]

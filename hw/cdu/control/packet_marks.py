@@ -35,7 +35,8 @@ class PacketMarks(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         marks = Signal(self.depth)
-        first, last = Signal(range(self.depth)), Signal(range(self.depth))
+        first = Signal(range(self.depth))
+        last = Signal(range(self.depth))
         place, gone = (Const(1) << last)[: self.depth], (Const(1) << first)[: self.depth]
         m.d.comb += self.marked.eq(marks.bit_select(first, 1))
         m.d.sync += [

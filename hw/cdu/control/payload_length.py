@@ -57,7 +57,8 @@ class PayloadLength(wiring.Component):
         m = Module()
         m.submodules.jobs = jobs = StreamFifo(ExpectedLength(), self.depth)
         connect(m, flipped(self.job), jobs.i)
-        transfer, ends = Signal(), Signal()
+        transfer = Signal()
+        ends = Signal()
         m.d.comb += [
             self.o.payload.eq(self.i.payload),
             self.o.valid.eq(self.i.valid & jobs.o.valid),
@@ -67,10 +68,12 @@ class PayloadLength(wiring.Component):
             jobs.o.ready.eq(ends),
         ]
 
-        amount, ended = Signal.like(self.i.payload["count"]), Signal()
+        amount = Signal.like(self.i.payload["count"])
+        ended = Signal()
         expected: Any = Signal(ExpectedLength(), reset_less=True)
         m.d.sync += [amount.eq(Mux(transfer, self.i.payload["count"], 0)), ended.eq(ends), expected.eq(jobs.o.payload)]
-        so_far, length = Signal(REGISTER_BITS), Signal(REGISTER_BITS)
+        so_far = Signal(REGISTER_BITS)
+        length = Signal(REGISTER_BITS)
         m.d.comb += length.eq(wide_sum(so_far, amount, REGISTER_BITS))
         m.d.sync += [
             so_far.eq(Mux(ended, 0, length)),

@@ -82,7 +82,8 @@ class BurstFormer(wiring.Component):
         first = Signal(MEMORY_ADDRESS_BITS)
         open_words = Signal(range(most))
         word: Any = self.i.payload
-        takes, closes = Signal(), Signal()
+        takes = Signal()
+        closes = Signal()
         m.d.comb += [
             self.i.ready.eq(words.i.ready & queue.i.ready),
             takes.eq(self.i.valid & self.i.ready),

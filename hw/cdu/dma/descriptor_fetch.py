@@ -69,7 +69,9 @@ class DescriptorFetch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         fetched: Any = self.o.payload
-        number, content, failed = Signal(REGISTER_BITS), Signal(8 * DESCRIPTOR_BYTES), Signal()
+        number = Signal(REGISTER_BITS)
+        content = Signal(8 * DESCRIPTOR_BYTES)
+        failed = Signal()
         place = Signal(MAX_RING_LOG2)
         m.d.comb += [
             place.eq(number & ((1 << self.ring_log2) - 1)),

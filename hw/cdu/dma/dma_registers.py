@@ -59,8 +59,10 @@ class DmaRegisters(wiring.Component):
         m.submodules.axi = axi = AxiLite()
         axi_lite.join(m, self, REGISTER_PORT, axi, "")
         access = axi.access
-        mine, which = Signal(), access.word[_WORD_BITS]
-        strobe, answered = Signal(), Signal()
+        mine = Signal()
+        which = access.word[_WORD_BITS]
+        strobe = Signal()
+        answered = Signal()
         m.d.comb += mine.eq(access.word[_PART_BITS:] == _PART)
         m.d.sync += strobe.eq(access.active & mine & ~strobe & ~answered)
         with m.If(strobe):
@@ -82,7 +84,8 @@ class DmaRegisters(wiring.Component):
             interrupts.append(self._of_ring(m, channel, registers))
         m.d.sync += self.irq.eq(Cat(interrupts).any())
 
-        refused, here = Signal(), Signal()
+        refused = Signal()
+        here = Signal()
         partial = access.write & ~access.whole
         m.d.comb += [
             refused.eq(partial | Mux(which, answers[1].error, answers[0].error)),

@@ -15,7 +15,8 @@ def granted(m: Module, streams: Sequence[stream.Interface], advance: Value) -> t
     A number stays until it is taken, or one that goes before it comes.
     """
     count = len(streams)
-    turn, chosen = Signal(range(count)), Signal(range(count))
+    turn = Signal(range(count))
+    chosen = Signal(range(count))
     valids = Cat(stream.valid for stream in streams)
     # Of those from the turn on the first, or else the first of all; the turn is never behind the last one.
     reached = Cat(*(turn <= number for number in range(count - 1)), Const(1, 1))

@@ -76,7 +76,9 @@ class JobFeeder(wiring.Component):
         m.d.comb += scales_job(self.scales.payload, job, kind)
 
         # Reads that are still to begin
-        takes, begun, waits = Signal(), Signal(), [Signal(name=f"{name}_waits") for name in ("data", "scales")]
+        takes = Signal()
+        begun = Signal()
+        waits = [Signal(name=f"{name}_waits") for name in ("data", "scales")]
         found = kinds(self.config, self.i.payload["fetched"]["descriptor"]["mode"])
         m.submodules.reads = reads = StreamFifo(1, _READ_AHEAD)  # of jobs whose reads have begun: whether they have scales
         starts = takes & runs(self.i.payload)

@@ -45,7 +45,8 @@ class JobFinisher(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         job: Any = Signal(Ended(), reset_less=True)
-        size, waits = Signal.like(job["cycles"], name="size"), Signal()
+        size = Signal.like(job["cycles"], name="size")
+        waits = Signal()
         outcome, result = self.o.payload, self.written.payload
         record, errors = outcome["record"], job["errors"]
         m.d.comb += [

@@ -61,7 +61,8 @@ class JobPlanner(wiring.Component):
         errors: Any = Signal(Errors())
         extents = [descriptor[name] for name in "nchw"]
         extent_wrong = Cat((extent == 0) | (extent >> VALUES_BITS != 0) for extent in extents).any()
-        too_many, wrong = Signal(), Signal()
+        too_many = Signal()
+        wrong = Signal()
         far = {name: descriptor[name] >> MEMORY_ADDRESS_BITS != 0 for name in ("tensor", "payload", "scales", "completion")}
         m.d.comb += [
             planned["fetched"].eq(self.i.payload),
@@ -77,8 +78,11 @@ class JobPlanner(wiring.Component):
         m.submodules.multiplier = multiplier = SerialMultiplier(VALUES_BITS)
         n, c, h, w = (extent[:VALUES_BITS] for extent in extents)
         maps, area, rows, beats = (Signal(VALUES_BITS, name=name) for name in ("maps", "area", "rows", "beats"))
-        pad, extra, row_pad = Signal(range(BLOCK_SIDE)), Signal(range(BLOCK_SIDE)), Signal(range(LANES))
-        row_beats, padded_rows = Signal(VALUES_BITS), Signal(VALUES_BITS)
+        pad = Signal(range(BLOCK_SIDE))
+        extra = Signal(range(BLOCK_SIDE))
+        row_pad = Signal(range(LANES))
+        row_beats = Signal(VALUES_BITS)
+        padded_rows = Signal(VALUES_BITS)
         per = Mux(in_tiles, h, row_beats)  # rows or beats of padding that share a scale
         matrix = (Mux(in_tiles, padded_rows, maps), Mux(flat, area, row_beats))
         end_pad = Signal.like(counts["end_pad"])

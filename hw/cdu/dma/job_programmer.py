@@ -49,7 +49,8 @@ class JobProgrammer(wiring.Component):
         m = Module()
         planned = self.i.payload
         descriptor = planned["fetched"]["descriptor"]
-        bank, step = Signal(range(BANKS)), Signal(range(32))
+        bank = Signal(range(BANKS))
+        step = Signal(range(32))
         in_mode = descriptor["mode"] == Mode.JPEG_ACT
         writes = self._writes(m, planned, bank)
         common = len(writes)

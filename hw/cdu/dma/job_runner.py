@@ -101,9 +101,13 @@ class JobRunner(wiring.Component):
 
         # What the unit has still to take and to give, and how long that has been over
         comes = [Signal(name=f"{name}_comes") for name in ("data", "scales", "result")]
-        placed, wait = Signal(), Signal(range(_SETTLE_CYCLES + 1))
-        unit_errors, cycles = Signal(REGISTER_BITS), Signal(REGISTER_BITS)
-        reads, started, ahead = Signal(), Signal(), Signal()  # ahead: the next job has had its START
+        placed = Signal()
+        wait = Signal(range(_SETTLE_CYCLES + 1))
+        unit_errors = Signal(REGISTER_BITS)
+        cycles = Signal(REGISTER_BITS)
+        reads = Signal()
+        started = Signal()
+        ahead = Signal()  # the next job has had its START
         with m.If(Cat(comes).any()):
             m.d.sync += wait.eq(_SETTLE_CYCLES)
         with m.Elif(wait != 0):
@@ -130,7 +134,8 @@ class JobRunner(wiring.Component):
             ended["written"].eq(started),
         ]
         refusals = sum(register("ERRORS").field(name).mask for name in _REFUSALS)
-        found, refused = self.access.read_data, Signal(REGISTER_BITS)  # refused: what the next job's START found
+        found = self.access.read_data
+        refused = Signal(REGISTER_BITS)  # what the next job's START found
         starts = runs(self.i.payload)
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))

@@ -97,14 +97,18 @@ class MemoryReader(wiring.Component):
     def _ask(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo) -> None:
         """Bursts of one segment after the other, and what comes of them."""
         segment, place = self.segments.payload, exact_log2(self.size)
-        address, left = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS)  # what of a segment is still to be asked for
+        address = Signal(MEMORY_ADDRESS_BITS)  # from which a segment is still to be asked for
+        left = Signal(SIZE_BITS)  # bytes from there on
         free = Signal(range(self.words + 1), init=self.words)
         most = min(BURST_WORDS, self.words)
         # How much is left is looked at in as many bits as a burst has bytes, and whether there is more than that.
         few_bits = (most * self.size).bit_length()
         few, rest = ~left[few_bits:].any(), left[:few_bits]
-        needed, words, moved = Signal(few_bits + 1), Signal(range(most + 1)), Signal(few_bits)
-        ends, asks = Signal(), Signal()
+        needed = Signal(few_bits + 1)
+        words = Signal(range(most + 1))
+        moved = Signal(few_bits)
+        ends = Signal()
+        asks = Signal()
         reach = words_to_boundary(address, self.size)
         m.d.comb += [
             needed.eq((address[:place] + rest + self.size - 1) >> place),
@@ -133,10 +137,17 @@ class MemoryReader(wiring.Component):
     def _put_together(self, m: Module, plan: StreamFifo | RamFifo, arrived: RamFifo, packer: BytePacker) -> None:
         """The bytes of each word that belong to the segment, and its padding, a piece per cycle."""
         offset = Signal(exact_log2(self.size))
-        left, pad, last = Signal(SIZE_BITS), Signal(PAD_BITS), Signal()
-        active, failed = Signal(), Signal()
-        piece, room, count = packer.i.payload, Signal(range(self.size + 1)), Signal(range(self.size + 1))
-        of_memory, final, moves = left != 0, Signal(), Signal()
+        left = Signal(SIZE_BITS)
+        pad = Signal(PAD_BITS)
+        last = Signal()
+        active = Signal()
+        failed = Signal()
+        piece = packer.i.payload
+        room = Signal(range(self.size + 1))
+        count = Signal(range(self.size + 1))
+        of_memory = left != 0
+        final = Signal()
+        moves = Signal()
         turned = rotate_right(m, arrived.o.payload["data"], offset, "turned")
         repeats = Signal()
         filling = self._filling(m, turned, count, repeats, moves & of_memory) if self.value_bytes else Const(0, 8 * self.size)

@@ -95,16 +95,26 @@ class MemoryWriter(wiring.Component):
         ]
 
         # A segment: its bytes, then its padding; behind the last one everything is dropped
-        address, left, pad = Signal(MEMORY_ADDRESS_BITS), Signal(SIZE_BITS), Signal(PAD_BITS)
-        active, last, rest = Signal(), Signal(), Signal()
+        address = Signal(MEMORY_ADDRESS_BITS)
+        left = Signal(SIZE_BITS)
+        pad = Signal(PAD_BITS)
+        active = Signal()
+        last = Signal()
+        rest = Signal()
         offset, word_address = address[: exact_log2(size)], address[exact_log2(size) :]
         room, wanted, there = (Signal(range(size + 1), name=name) for name in ("room", "wanted", "there"))
-        to_memory, moves, over, ends, fits, fills = (Signal() for _ in range(6))
+        to_memory = Signal()
+        moves = Signal()
+        over = Signal()
+        ends = Signal()
+        fits = Signal()
+        fills = Signal()
         # Whether what is left fits this word, and whether it fills it: no carry passes the high bits for that.
         of_word, few = left[: exact_log2(size) + 1], ~left[exact_log2(size) + 1 :].any()
         in_word = Signal(range(size + 1))
         of_padding = Mux(pad < room, pad, room)
-        waits, unanswered = Signal(), Signal(range(self.unanswered + 1))
+        waits = Signal()
+        unanswered = Signal(range(self.unanswered + 1))
         m.d.comb += [
             to_memory.eq(active & (left != 0)),
             in_word.eq(size - offset),
@@ -169,11 +179,14 @@ class MemoryWriter(wiring.Component):
         """
         result = self.result.payload
         # Of the packet that comes; and whether one that has ended waits for answers, and for how many
-        size, surplus = Signal(SIZE_BITS), Signal()
+        size = Signal(SIZE_BITS)
+        surplus = Signal()
         refused = Signal()
         expects = Signal()
         due = Signal(range(self.unanswered + 1))
-        total, too_much, fails = Signal(SIZE_BITS), Signal(), Signal()
+        total = Signal(SIZE_BITS)
+        too_much = Signal()
+        fails = Signal()
         m.d.comb += [
             waits.eq(expects | self.result.valid),
             total.eq(size + there),

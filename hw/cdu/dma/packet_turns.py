@@ -50,7 +50,8 @@ class PacketTurns(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count = len(self.segments)
-        held, client = Signal(), Signal(range(count))
+        held = Signal()
+        client = Signal(range(count))
         has = [held & (client == number) for number in range(count)]
         for name, member in self.streams.items():
             clients, shared = getattr(self, name), getattr(self, f"shared_{name}")

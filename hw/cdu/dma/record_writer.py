@@ -58,7 +58,8 @@ class RecordWriter(wiring.Component):
         m.submodules.converter = converter = WidthConverter(COMPLETION_BYTES, self.size)
         connect(m, converter.o, flipped(self.o))
         outcome, segment, content = self.i.payload, self.segments.payload, converter.i.payload
-        placed, sent = Signal(), Signal()
+        placed = Signal()
+        sent = Signal()
         writes = self.i.valid & ~outcome["nowhere"] & ~outcome["failed"]
         m.d.comb += [
             segment["address"].eq(outcome["address"]),

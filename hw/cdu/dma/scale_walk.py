@@ -45,8 +45,11 @@ class ScaleWalk(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         job, segment = self.job.payload, self.o.payload
-        left, last = Signal(COUNT_BITS), Signal()
-        place, channels, first = exact_log2(RECIPROCAL_BYTES), Signal.like(job["channels"]), Signal.like(job["address"])
+        left = Signal(COUNT_BITS)
+        last = Signal()
+        place = exact_log2(RECIPROCAL_BYTES)
+        channels = Signal.like(job["channels"])
+        first = Signal.like(job["address"])
         m.d.comb += [channels.eq(job["channels"]), first.eq(job["address"])]
         if self.config.has_ranges:
             with m.If(job["repeats"] & (left <= job["extra"])):

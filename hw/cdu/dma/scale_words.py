@@ -61,7 +61,8 @@ class ScaleWords(wiring.Component):
     def _halve(self, m: Module, words: WidthConverter) -> None:
         """Two scales of a word without offsets; the last word may have one."""
         word, scale = words.o.payload, self.o.payload
-        second, two = Signal(), Signal()
+        second = Signal()
+        two = Signal()
         m.d.comb += [
             two.eq(~self.wide & ~second & (word["count"] > RECIPROCAL_BYTES)),
             scale["data"].eq(Mux(second, word["data"][8 * RECIPROCAL_BYTES :], word["data"])),

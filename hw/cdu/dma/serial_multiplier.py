@@ -55,7 +55,8 @@ class SerialMultiplier(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        total, multiple = Signal(2 * self.width), Signal(2 * self.width)
+        total = Signal(2 * self.width)
+        multiple = Signal(2 * self.width)
         rest = Signal(self.width)
         pieces = range(0, len(total), _CHUNK)
         carries = Signal(len(pieces))

@@ -57,13 +57,16 @@ class TensorWalk(wiring.Component):
         active = Signal()
         here: Any = Signal(Cursor())
         strip: Any = Signal(Cursor())  # the first row of the strip
-        row, beat = Signal(range(BLOCK_SIDE)), Signal(COUNT_BITS)  # of the strip; of the row
+        row = Signal(range(BLOCK_SIDE))  # of the strip
+        beat = Signal(COUNT_BITS)  # of the row
         repeats = job["repeats"] if self.repeats else Const(0)
         ahead = self._next(m, here, job, repeats)
 
         # A row of a tile: what of it is there, and up to whole blocks padding
-        beats, width = Signal(range(TILE_BLOCKS + 1)), Signal(VALUES_BITS)
-        values, last_tile = Signal(range(TILE_COLUMNS + 1)), Signal()
+        beats = Signal(range(TILE_BLOCKS + 1))
+        width = Signal(VALUES_BITS)
+        values = Signal(range(TILE_COLUMNS + 1))
+        last_tile = Signal()
         m.d.comb += [
             width.eq(job["w"] - (beat << exact_log2(LANES))),
             last_tile.eq(counts["row_beats"] - beat <= TILE_BLOCKS),
@@ -71,7 +74,8 @@ class TensorWalk(wiring.Component):
             values.eq(Mux((here["left"] == 0) & ~repeats, 0, Mux(width < TILE_COLUMNS, width, TILE_COLUMNS))),
         ]
         # A row of the tensor: padding where a row of the matrix ends, and at the end
-        ends, fills = here["left"] == 1, Signal()
+        ends = here["left"] == 1
+        fills = Signal()
         m.d.comb += fills.eq(Mux(job["flat"], ends, here["h"] == 1))
         row_pad = Mux(fills, counts["row_pad"], 0) + Mux(ends, counts["end_pad"] << exact_log2(LANES), 0)
 

@@ -72,8 +72,10 @@ class AxiReads(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus: Any = self
-        place, left = Signal(MEMORY_ADDRESS_BITS), Signal(8)
-        outside, fresh = Signal(), Signal()
+        place = Signal(MEMORY_ADDRESS_BITS)
+        left = Signal(8)
+        outside = Signal()
+        fresh = Signal()
         kept = Signal(8 * WORD_BYTES)
         word = place[WORD_BYTES.bit_length() - 1 :]
         m.d.comb += [
@@ -122,7 +124,8 @@ class AxiWrites(wiring.Component):
         m = Module()
         bus: Any = self
         place = Signal(MEMORY_ADDRESS_BITS)
-        outside, refused = Signal(), Signal()
+        outside = Signal()
+        refused = Signal()
         word = place[WORD_BYTES.bit_length() - 1 :]
         m.d.comb += [
             outside.eq(word >> self._word_bits != 0),
