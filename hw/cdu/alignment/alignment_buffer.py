@@ -132,7 +132,8 @@ class _Ring:
             m.submodules[f"bank{number}"] = bank
         records: Memory
         m.submodules.records = records = Memory(shape=_TileRecord(tile_words, beats), depth=SLOTS, init=[])
-        write_record, read_record = records.write_port(), records.read_port(domain="comb")
+        write_record = records.write_port()
+        read_record = records.read_port(domain="comb")
         write_tile = Signal(range(SLOTS))  # every tile has a slot at least
         read_tile = Signal(range(SLOTS))
         self.entering: Any = write_record.data

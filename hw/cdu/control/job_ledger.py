@@ -194,7 +194,8 @@ class JobLedger(wiring.Component):
                 continue
             if place.modes not in queues:
                 queues[place.modes] = self._queue(m, name, following)
-            read, first = queues[place.modes].read_port(domain="comb"), Signal(range(self.depth), name=f"{name}_first")
+            read = queues[place.modes].read_port(domain="comb")
+            first = Signal(range(self.depth), name=f"{name}_first")
             m.d.comb += read.addr.eq(first)
             m.d.sync += first.eq(Mux(self.abort, 0, first + ends[name]))
             turns[name] = read.data
@@ -204,7 +205,8 @@ class JobLedger(wiring.Component):
         """The entries of the jobs that come to a place, in the order of their starts since the last abort."""
         jobs: Memory
         m.submodules[name] = jobs = Memory(shape=(self.depth - 1).bit_length(), depth=self.depth, init=[])
-        write, last = jobs.write_port(), Signal(range(self.depth), name=f"{name}_last")
+        write = jobs.write_port()
+        last = Signal(range(self.depth), name=f"{name}_last")
         m.d.comb += [write.en.eq(self._comes(self.places[name])), write.addr.eq(last), write.data.eq(self._place(following))]
         m.d.sync += last.eq(Mux(self.abort, 0, last + write.en))
         return jobs
@@ -233,7 +235,8 @@ class JobLedger(wiring.Component):
         """A number for each entry, of which that of the oldest record is shown."""
         words: Memory
         m.submodules[name] = words = Memory(shape=len(shown), depth=self.depth, init=[])
-        write, read = words.write_port(), words.read_port(domain="comb")
+        write = words.write_port()
+        read = words.read_port(domain="comb")
         m.d.comb += [
             write.en.eq(when),
             write.addr.eq(self._place(entry)),

@@ -7,6 +7,7 @@ values of bits and bits of values, follows that list and nothing else.
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -55,7 +56,7 @@ def manifest(
         "ports": [*_clocks(files[f"{name}.v"], config), *ports(component)],
         "registers": list(getattr(component, "registers", ())),
         "memories": memories.listed() if memories else [],
-        "versions": verilog.versions(),
+        "versions": verilog.versions() | {"python": platform.python_version()},
         "sha256": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }
 

@@ -82,7 +82,8 @@ class Ram(wiring.Component):
             return m
         words: Memory
         m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
-        write, read = words.write_port(), words.read_port()
+        write = words.write_port()
+        read = words.read_port()
         m.d.comb += [
             write.en.eq(self.write_enable),
             write.addr.eq(self.write_address),

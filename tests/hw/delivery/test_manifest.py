@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import platform
 import re
 
 import pytest
@@ -103,7 +104,7 @@ def test_files_carry_versions_checksum_and_description(tmp_path):
     content = json.loads(names["shift_quantizer.json"].read_text())
     assert content["sha256"] == {"shift_quantizer.v": hashlib.sha256(names["shift_quantizer.v"].read_bytes()).hexdigest()}
     assert content["config"] == CduConfig().to_dict()
-    assert content["versions"] == verilog.versions()
+    assert content["versions"] == verilog.versions() | {"python": platform.python_version()}
     assert content["registers"] == []
     assert (content["name"], content["top"]) == ("shift_quantizer", "cdu_shift_quantizer")
     core = names["shift_quantizer.core"].read_text()
