@@ -29,7 +29,7 @@ def generate(
 
     For the whole unit also its registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, and NAME_tb.sv, a
     bench of a page. NAME is the name of the configuration, or of the block with --block. The bytes are the same on every
-    machine.
+    machine and Python; NAME.json records the Python.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator
