@@ -30,7 +30,10 @@ def verify(
     sim: Annotated[str, typer.Option(help="Simulator: verilator or icarus.")] = "verilator",
     seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0, max=MAX_SEED)] = 1,
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
-    waves: Annotated[bool, typer.Option(help="Record FST waveforms (Verilator).")] = False,
+    waves: Annotated[bool, typer.Option(help="Record waveforms, dump.fst of each run (Verilator).")] = False,
+    waves_format: Annotated[
+        str | None, typer.Option(help="Record them as fst, or as vcd: a third of the time, larger files.")
+    ] = None,
     coverage: Annotated[bool, typer.Option(help="Count lines, branches, toggles, expressions (Verilator).")] = False,
     training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead, with 4 CDUs.")] = False,
     steps: Annotated[
@@ -55,7 +58,8 @@ def verify(
     given = [("--config", config), *(("--set", item) for item in settings or [])]
     command = " ".join(["cdu verify", *(f"{name} {shlex.quote(value)}" for name, value in given)])
     pinned = [item.partition("=")[0].strip() for item in settings or []]
-    how = Settings(output, sim, seed, level, waves, coverage, tuple(tests), steps, command)
+    recorded = waves_format if waves_format is not None else "fst" if waves else None
+    how = Settings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command)
     wanted = VerifySettings(chosen, how, blocks, pinned, training)
     with Shown() as shown:
         report = verify_blocks(wanted, shown)

@@ -49,6 +49,8 @@ class BurstFormer(wiring.Component):
         Stream of :class:`PlacedWord`.
     bursts, o
         Streams of :class:`~cdu.dma.axi4.Burst`, none of which crosses a boundary of 4 KiB, and of their words.
+    begun
+        Words of a burst have come, and its last one has not: the next word is of that burst.
     closed
         High for a cycle when the last word of a burst has come.
 
@@ -58,6 +60,7 @@ class BurstFormer(wiring.Component):
     i: stream.Interface
     bursts: stream.Interface
     o: stream.Interface
+    begun: Signal
     closed: Signal
 
     def __init__(self, size: int, words: int) -> None:
@@ -67,6 +70,7 @@ class BurstFormer(wiring.Component):
                 "i": In(stream.Signature(PlacedWord(size))),
                 "bursts": Out(stream.Signature(Burst())),
                 "o": Out(stream.Signature(Word(size))),
+                "begun": Out(1),
                 "closed": Out(1),
             }
         )
@@ -92,6 +96,7 @@ class BurstFormer(wiring.Component):
             words.i.payload["data"].eq(word["data"]),
             words.i.payload["strobe"].eq(word["strobe"]),
             words.i.payload["last"].eq(closes),
+            self.begun.eq(open_words != 0),
             self.closed.eq(takes & closes),
             queue.i.valid.eq(self.closed),
             queue.i.payload["address"].eq(Cat(Const(0, place), Mux(open_words == 0, word["address"], first)[place:])),

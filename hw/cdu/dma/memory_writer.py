@@ -31,7 +31,8 @@ class WriteResult(data.StructLayout):
 class MemoryWriter(wiring.Component):
     """Puts the bytes of a packet where segments say, and drops what they have as padding and what is behind the last one.
 
-    A packet that ends before its segments leaves the rest of them as it is.
+    A packet that ends before its segments leaves the rest of them as it is. Where its last word is empty and a burst is open, a
+    word without byte enables ends the burst: memory keeps what it has there.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class MemoryWriter(wiring.Component):
     segments
         Stream of :class:`~cdu.dma.segments.Segment`.
     i
-        Stream of :class:`~cdu.parts.width_converter.Bytes`.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, words of any count; the last one of a packet may be empty.
     bursts, o
         Streams of :class:`~cdu.dma.axi4.Burst` and of their words, as :class:`~cdu.dma.burst_former.BurstFormer` gives them.
     answer, answer_failed
@@ -126,7 +127,9 @@ class MemoryWriter(wiring.Component):
             over.eq(window.ended & (window.level <= wanted)),  # the packet has no more than this
         ]
         word: Any = former.i.payload
-        writes, enough = to_memory & (there != 0), (window.level >= wanted) | window.ended | rest
+        # An open burst ends with its packet, if need be by a word that writes no byte.
+        writes = to_memory & ((there != 0) | former.begun)
+        enough = (window.level >= wanted) | window.ended | rest
         free = former.i.ready & (unanswered != self.unanswered)
         content = window.data[: 8 * size] & expand(ones(there, size))
         m.d.comb += [

@@ -47,7 +47,7 @@ class AxiWriteMaster(wiring.Component):
     Ports
     -----
     segments, i, result
-        Of every writer (arrays).
+        Streams of every :class:`~cdu.dma.memory_writer.MemoryWriter` (arrays): the last word of a packet may be empty.
     m_axi_aw*, m_axi_w*, m_axi_b*
         AXI4. BRESP SLVERR and DECERR are told in the result of the packet.
     """

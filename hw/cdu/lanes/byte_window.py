@@ -24,8 +24,8 @@ class ByteWindow(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.parts.width_converter.Bytes`, words of M bytes, of any count. A word behind a ``last`` is not
-        taken before ``finishes``.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`, words of M bytes, of any count; the last one may be empty. A word
+        behind a ``last`` is not taken before ``finishes``.
     data, level
         The bytes, the first one lowest, zeros behind them; how many they are.
     ended

@@ -10,7 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 
 class Bytes(data.StructLayout):
-    """Up to ``size`` bytes, first byte in the lowest bits, zeros behind ``count`` of them; ``last`` ends a job."""
+    """Up to ``size`` bytes, first byte in the lowest bits, zeros behind ``count`` of them; ``last`` ends a job.
+
+    The last word of a job may have no bytes, alone or behind other words: every receiver takes such an end, and may pass it on.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__({"data": 8 * size, "count": range(size + 1), "last": 1})

@@ -8,7 +8,7 @@ from actcodec.golden import dct as golden
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from cdu_verif.regression import plan, regression, test_names
-from cdu_verif.simulation import fst
+from cdu_verif.simulation import simulators
 from tools_here import needs_icarus, needs_verilator
 
 
@@ -36,11 +36,11 @@ def test_a_block_passes_with_verilator(tmp_path):
 def test_waveforms_are_fst(tmp_path):
     """A reader that is not ours sees every transfer, and results that belong to the inputs."""
     (run,) = plan.runs(CduConfig(), ["dct"], full=False, pinned=["sample_bits", "dct_stages", "const_bits", "pass1_bits"])
-    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=True, tests=("rate",))).tests
+    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves="fst", tests=("rate",))).tests
     assert test.status == "pass", test.message
     wanted = {"clk", "rst", *(f"{stream}__{role}" for stream in "io" for role in ("valid", "ready", "payload"))}
     before, rows = {}, {"i": [], "o": []}
-    for changes in _waveform(tmp_path / "runs" / run.folder / fst.FILE, wanted):
+    for changes in _waveform(tmp_path / "runs" / run.folder / simulators.waves_file("fst"), wanted):
         if before.get("clk") == "0" and changes.get("clk") == "1" and before["rst"] == "0":
             for stream, found in rows.items():
                 if before[f"{stream}__valid"] == before[f"{stream}__ready"] == "1":
@@ -50,6 +50,53 @@ def test_waveforms_are_fst(tmp_path):
     results = torch.tensor(rows["o"], dtype=torch.int16).view(-1, 8, 8).transpose(1, 2)
     assert test.figures["random i"].split()[0] == str(len(rows["i"]))
     assert torch.equal(golden.dct(blocks, run.config.const_bits, run.config.pass1_bits), results)
+
+
+@needs_verilator
+@pytest.mark.parametrize("waves", simulators.WAVES)
+def test_waveforms_have_the_buffers(tmp_path, waves):
+    """Elements of a memory of more words, and of more bits, than Verilator traces by itself change in the waveform."""
+    (run,) = plan.runs(CduConfig(dma_bits=512), ["axi_read_master"], full=False, pinned=["dma_bits"])
+    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=waves, tests=("rate",))).tests
+    assert test.status == "pass", test.message
+    path = tmp_path / "runs" / run.folder / simulators.waves_file(waves)
+    changed = (_changed_in_vcd if waves == "vcd" else _changed_in_fst)(path)
+    for element in (0, 31, 32, 63):
+        values = [values for name, values in changed if name.endswith(f".words[{element}]")]
+        assert any(len(set(found)) > 1 and max(map(len, found)) > 256 for found in values), element
+
+
+def _changed_in_vcd(path):
+    """The elements of memories, with their scopes, and the values that each has had."""
+    scopes, names, values = [], {}, {}
+    with path.open() as lines:
+        for line in lines:
+            words = line.split()
+            if not words:
+                continue
+            if words[0] == "$scope":
+                scopes.append(words[2])
+            elif words[0] == "$upscope":
+                scopes.pop()
+            elif words[0] == "$var":
+                names[words[3]] = ".".join([*scopes, words[4]])
+            elif line[0] == "b":
+                values.setdefault(words[1], []).append(words[0][1:])
+    return [(name, values[code]) for code, name in names.items() if code in values]
+
+
+def _changed_in_fst(path):
+    pylibfst = pytest.importorskip("pylibfst")
+    file = pylibfst.lib.fstReaderOpen(str(path).encode())
+    assert file != pylibfst.ffi.NULL, f"{path} is no FST file"
+    _, signals = pylibfst.get_scopes_signals2(file)
+    pylibfst.lib.fstReaderSetFacProcessMaskAll(file)
+    values = {}
+    pylibfst.fstReaderIterBlocks(
+        file, lambda _, time, handle, value: values.setdefault(handle, []).append(pylibfst.string(value))
+    )
+    pylibfst.lib.fstReaderClose(file)
+    return [(name.split(" ")[0], values[one.handle]) for name, one in signals.by_name.items() if one.handle in values]
 
 
 def _waveform(path, names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import cocotb
+from cdu.dma.axi4 import BOUNDARY_BYTES, BURST_WORDS
 from cdu_spec.dma import SIZE_BITS
 from cdu_spec.port_fields import pack, unpack
 
@@ -17,6 +18,7 @@ from cdu_verif.simulation.patterns import PATTERNS
 class _Packet:
     pieces: list[Piece]
     content: bytes
+    empty_end: bool = False  #: its last byte and its end are in two words
 
 
 def _golden(memory: bytearray, base: int, packet: _Packet) -> bool:
@@ -39,7 +41,7 @@ async def _write(bench: MemoryBench, packets: list[list[_Packet]], cycles: int =
         for packet in wanted:
             bench.send_segments(client, packet.pieces)
             begins = range(0, max(1, len(packet.content)), bench.size)
-            parts = [packet.content[begin : begin + bench.size] for begin in begins]
+            parts = [packet.content[begin : begin + bench.size] for begin in begins] + [b""] * packet.empty_end
             bench.sources[f"i__{client}"].send(
                 pack(port, {"data": int.from_bytes(part, "little"), "count": len(part), "last": place == len(parts)})
                 for place, part in enumerate(parts, 1)
@@ -71,7 +73,7 @@ def _packet(bench: MemoryBench, begin: int, end: int) -> _Packet:
     pieces = bench.pieces(bench.rng.randint(1, 5), begin, end, apart=True)
     length = sum(one.bytes + one.pad for one in pieces)
     other = bench.rng.choice((length, length, bench.rng.randint(0, length), length + bench.rng.randint(1, 3 * bench.size)))
-    return _Packet(pieces, bench.rng.randbytes(other))
+    return _Packet(pieces, bench.rng.randbytes(other), bench.rng.random() < 0.3)
 
 
 @bench_test(MemoryBench, pattern=list(PATTERNS))
@@ -96,6 +98,18 @@ async def empty_packets(bench: MemoryBench) -> None:
     nothing = _Packet([Piece(place, 700, 1), Piece(place, 9, 0)], b"")
     nowhere = _Packet([Piece(place, 0, 0)], bench.rng.randbytes(3 * bench.size))
     await _write(bench, [[nothing, nowhere, nothing], [nowhere, nothing, nowhere]])
+
+
+@bench_test(MemoryBench)
+async def empty_last_words(bench: MemoryBench) -> None:
+    """Packets of whole words that end in an empty one, in segments with room for more: each writes at its own addresses."""
+    words, apart = (1, 2, BURST_WORDS - 1, BURST_WORDS, BURST_WORDS + 1), BOUNDARY_BYTES // 2
+    packets = []
+    for client in bench.clients:
+        place = bench.memory.base + MEMORY_BYTES // 2 * client
+        pieces = [Piece(place + apart * number, (count + 1) * bench.size, 0) for number, count in enumerate(words)]
+        packets.append([_Packet([one], bench.rng.randbytes(one.bytes - bench.size), empty_end=True) for one in pieces])
+    await _write(bench, packets)
 
 
 @bench_test(MemoryBench)

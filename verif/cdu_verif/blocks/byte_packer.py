@@ -21,7 +21,8 @@ def _properties(config: CduConfig) -> list[Property]:
         Property(
             "byte_packer",
             "order",
-            "Bytes of words of any count leave once, in order; words are full, a job's last word ends with its last byte.",
+            "Bytes of words of any count leave once, in order, each in its own job; words are full but for the last one of a"
+            " job.",
             lambda: device.of_component(BytePacker(_BYTES), "byte_packer", config),
             Sby(REACHABILITY, 0, partial(order.width_harness, i_bytes=_BYTES, o_bytes=_BYTES, partial=True)),
         )

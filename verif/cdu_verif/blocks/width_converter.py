@@ -21,7 +21,8 @@ def _conversion(i_bytes: int, o_bytes: int, config: CduConfig) -> list[Property]
         Property(
             label,
             "order",
-            "Bytes leave once, in order; words are full, a job's last word ends with its last byte.",
+            "Bytes leave once, in order, each in its own job; words are full but for the last one of a job, which may be"
+            " empty.",
             make,
             Sby(REACHABILITY, 0, partial(order.width_harness, i_bytes=i_bytes, o_bytes=o_bytes)),
         ),

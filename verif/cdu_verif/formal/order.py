@@ -65,7 +65,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
 
 
 def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = False) -> str:
-    """Bytes of words leave once, in order; words are full, a job's last word ends with its last byte.
+    """Bytes of words leave once, in order, each in its own job; words are full but for the last one of a job.
 
     ``partial`` words enter with as many bytes as they have, else they count as full, but for the last one of a job.
     """

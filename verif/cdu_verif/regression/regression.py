@@ -38,7 +38,7 @@ class Settings:
     simulator: str = "verilator"  #: or ``icarus``
     seed: int = 1  #: of all random stimulus
     level: str = "quick"  #: or ``full``: more parameter sets and longer tests
-    waves: bool = False  #: record waveforms; with Verilator only
+    waves: str | None = None  #: format in which waveforms are recorded, ``fst`` or ``vcd``; with Verilator only
     coverage: bool = False  #: count lines, branches, toggles and expressions; with Verilator only
     tests: tuple[str, ...] = ()  #: their names; all when empty
     steps: int | None = None  #: of training
@@ -47,6 +47,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise UserError(f"unknown level {self.level!r}: use {' or '.join(LEVELS)}")
+        if self.waves not in (None, *simulators.WAVES):
+            raise UserError(f"unknown format of waveforms {self.waves!r}: use {' or '.join(simulators.WAVES)}")
         if (self.waves or self.coverage) and self.simulator != "verilator":
             raise UserError("--waves and --coverage need --sim verilator")
         simulators.check(self.simulator)
@@ -59,9 +61,10 @@ class Settings:
     @property
     def repeat(self) -> str:
         """The command line without blocks, parameters of a run and tests."""
+        recorded = f" --waves-format {self.waves}" if self.waves else ""
         return (
             f"{self.command} --sim {self.simulator} --seed {self.seed} --level {self.level}"
-            f"{' --waves' * self.waves}{' --coverage' * self.coverage} -o {shlex.quote(str(self.folder))}"
+            f"{recorded}{' --coverage' * self.coverage} -o {shlex.quote(str(self.folder))}"
         )
 
 

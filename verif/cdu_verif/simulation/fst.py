@@ -11,8 +11,6 @@ from pathlib import Path
 from cdu_tools.files import write_whole
 from cdu_tools.verilator import Verilator
 
-#: The waveform of a run.
-FILE = "dump.fst"
 #: lz4.h and zlib.h.
 HEADERS = Path(__file__).with_name("fst_headers")
 _EMPTY_ARCHIVE = "!<arch>\n"

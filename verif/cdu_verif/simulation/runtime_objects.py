@@ -18,7 +18,10 @@ from cdu_tools.errors import UserError
 from cdu_tools.verilator import Verilator
 
 #: They depend on Verilator, the compiler and the options, and not on the design.
-_NAMES = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o", "verilated_cov.o", "verilated_fst_c.o")
+_NAMES = (
+    *("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o", "verilated_cov.o"),
+    *("verilated_fst_c.o", "verilated_vcd_c.o"),
+)
 #: What their entries in the cache are called, and those of the headers.
 _KIND, _HEADERS = "runtime", "headers"
 #: Includes what every design and cocotb's program include. The compiler takes NAME.gch for NAME where its options are the same.

@@ -18,8 +18,13 @@ from cdu_verif.simulation import fst, runtime_objects
 from cdu_verif.simulation.bench import SEED
 
 SIMULATORS = ("verilator", "icarus")
+#: Formats of waveforms.
+WAVES = ("fst", "vcd")
 _TIMESCALE = ("1ns", "1ps")
 _QUIET = ("-Wno-fatal", "-Wno-lint")
+#: Elements of an array, and bits of a signal, up to which Verilator traces it: by itself no more than 32, and 256. It leaves
+#: out in silence what has more, the buffers among it; no array and no signal of a unit has as many as these.
+_TRACED = ("--trace-max-array", "1048576", "--trace-max-width", "1048576")
 _COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-expr")
 #: All C++ of a design in one piece, which needs no precompiled header of its own.
 _MAKE = ("VM_PARALLEL_BUILDS=0",)
@@ -42,12 +47,12 @@ class _VerilatorOfPorts(Verilator):
     simulations.
     """
 
-    def __init__(self, *calls: Sequence[str]) -> None:
+    def __init__(self, waves: str | None, *calls: Sequence[str]) -> None:
         super().__init__()
-        self._calls = calls
+        self._waves, self._calls = waves, calls
 
     def _waves_file(self) -> str:
-        return fst.FILE
+        return waves_file(self._waves or WAVES[0])
 
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()
@@ -57,6 +62,11 @@ class _VerilatorOfPorts(Verilator):
 
 class BuildError(RuntimeError):
     """A generated file that the simulator does not accept."""
+
+
+def waves_file(waves: str) -> str:
+    """Name of the waveform of a run, in a format of :data:`WAVES`."""
+    return f"dump.{waves}"
 
 
 def check(simulator: str) -> None:
@@ -84,12 +94,15 @@ class Simulation:
         Where the simulator builds and runs.
     simulator
         ``verilator`` or ``icarus``.
-    waves, coverage
-        Record a waveform, ``dump.fst``; count lines, toggles and expressions. Both with Verilator only.
+    waves
+        Format of :data:`WAVES` of a waveform, ``dump.fst`` or ``dump.vcd``, with Verilator only; default: none is recorded.
+        It has every named signal and every element of a memory; nets without a name of their own (``_012_``) are left out.
+    coverage
+        Count lines, toggles and expressions, with Verilator only.
     """
 
     def __init__(
-        self, source: Path, top: str, folder: Path, simulator: str, *, waves: bool = False, coverage: bool = False
+        self, source: Path, top: str, folder: Path, simulator: str, *, waves: str | None = None, coverage: bool = False
     ) -> None:
         self.source, self.top, self.folder, self.simulator = source, top, folder, simulator
         self.waves, self.coverage = waves, coverage
@@ -111,7 +124,7 @@ class Simulation:
             self._build(get_runner(self.simulator), ())
             return
         tool, sim = verilator.find(), self.folder / "sim"
-        options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *(["--trace-fst"] if self.waves else ())]
+        options = [*_QUIET, *(_COVERAGE if self.coverage else ()), *([f"--trace-{self.waves}", *_TRACED] if self.waves else ())]
         runtime = runtime_objects.ingredients(tool, options)
         # Counters make code that takes the compiler longer to optimise than the simulation to run.
         effort = "-O1" if self.source.stat().st_size >= _LARGE and not self.coverage else "-O0"
@@ -121,8 +134,8 @@ class Simulation:
             return [*_MAKE, f"OPT_FAST={' '.join([effort, *runtime_objects.included(runtime, effort)])}", *what, *lent]
 
         calls = [made(effort)] if effort == "-O0" else [made("-O0", *_ONCE), made(effort, *_WITHOUT_ONCE)]
-        runner = _VerilatorOfPorts(*calls)
-        self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves else ())])
+        runner = _VerilatorOfPorts(self.waves, *calls)
+        self._build(runner, [*options, *(fst.options(tool, self.folder / "fst") if self.waves == "fst" else ())])
         runtime_objects.keep(runtime, sim)
         runtime_objects.keep_included(runtime, effort, sim, self._variables())
 
@@ -138,7 +151,7 @@ class Simulation:
                     build_dir=self.folder / "sim",
                     build_args=arguments,
                     timescale=_TIMESCALE,
-                    waves=self.waves,
+                    waves=bool(self.waves),
                     log_file=log,
                 )
             except (SystemExit, Exception) as error:
@@ -172,7 +185,7 @@ class Simulation:
                 plusargs=list(arguments),
                 results_xml=str(results),
                 seed=variables.get(SEED, "1"),
-                waves=self.waves,
+                waves=bool(self.waves),
                 timescale=_TIMESCALE if self.simulator == "icarus" else None,
                 log_file=folder / "run.log",
                 test_filter=test_filter,

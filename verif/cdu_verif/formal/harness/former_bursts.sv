@@ -26,7 +26,7 @@ module former_bursts #(parameter WORD_BITS = 3) (
       if (came == 0) first <= word;
     end
   end
-  always @* if (i__valid & follows) assume (word == expected);
+  always @* if (i__valid & came != 0) assume (word == expected);  // memory_writer places
   wire [39:0] address = inner_queue__w_data[39:0];
   wire [4:0] words = inner_queue__w_data[44:40];
   always @* if (started & ~rst) begin

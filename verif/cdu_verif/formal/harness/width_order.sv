@@ -1,4 +1,6 @@
-// Bytes of words leave once, in order; words are full, a job's last word ends with its last byte.
+// Bytes of words leave once, in order, each in its own job; words are full but for the last one of a job, and jobs end once.
+//
+// The last word of a job may be empty, with words before it or without.
 //
 // A word enters when it is offered: without a register a part of it may leave before it is accepted.
 module width_order #(
@@ -21,7 +23,7 @@ module width_order #(
   wire [O_BYTES-1:0] bytes_out;
   first_bits #(.COUNT(I_BYTES), .SIZE(8)) bits_in (.items(i_data), .bits(bytes_in));
   first_bits #(.COUNT(O_BYTES), .SIZE(8)) bits_out (.items(o_data), .bits(bytes_out));
-  always @* if (i__valid) assume (i_count >= 1 && i_count <= I_BYTES && (bytes_in >> i_count) == 0);
+  always @* if (i__valid) assume ((i_count >= 1 || i_last) && i_count <= I_BYTES && (bytes_in >> i_count) == 0);
 
   (* anyconst *) wire [3:0] place;
   reg offered_before;
@@ -31,18 +33,31 @@ module width_order #(
   wire [SIZE-1:0] entering = enters ? amount : 0, leaving = o__valid & o__ready ? o_count : 0;
 
   wire [SIZE-1:0] held, ahead;
-  wire [1:0] item;
+  wire [2:0] item;  // the job of the byte, and the byte
   wire active;
-  follow #(.ITEM(2), .SIZE(SIZE), .CAPACITY((I_BYTES > O_BYTES ? I_BYTES : O_BYTES) + I_BYTES)) byte_of_word (
+  follow #(.ITEM(3), .SIZE(SIZE), .CAPACITY((I_BYTES > O_BYTES ? I_BYTES : O_BYTES) + I_BYTES)) byte_of_word (
     .candidate(enters & place < entering), .ahead_of_new(held + place),
-    .new_item({i_last & place + 1 == entering, bytes_in[place]}), .chosen(), .followed(), .ahead_later(), .item_later(), .*
+    .new_item({jobs_in, bytes_in[place]}), .chosen(), .followed(), .ahead_later(), .item_later(), .*
   );
-  always @* if (started & ~rst & o__valid) begin
-    full: assert (o_count >= 1 && o_count <= O_BYTES && (o_last || o_count == O_BYTES));
-    clean: assert ((bytes_out >> o_count) == 0);
-    if (active & ahead < o_count) begin
-      in_order: assert (bytes_out[ahead] == item[0]);
-      job_ends: assert (item[1] == (o_last & ahead + 1 == o_count));
+
+  reg [1:0] jobs_in, jobs_out;  // that have ended, modulo 4
+  wire [1:0] jobs_inside = jobs_in + (enters & i_last) - jobs_out;  // whose end has entered and has not left
+  always @(posedge clk) begin
+    jobs_in <= rst ? 0 : jobs_in + (enters & i_last);
+    jobs_out <= rst ? 0 : jobs_out + (o__valid & o__ready & o_last);
+  end
+  always @* if (started & ~rst) begin
+    no_end_lost: assert (jobs_inside <= 2);
+    if (o__valid) begin
+      full: assert (o_count <= O_BYTES && (o_last || o_count == O_BYTES));
+      clean: assert ((bytes_out >> o_count) == 0);
+      no_end_made: assert (~o_last | jobs_inside != 0);
+      if (active & ahead < o_count) begin
+        in_order: assert (bytes_out[ahead] == item[0]);
+        own_job: assert (item[2:1] == jobs_out);
+      end
+      // All bytes of a job leave before its end or with it.
+      if (active & o_last) none_behind: assert (ahead < o_count || item[2:1] != jobs_out);
     end
   end
 endmodule

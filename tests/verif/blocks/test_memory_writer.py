@@ -1,0 +1,44 @@
+"""Where a packet is written: faults that the proof finds."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from cdu_spec.config import CduConfig
+from cdu_verif.blocks import memory_writer
+from cdu_verif.formal import solver
+from cdu_verif.formal.proof import prove
+from tools_here import needs_provers
+
+#: What is changed in the Verilog, and what is violated then.
+FAULTS = {
+    "the burst stays open behind an empty last word": (
+        r"(assign _\d+_ = _\d+_) \| begun;",
+        r"\1;",
+        "ends_with_segment",
+    ),
+    "the burst stays open behind the last word of a segment": (
+        r"(assign i__payload_\d+__last = over) \| fits;",
+        r"\1;",
+        "ends_with_segment",
+    ),
+    "bytes behind the segment are written": (r"(assign fills = )[^;]*;", r"\g<1>1'h1;", "inside"),
+}
+
+
+@needs_provers
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_proof_of_places_finds_a_fault(tmp_path, fault):
+    pattern, replacement, violated = FAULTS[fault]
+
+    def mutate(text):
+        faulty, count = re.subn(pattern, replacement, text, count=1)
+        assert count == 1, f"nothing matches {pattern}"
+        return faulty
+
+    (places,) = [one for one in memory_writer.RECORD.properties(CduConfig()) if one.name == "places"]
+    # From reset on, so that what is violated happens.
+    verdict = prove(replace(places, method=replace(places.method, kind=solver.BOUNDED, depth=9)), tmp_path, mutate)
+    assert not verdict.proven
+    assert verdict.message.startswith("violated")
+    assert violated in re.findall(r"words_in_segments\.(\w+)", verdict.message)
