@@ -56,7 +56,7 @@ def test_waveforms_are_fst(tmp_path):
 @pytest.mark.parametrize("waves", simulators.WAVES)
 def test_waveforms_have_the_buffers(tmp_path, waves):
     """Elements of a memory of more words, and of more bits, than Verilator traces by itself change in the waveform."""
-    (run,) = plan.runs(CduConfig(dma_bits=512), ["axi_read_master"], full=False, pinned=["dma_bits"])
+    run = plan.Run("axi_read_master", CduConfig(dma_bits=512), ())
     (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=waves, tests=("rate",))).tests
     assert test.status == "pass", test.message
     path = tmp_path / "runs" / run.folder / simulators.waves_file(waves)
