@@ -72,7 +72,7 @@ DESCRIPTOR = _parts(
 #: Bytes from one descriptor to the next.
 DESCRIPTOR_BYTES = 128
 
-#: A completion record: what became of a job. The last part is written with or behind all others.
+#: A completion record: what became of a job. The last part is written when memory has all others.
 COMPLETION = _parts(
     ("job", 4, "number of the descriptor: 0 after CONTROL.enable, one more for each, modulo 2\\*\\*32"),
     ("tag", 4, "that of the descriptor"),
@@ -92,7 +92,10 @@ DMA_ERRORS = (
         "mode, number format, coder, reconstruction point, quantiser, coding of mx or CRC are not of this unit or mode",
     ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
-    ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
+    (
+        "bad_address",
+        f"an address has more than {MEMORY_ADDRESS_BITS} bits, or the payload or the scales end beyond the last one",
+    ),
     ("bad_length", "a payload to decompress has no bytes besides its CRC"),
     ("overflow", "the payload is longer than its room: what fits is there, and the record says how much is needed"),
     ("read", "memory answered a read of the tensor, the payload or the scales with an error"),
@@ -113,6 +116,11 @@ def _number(width: int, description: str) -> tuple[Field, ...]:
 
 _INTERRUPTS = (("job_done", "a completion record was written, or could not be"), ("error", "a bit of ERRORS was set"))
 
+#: Bits of ERRORS with which the engine stands still: no descriptor is fetched until the host has cleared them.
+DMA_HALTS = ("tail", "ring", "owned")
+#: Registers that say where a ring is: only written while it does not run.
+RING_REGISTERS = ("RING_LOW", "RING_HIGH", "RING_SIZE")
+
 #: Registers of each direction of the engine.
 DMA_CHANNEL = (
     Register(
@@ -132,7 +140,22 @@ DMA_CHANNEL = (
         "What no record tells.",
         _flags(
             ("descriptor", "memory answered the read of a descriptor with an error: it was passed over"),
-            ("completion", "a completion record could not be written: its address has too many bits, or memory refused it"),
+            ("completion", "a completion record could not be written: it is not within the addresses, or memory refused it"),
+            (
+                "tail",
+                "TAIL, while the ring ran, was more than the number of places ahead of HEAD, or behind a descriptor that was "
+                "fetched",
+            ),
+            (
+                "ring",
+                "a write to RING_LOW, RING_HIGH or RING_SIZE of a number that it does not take was refused, or the next "
+                f"descriptor would lie beyond 2\\*\\*{MEMORY_ADDRESS_BITS}",
+            ),
+            (
+                "owned",
+                "a write was refused: to RING_LOW, RING_HIGH or RING_SIZE while CONTROL.enable or STATUS.busy was 1, or to a "
+                "register of this direction of the unit, which only the engine writes",
+            ),
         ),
     ),
     Register("INTERRUPT_STATUS", 0x0C, Access.W1C, "Reasons to interrupt.", _flags(*_INTERRUPTS)),
@@ -162,7 +185,7 @@ DMA_CHANNEL = (
         0x1C,
         Access.RW,
         "Places of the ring.",
-        (Field("log2", 0, MAX_RING_LOG2.bit_length(), f"binary logarithm of the number of places, 0 to {MAX_RING_LOG2}"),),
+        (Field("log2", 0, MAX_RING_LOG2.bit_length(), "binary logarithm of the number of places", highest=MAX_RING_LOG2),),
     ),
     Register(
         "TAIL",

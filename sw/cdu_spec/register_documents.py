@@ -35,7 +35,11 @@ Registers have 32 bits and are read and written whole, through the AXI4-Lite por
 one direction only, or in units with certain modes or coders. An access to an address without a register, a write to a read-only
 register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access.
 The two lowest bits of an address are ignored: an access is one of the whole register in which its address lies.
-Bits outside the fields read 0; what is written to them is ignored.
+
+Bits outside the fields read 0. In registers of flags a write to them is ignored: a driver of another map may clear or enable
+all bits at once. An RW register that holds a number refuses a write with a 1 outside its fields, which would cut the number
+off, and a write with a number that a field does not take ("takes" in the tables below): SLVERR, BUS_ERRORS.bad_access, and the
+register keeps what it had. What START judges ("START takes") is written as it is, and the job refused with ERRORS.bad_job.
 
 | access | meaning |
 |---|---|
@@ -178,12 +182,18 @@ def register_details(table: Sequence[Register]) -> Iterator[str]:
         yield "|---|---|---|"
         for part in fields:
             bits = f"{part.low}" if part.width == 1 else f"{part.low + part.width - 1}:{part.low}"
-            yield f"| {bits} | {part.name} | {part.description}{_named_values(part)} |"
+            yield f"| {bits} | {part.name} | {part.description}{_named_values(part)}{_bounds(part)} |"
         yield ""
 
 
 def _named_values(part: Field) -> str:
     return f": {', '.join(f'{number} {name}' for name, number in part.values.items())}" if part.values else ""
+
+
+def _bounds(part: Field) -> str:
+    if not part.is_bounded:
+        return ""
+    return f"; {'START takes' if part.at_start else 'takes'} {part.bounds.start} to {part.bounds.stop - 1}"
 
 
 def register_definitions(prefix: str, register: Register) -> Iterator[str]:

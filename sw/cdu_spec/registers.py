@@ -16,7 +16,7 @@ from cdu_spec.bitstream import AFFINE_MODES, MAGIC, Coder, Dtype, Mode
 from cdu_spec.config import COMPLETIONS, DUPLEX, CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
-from cdu_spec.reconstruction import POINT_BITS
+from cdu_spec.reconstruction import MAX_POINT, POINT_BITS
 from cdu_spec.rounding import Rounding
 
 #: Bits of an address of a byte, and of a register.
@@ -38,7 +38,7 @@ JOB_NUMBER_BITS = 16
 #: Shift tables per channel.
 BANKS = 2
 #: Version of this map: the major number changes when old drivers stop working.
-MAJOR, MINOR = 1, 6
+MAJOR, MINOR = 1, 7
 
 _NIBBLE_BITS = 4
 _SHIFTS_PER_REGISTER = REGISTER_BITS // _NIBBLE_BITS
@@ -77,7 +77,23 @@ class ScaleSource(IntEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """``width`` bits of a register from bit ``low`` on; ``values`` names numbers that it may hold."""
+    """``width`` bits of a register from bit ``low`` on.
+
+    Parameters
+    ----------
+    name, low, width, description
+        Its place in the register, and what it means.
+    reset
+        Number after reset.
+    values
+        Names of numbers that it may hold.
+    lowest, highest
+        Bounds of the numbers that it takes, both included; ``highest`` None: all that its bits can hold.
+    at_start
+        CONTROL.start judges the number by these bounds and refuses the job; otherwise the write is refused.
+    signed
+        The number has a sign: a write may repeat it up to the top of the register.
+    """
 
     name: str
     low: int
@@ -85,11 +101,25 @@ class Field:
     description: str
     reset: int = 0
     values: Mapping[str, int] = field(default_factory=dict)
+    lowest: int = 0
+    highest: int | None = None
+    at_start: bool = False
+    signed: bool = False
 
     @property
     def is_flag(self) -> bool:
         """Whether the field is a bit that says yes or no."""
         return self.width == 1 and not self.values
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there are numbers of its width that it does not take."""
+        return self.lowest > 0 or self.highest is not None
+
+    @property
+    def bounds(self) -> range:
+        """The numbers that it takes."""
+        return range(self.lowest, (1 << self.width if self.highest is None else self.highest + 1))
 
     @property
     def mask(self) -> int:
@@ -108,7 +138,8 @@ class Register:
     ``offset`` counts bytes from the start of the block. ``channels`` names the channels that have the register (ignored in
     the global block). What ``configured`` registers read depends on the configuration (:func:`read_only_values`). With
     ``modes`` the register exists in units that have at least one of them, with ``coder`` in units that have it, with ``option``
-    in those whose parameter of that name is not 0. Bits outside the fields read 0, and what is written to them is ignored.
+    in those whose parameter of that name is not 0. Bits outside the fields read 0; a write to them is ignored in registers of
+    flags, and refused where it would cut off a number (:meth:`takes`).
     """
 
     name: str
@@ -135,6 +166,20 @@ class Register:
     def is_number(self) -> bool:
         """Whether the register is one number of all its bits."""
         return self.fields[0].width == REGISTER_BITS
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a write with 1 in a bit outside the fields is refused: the register holds numbers, which would be cut off."""
+        return self.access is Access.RW and not all(part.is_flag for part in self.fields)
+
+    def takes(self, value: int) -> bool:
+        """Whether a write of the whole register is carried out if it may be written at all; else it is answered with SLVERR."""
+        outside = value & ~sum(part.mask for part in self.fields)
+        if self.is_exact and outside:
+            top = next((part for part in self.fields if part.signed), None)
+            if top is None or value >> (top.low + top.width - 1) != (1 << REGISTER_BITS - top.low - top.width + 1) - 1:
+                return False
+        return all(part.get(value) in part.bounds for part in self.fields if not part.at_start)
 
     @property
     def reset(self) -> int:
@@ -166,6 +211,11 @@ class Register:
 def _number(width: int, description: str, reset: int = 0) -> tuple[Field, ...]:
     """A register that is one number."""
     return (Field("value", 0, width, description, reset),)
+
+
+def _count(description: str) -> tuple[Field, ...]:
+    """A register that is a count of a job."""
+    return (Field("value", 0, REGISTER_BITS, description, lowest=1, highest=(1 << COUNT_BITS) - 1, at_start=True),)
 
 
 def _flags(*named: tuple[str, str], reset: int = 0) -> tuple[Field, ...]:
@@ -309,7 +359,13 @@ GLOBAL = (
         0x24,
         Access.W1C,
         "Accesses that were refused; they were answered with SLVERR and did nothing.",
-        _flags(("bad_access", "no register at the address, a write to a read-only one, or a write of less than 4 bytes")),
+        _flags(
+            (
+                "bad_access",
+                "no register at the address; a write to a read-only one, of a number that the register does not take, of less "
+                "than 4 bytes, or of what only the DMA engine writes",
+            )
+        ),
     ),
     Register("BUS_ERROR_ENABLE", 0x28, Access.RW, "Errors that interrupt.", _flags(("bad_access", "BUS_ERRORS.bad_access"))),
     Register(
@@ -394,7 +450,7 @@ CHANNEL = (
         Access.RW,
         "Next job: what the payload holds.",
         (
-            Field("mode", 0, 4, "mode of the payload", values=_MODES),
+            Field("mode", 0, 4, "mode of the payload", values=_MODES, lowest=min(Mode), highest=max(Mode), at_start=True),
             Field(
                 "bank",
                 8,
@@ -408,6 +464,8 @@ CHANNEL = (
                 max(ScaleSource).bit_length(),
                 "where the job's scales come from",
                 values={source.name.lower(): int(source) for source in ScaleSource},
+                highest=max(ScaleSource),
+                at_start=True,
             ),
         ),
     ),
@@ -416,14 +474,13 @@ CHANNEL = (
         0x24,
         Access.RW,
         "Next job: size.",
-        _number(
-            REGISTER_BITS,
+        _count(
             f"rows of 8 values, padding included; 1 to 2\\*\\*{COUNT_BITS} - 1, a multiple of 8 in the modes sfpr+zvc and "
             "autoquantz, of 4 in mx, of 8 \\* ROW_BEATS in jpeg-act, division and actnn",
         ),
     ),
     *(
-        Register(name, offset, Access.RW, f"Next job: {text}.", _number(REGISTER_BITS, f"1 to 2\\*\\*{COUNT_BITS} - 1"))
+        Register(name, offset, Access.RW, f"Next job: {text}.", _count(f"1 to 2\\*\\*{COUNT_BITS} - 1"))
         for name, offset, text in (
             ("ROW_BEATS", 0x28, "the same per row of the matrix"),
             ("CHANNEL_ROWS", 0x2C, "rows of the matrix per scale"),
@@ -487,7 +544,7 @@ CHANNEL = (
         0x48,
         Access.RW,
         "Offset of the scales that are written next.",
-        (Field("offset", 0, BASE_BITS, "signed, in units of SFPR's result; used in mode blpa"),),
+        (Field("offset", 0, BASE_BITS, "signed, in units of SFPR's result; used in mode blpa", signed=True),),
         modes=tuple(mode for mode in AFFINE_MODES if mode.has_offsets),
     ),
     Register(
@@ -497,7 +554,14 @@ CHANNEL = (
         "Next job: how mode jpeg-act codes its coefficients and puts them back.",
         (
             Field("coder", 0, max(Coder).bit_length(), "coder of the payload", values={c.label: int(c) for c in Coder}),
-            Field("point", 4, POINT_BITS, "decompressing: reconstruction point, 0 to 4 eighths of a step"),
+            Field(
+                "point",
+                4,
+                POINT_BITS,
+                "decompressing: reconstruction point, in eighths of a step",
+                highest=MAX_POINT,
+                at_start=True,
+            ),
         ),
         coder=Coder.GMC,
     ),
@@ -521,6 +585,8 @@ CHANNEL = (
                 (len(MX_FORMATS) - 1).bit_length(),
                 "of the blocks",
                 values={name: kind.number for name, kind in MX_FORMATS.items()},
+                highest=len(MX_FORMATS) - 1,
+                at_start=True,
             ),
             Field(
                 "rule",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.dma import COMPLETION_BYTES
+from amaranth.utils import exact_log2
+from cdu_spec.dma import COMPLETION, COMPLETION_BYTES, part
 
 from cdu.dma.memory_writer import WriteResult
 from cdu.dma.records import Outcome
@@ -15,6 +16,9 @@ from cdu.parts.width_converter import Bytes, WidthConverter
 
 class RecordWriter(wiring.Component):
     """Writes a record, and says when memory has it.
+
+    ``done``, its last part, is written when memory has all others, unless one word has the whole record: so memory that refuses
+    a part of a record never leaves one with ``done``.
 
     Parameters
     ----------
@@ -60,27 +64,40 @@ class RecordWriter(wiring.Component):
         outcome, segment, content = self.i.payload, self.segments.payload, converter.i.payload
         placed = Signal()
         sent = Signal()
+        ending = Signal()  # memory has all but the last part
+        flag = part(COMPLETION, "done")
         writes = self.i.valid & ~outcome["nowhere"] & ~outcome["failed"]
+        goes_on = Signal()
+        whole = self._within_a_word(outcome["address"])
+        record = outcome["record"].as_value()
+        size = Mux(ending, flag.size, Mux(whole, COMPLETION_BYTES, flag.offset))
         m.d.comb += [
-            segment["address"].eq(outcome["address"]),
-            segment["bytes"].eq(COMPLETION_BYTES),
+            segment["address"].eq(outcome["address"] + Mux(ending, flag.offset, 0)),
+            segment["bytes"].eq(size),
             segment["last"].eq(1),
             self.segments.valid.eq(writes & ~placed),
-            content["data"].eq(outcome["record"]),
-            content["count"].eq(COMPLETION_BYTES),
+            # Bytes behind the count are 0
+            content["data"].eq(Mux(ending, record >> 8 * flag.offset, Mux(whole, record, record[: 8 * flag.offset]))),
+            content["count"].eq(size),
             content["last"].eq(1),
             converter.i.valid.eq(writes & ~sent),
             self.result.ready.eq(1),
-            self.done.eq(self.i.valid & (outcome["nowhere"] | outcome["failed"] | self.result.valid)),
+            goes_on.eq(self.result.valid & ~self.result.payload["failed"] & ~ending & ~whole),
+            self.done.eq(self.i.valid & (outcome["nowhere"] | outcome["failed"] | (self.result.valid & ~goes_on))),
             self.unknown.eq(self.done & outcome["failed"]),
             self.lost.eq(self.done & ~outcome["failed"] & (outcome["nowhere"] | self.result.payload["failed"])),
             self.i.ready.eq(self.done),
         ]
-        with m.If(self.done):
-            m.d.sync += [placed.eq(0), sent.eq(0)]
+        with m.If(self.done | goes_on):
+            m.d.sync += [placed.eq(0), sent.eq(0), ending.eq(goes_on)]
         with m.Else():
             m.d.sync += [
                 placed.eq(placed | (self.segments.valid & self.segments.ready)),
                 sent.eq(sent | (converter.i.valid & converter.i.ready)),
             ]
         return m
+
+    def _within_a_word(self, address: Value) -> Value:
+        """Whether a record at an address lies in one word of memory."""
+        last = self.size - COMPLETION_BYTES
+        return address[: exact_log2(self.size)] <= last if last >= 0 else Const(0)
