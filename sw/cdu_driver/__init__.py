@@ -15,6 +15,7 @@ from cdu_driver.driver import Driver
 from cdu_driver.errors import DriverError, JobFailedError, JobLostError, JobRefusedError, RecoveryError, WrongUnitError
 from cdu_driver.job import Job
 from cdu_driver.queue import Counters, JobQueue, Result
+from cdu_driver.ring import open_ring, stop_ring
 from cdu_driver.synchronous import run
 
 __all__ = [
@@ -31,5 +32,7 @@ __all__ = [
     "RecoveryError",
     "Result",
     "WrongUnitError",
+    "open_ring",
     "run",
+    "stop_ring",
 ]

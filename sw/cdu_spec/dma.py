@@ -92,7 +92,10 @@ DMA_ERRORS = (
         "mode, number format, coder, reconstruction point, quantiser, coding of mx or CRC are not of this unit or mode",
     ),
     ("bad_shape", "an extent is 0, or the tensor has more values than a job can have"),
-    ("bad_address", f"an address has more than {MEMORY_ADDRESS_BITS} bits"),
+    (
+        "bad_address",
+        f"an address has more than {MEMORY_ADDRESS_BITS} bits, or the payload or the scales end beyond the last one",
+    ),
     ("bad_length", "a payload to decompress has no bytes besides its CRC"),
     ("overflow", "the payload is longer than its room: what fits is there, and the record says how much is needed"),
     ("read", "memory answered a read of the tensor, the payload or the scales with an error"),
@@ -137,7 +140,7 @@ DMA_CHANNEL = (
         "What no record tells.",
         _flags(
             ("descriptor", "memory answered the read of a descriptor with an error: it was passed over"),
-            ("completion", "a completion record could not be written: its address has too many bits, or memory refused it"),
+            ("completion", "a completion record could not be written: it is not within the addresses, or memory refused it"),
             (
                 "tail",
                 "TAIL, while the ring ran, was more than the number of places ahead of HEAD, or behind a descriptor that was "

@@ -27,8 +27,6 @@ class RegisterBlock:
         Those that this unit has; ``reset`` of each is what this unit reads after reset.
     constant
         Names of registers that never change.
-    driven
-        Whether the DMA engine writes the RW registers, too.
     """
 
     name: str | None
@@ -36,7 +34,6 @@ class RegisterBlock:
     description: str
     registers: tuple[Register, ...]
     constant: frozenset[str] = frozenset()
-    driven: bool = False
 
 
 def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
@@ -47,7 +44,9 @@ def register_blocks(config: CduConfig) -> Iterator[RegisterBlock]:
     has_tables, has_engine = Mode.JPEG_ACT in config.built_modes, bool(config.dma_bits)
     for channel in Channel:
         present = tuple(entry if has_tables else _without_table(entry) for entry in channel_registers(channel, config))
-        yield RegisterBlock(channel.value, channel.base, f"Channel {channel.value}.", present, driven=has_engine)
+        if has_engine:  # only the engine writes them
+            present = tuple(replace(entry, access=Access.RO) for entry in present if entry.access is not Access.WO)
+        yield RegisterBlock(channel.value, channel.base, f"Channel {channel.value}.", present)
     for channel in Channel if has_engine else ():
         yield RegisterBlock(f"dma_{channel.value}", dma_base(channel), f"DMA engine, {channel.value}.", DMA_CHANNEL)
 

@@ -16,7 +16,7 @@ _ACCESS = {
     Access.WO: "sw = w; hw = r;",
     Access.W1C: "sw = rw; hw = w; onwrite = woclr;",
 }
-_CONSTANT, _DRIVEN = "sw = r; hw = na;", "sw = rw; hw = rw;"
+_CONSTANT = "sw = r; hw = na;"
 
 
 def systemrdl(config: CduConfig, top: str, taken: Collection[str] = ()) -> str:
@@ -55,7 +55,7 @@ def _register(block: RegisterBlock, entry: Register, taken: Collection[str]) -> 
 def _rights(block: RegisterBlock, entry: Register) -> str:
     if entry.name in block.constant:
         return _CONSTANT
-    return _DRIVEN if block.driven and entry.access is Access.RW else _ACCESS[entry.access]
+    return _ACCESS[entry.access]
 
 
 def _field(name: str, rights: str, part: Field) -> Iterator[str]:

@@ -10,8 +10,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Access, Register
 
-#: One access to a block of registers. ``word`` (number of the register) is steady from one cycle before the strobe
-#: ``write`` (with ``data``) or ``read`` until ``read_data`` and ``error`` are taken, which hold from the cycle after.
+#: One access to a block of registers. ``word`` (number of the register) and ``data`` are steady from one cycle before the
+#: strobe ``write`` or ``read`` until ``read_data`` and ``error`` are taken, which hold from the cycle after.
 BlockPort = wiring.Signature(
     {
         "word": Out(range(BLOCK_BYTES // REGISTER_BYTES)),
@@ -40,11 +40,14 @@ class RegisterFile(wiring.Component):
         Names of RW registers that are stored elsewhere: to this component they are like WO and RO registers together.
     watched
         Names of registers whose reads are shown.
+    guarded
+        Names of registers that cannot be written while ``guard`` is high.
 
     Ports
     -----
     block
-        :data:`BlockPort`, seen from the registers. ``error``: there is no such register, or it is read only.
+        :data:`BlockPort`, seen from the registers. ``error``: there is no such register, it is read only or guarded, or it
+        does not take the value (:meth:`cdu_spec.registers.Register.takes`); a write then does nothing.
     NAME
         In lower case, with the register's layout; an array when the register is one. RW: the stored value (output). RO and
         ``outside``: what reads give (input). WO: what is being written (output). W1C: the sticky bits (output).
@@ -54,13 +57,27 @@ class RegisterFile(wiring.Component):
         WO and ``outside``: a write takes place in this cycle; ``data`` of the block port is written. One bit per element.
     NAME_read
         ``watched``: a read takes place in this cycle.
+    guard, bad_value, bad_time
+        Only with ``guarded``. A write in this cycle is refused because of its value, or because of ``guard``.
     """
 
     block: Any
+    guard: Signal
+    bad_value: Signal
+    bad_time: Signal
 
-    def __init__(self, registers: Sequence[Register], outside: Collection[str] = (), watched: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        registers: Sequence[Register],
+        outside: Collection[str] = (),
+        watched: Collection[str] = (),
+        guarded: Collection[str] = (),
+    ) -> None:
         self.registers, self._outside, self._watched = registers, frozenset(outside), frozenset(watched)
+        self._guarded = frozenset(guarded)
         members: dict[str, wiring.Member] = {"block": In(BlockPort)}
+        if guarded:
+            members |= {"guard": In(1), "bad_value": Out(1), "bad_time": Out(1)}
         for register in registers:
             name, shape = register.name.lower(), layout(register)
             given = register.access is Access.RO or register.name in self._outside
@@ -77,24 +94,35 @@ class RegisterFile(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         block = self.block
-        # The decoded address is registered: it is steady before the strobes come
-        hits, readable, writable = [], [], []
+        # What is decoded is registered: address and data are steady before the strobes come
+        hits, readable, writable, guarded = [], [], [], []
+        selected = {register.name: self._selected(register) for register in self.registers}
+        unfit = [
+            selected[entry.name].any() & refused
+            for entry in self.registers
+            if (refused := _unfit(entry, block.data)) is not None
+        ]
+        bad_value, bad_time, write = Signal(), Signal(), Signal()
+        if unfit:
+            m.d.sync += bad_value.eq(_any_of(unfit))
+        m.d.comb += write.eq(block.write & ~bad_value & ~bad_time)
         for register in self.registers:
             name = register.name.lower()
             hit = Signal(register.count, name=f"{name}_hit")
-            first = register.offset // REGISTER_BYTES
-            m.d.sync += [bit.eq(block.word == first + index) for index, bit in enumerate(hit)]
+            m.d.sync += hit.eq(selected[register.name])
             hits.append(hit.any())
+            if register.name in self._guarded:
+                guarded.append(hit.any())
             if register.access is not Access.RO:
                 writable.append(hit.any())
             port = getattr(self, name)
             for index, bit in enumerate(hit):
                 element = port[index] if register.count > 1 else port
-                self._element(m, register, element, bit & block.write)
+                self._element(m, register, element, bit & write)
                 if register.access is not Access.WO:
                     readable.append(_fields_of(register, element) & bit.replicate(REGISTER_BITS))
             if register.access is Access.WO or register.name in self._outside:
-                m.d.comb += getattr(self, f"{name}_write").eq(hit & block.write.replicate(register.count))
+                m.d.comb += getattr(self, f"{name}_write").eq(hit & write.replicate(register.count))
             if register.name in self._watched:
                 m.d.comb += getattr(self, f"{name}_read").eq(hit[0] & block.read)
         answer = Signal(REGISTER_BITS, reset_less=True)
@@ -102,8 +130,19 @@ class RegisterFile(wiring.Component):
         with m.If(block.read):
             m.d.sync += [answer.eq(_any_of(readable)), block.error.eq(~_any_of(hits))]
         with m.If(block.write):
-            m.d.sync += block.error.eq(~_any_of(writable))
+            m.d.sync += block.error.eq(~_any_of(writable) | bad_value | bad_time)
+        if guarded:
+            m.d.comb += [
+                bad_time.eq(_any_of(guarded) & self.guard),
+                self.bad_value.eq(block.write & bad_value),
+                self.bad_time.eq(block.write & bad_time),
+            ]
         return m
+
+    def _selected(self, register: Register) -> Value:
+        """Which element of a register the address is that of."""
+        first = register.offset // REGISTER_BYTES
+        return Cat(self.block.word == first + index for index in range(register.count))
 
     def _element(self, m: Module, register: Register, element: Any, write: Value) -> None:
         """Storage of one register."""
@@ -122,6 +161,23 @@ class RegisterFile(wiring.Component):
                 m.d.comb += element[part.name].eq(stored)
                 with m.If(write):
                     m.d.sync += stored.eq(self.block.data[part.low : part.low + part.width])
+
+
+def _unfit(register: Register, written: Value) -> Value | None:
+    """Whether a register does not take what is written (:meth:`~cdu_spec.registers.Register.takes`); None: it takes all."""
+    reasons: list[Value] = []
+    outside = ((1 << REGISTER_BITS) - 1) & ~sum(part.mask for part in register.fields)
+    if register.is_exact and outside:
+        beyond: Value = (written & outside).any()
+        for part in register.fields:
+            if part.signed:
+                beyond &= ~written[part.low + part.width - 1 :].all()
+        reasons.append(beyond)
+    for part in register.fields:
+        if part.is_bounded and not part.at_start:
+            number = written[part.low : part.low + part.width]
+            reasons.append((number < part.bounds.start) | (number >= part.bounds.stop))
+    return Cat(reasons).any() if reasons else None
 
 
 def _fields_of(register: Register, value: Any) -> Value:

@@ -17,7 +17,7 @@ from cdu.parts.width_converter import Bytes
 
 
 class DescriptorFetch(wiring.Component):
-    """Reads one descriptor after the other while there are any.
+    """Reads one descriptor after the other while there are any. What the registers say is judged before each of them.
 
     Parameters
     ----------
@@ -26,8 +26,11 @@ class DescriptorFetch(wiring.Component):
 
     Ports
     -----
-    enable, ring, ring_log2, tail
-        What the registers say (:data:`cdu_spec.dma.DMA_CHANNEL`).
+    enable, ring, ring_log2, tail, head
+        What the registers say (:data:`cdu_spec.dma.DMA_CHANNEL`). Without ``enable`` no descriptor is asked for.
+    bad_tail, beyond
+        High for a cycle, and the next descriptor is not read: TAIL is more than the number of places ahead of HEAD, or behind
+        the next descriptor; that one would lie beyond the last address.
     segments, i, result
         Streams to and from a :class:`~cdu.dma.memory_reader.MemoryReader`.
     o
@@ -42,6 +45,9 @@ class DescriptorFetch(wiring.Component):
     ring: Signal
     ring_log2: Signal
     tail: Signal
+    head: Signal
+    bad_tail: Signal
+    beyond: Signal
     segments: stream.Interface
     i: stream.Interface
     result: stream.Interface
@@ -57,6 +63,9 @@ class DescriptorFetch(wiring.Component):
                 "ring": In(MEMORY_ADDRESS_BITS),
                 "ring_log2": In(range(MAX_RING_LOG2 + 1)),
                 "tail": In(REGISTER_BITS),
+                "head": In(REGISTER_BITS),
+                "bad_tail": Out(1),
+                "beyond": Out(1),
                 "segments": Out(stream.Signature(Segment())),
                 "i": In(stream.Signature(Bytes(size))),
                 "result": In(stream.Signature(1)),
@@ -70,10 +79,16 @@ class DescriptorFetch(wiring.Component):
         m = Module()
         fetched: Any = self.o.payload
         number, content, failed = Signal(REGISTER_BITS), Signal(8 * DESCRIPTOR_BYTES), Signal()
-        place = Signal(MAX_RING_LOG2)
+        place, places = Signal(MAX_RING_LOG2), Signal(MAX_RING_LOG2 + 1)
+        address = Signal(MEMORY_ADDRESS_BITS + 1)
+        # TAIL as seen from HEAD and from the next descriptor, modulo 2**32, when it was looked at
+        given, waiting = (Signal(REGISTER_BITS, name=name, reset_less=True) for name in ("given", "waiting"))
+        rung = (given <= places) & (waiting <= places)
         m.d.comb += [
-            place.eq(number & ((1 << self.ring_log2) - 1)),
-            self.segments.payload["address"].eq(self.ring + (place << exact_log2(DESCRIPTOR_BYTES))),
+            places.eq(1 << self.ring_log2),
+            place.eq(number & (places - 1)),
+            address.eq(self.ring + (place << exact_log2(DESCRIPTOR_BYTES))),
+            self.segments.payload["address"].eq(address),
             self.segments.payload["bytes"].eq(DESCRIPTOR_BYTES),
             self.segments.payload["last"].eq(1),
             fetched["descriptor"].eq(content),
@@ -88,8 +103,15 @@ class DescriptorFetch(wiring.Component):
             m.d.sync += number.eq(0)
         with m.FSM() as states:
             m.d.comb += self.working.eq(~states.ongoing("REST"))
-            with m.State("REST"), m.If(self.enable & (number != self.tail)):
-                m.next = "ASK"
+            with m.State("REST"):
+                m.d.sync += [given.eq(self.tail - self.head), waiting.eq(self.tail - number)]
+                with m.If(self.enable & (number != self.tail)):
+                    m.next = "JUDGE"
+            with m.State("JUDGE"):
+                m.d.comb += [self.bad_tail.eq(self.enable & ~rung), self.beyond.eq(self.enable & rung & address[-1])]
+                m.next = "REST"
+                with m.If(self.enable & rung & ~address[-1]):
+                    m.next = "ASK"
             with m.State("ASK"):
                 m.d.comb += self.segments.valid.eq(1)
                 with m.If(self.segments.ready):

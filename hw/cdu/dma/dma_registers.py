@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.utils import exact_log2
-from cdu_spec.dma import DMA_BASE, DMA_CHANNEL, DMA_CHANNEL_BYTES
+from cdu_spec.dma import DMA_BASE, DMA_CHANNEL, DMA_CHANNEL_BYTES, DMA_HALTS, RING_REGISTERS
 from cdu_spec.ports import REGISTER_PORT
 from cdu_spec.registers import BLOCK_BYTES, REGISTER_BITS, REGISTER_BYTES, Channel
 
@@ -31,10 +31,11 @@ class DmaRegisters(wiring.Component):
         AXI4-Lite, 32 bits of data, 12 of address.
     access
         :data:`~cdu.bus.axi_lite.AccessPort` to the unit. What is refused here goes there as well: the unit has no register
-        at the address either, refuses it, and says so in BUS_ERRORS.
-    CHANNEL_enable, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
+        at the address either, refuses it, and says so in BUS_ERRORS. A write to a register that only the engine writes goes
+        there without its bytes, and is refused and told likewise.
+    CHANNEL_enable, CHANNEL_halt, CHANNEL_ring, CHANNEL_ring_log2, CHANNEL_tail, CHANNEL_head, CHANNEL_busy
         As in :class:`~cdu.dma.ring.Ring`, of both directions.
-    CHANNEL_done, CHANNEL_lost, CHANNEL_unknown
+    CHANNEL_done, CHANNEL_lost, CHANNEL_unknown, CHANNEL_bad_tail, CHANNEL_beyond
         The same; they set bits of ERRORS and INTERRUPT_STATUS.
     irq
         Interrupt, level, registered.
@@ -44,7 +45,8 @@ class DmaRegisters(wiring.Component):
     irq: Signal
 
     #: What goes to a ring, and what comes from it.
-    to_ring, of_ring = ("enable", "ring", "ring_log2", "tail"), ("head", "busy", "done", "lost", "unknown")
+    to_ring = ("enable", "halt", "ring", "ring_log2", "tail")
+    of_ring = ("head", "busy", "done", "lost", "unknown", "bad_tail", "beyond")
 
     def __init__(self, ring: wiring.Signature) -> None:
         members = {
@@ -67,9 +69,11 @@ class DmaRegisters(wiring.Component):
             m.d.sync += answered.eq(1)
         with m.Elif(access.done):
             m.d.sync += answered.eq(0)
+        # The engine owns the unit's registers of both directions.
+        owned = {channel: access.write & (access.word[_PART_BITS:] == channel.base // BLOCK_BYTES) for channel in Channel}
         answers, interrupts = [], []
         for number, channel in enumerate(Channel):
-            registers: Any = RegisterFile(DMA_CHANNEL)
+            registers: Any = RegisterFile(DMA_CHANNEL, guarded=RING_REGISTERS)
             m.submodules[channel.value] = registers
             block = registers.block
             m.d.comb += [
@@ -79,7 +83,7 @@ class DmaRegisters(wiring.Component):
                 block.read.eq(strobe & (which == number) & ~access.write),
             ]
             answers.append(block)
-            interrupts.append(self._of_ring(m, channel, registers))
+            interrupts.append(self._of_ring(m, channel, registers, access.active & access.done & owned[channel]))
         m.d.sync += self.irq.eq(Cat(interrupts).any())
 
         refused, here = Signal(), Signal()
@@ -87,7 +91,8 @@ class DmaRegisters(wiring.Component):
         m.d.comb += [
             refused.eq(partial | Mux(which, answers[1].error, answers[0].error)),
             here.eq(mine & ~(answered & refused)),
-            *(getattr(self.access, name).eq(getattr(access, name)) for name in ("word", "write", "whole", "data")),
+            *(getattr(self.access, name).eq(getattr(access, name)) for name in ("word", "write", "data")),
+            self.access.whole.eq(access.whole & ~Cat(owned.values()).any()),
             self.access.active.eq(access.active & ~here),
             access.done.eq(Mux(here, answered, self.access.done)),
             access.read_data.eq(Mux(here, Mux(which, answers[1].read_data, answers[0].read_data), self.access.read_data)),
@@ -95,8 +100,8 @@ class DmaRegisters(wiring.Component):
         ]
         return m
 
-    def _of_ring(self, m: Module, channel: Channel, registers: Any) -> Any:
-        """The registers of a direction and its ring; whether it interrupts."""
+    def _of_ring(self, m: Module, channel: Channel, registers: Any, trespass: Value) -> Any:
+        """The registers of a direction and its ring; whether it interrupts. ``trespass``: a write to the unit was refused."""
 
         def port(name: str) -> Any:
             return getattr(self, f"{channel.value}_{name}")
@@ -108,9 +113,14 @@ class DmaRegisters(wiring.Component):
             port("tail").eq(registers.tail["value"]),
             registers.head["value"].eq(port("head")),
             registers.status["busy"].eq(port("busy")),
+            port("halt").eq(Cat(registers.errors[name] for name in DMA_HALTS).any()),
+            registers.guard.eq(port("enable") | port("busy")),
             registers.errors_set["descriptor"].eq(port("unknown")),
             registers.errors_set["completion"].eq(port("lost")),
+            registers.errors_set["tail"].eq(port("bad_tail")),
+            registers.errors_set["ring"].eq(port("beyond") | registers.bad_value),
+            registers.errors_set["owned"].eq(trespass | registers.bad_time),
             registers.interrupt_status_set["job_done"].eq(port("done")),
-            registers.interrupt_status_set["error"].eq(port("lost") | port("unknown")),
+            registers.interrupt_status_set["error"].eq(registers.errors_set.as_value().any()),
         ]
         return (registers.interrupt_status.as_value() & registers.interrupt_enable.as_value()).any()

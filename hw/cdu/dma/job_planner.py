@@ -8,10 +8,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
-from cdu_spec.bitstream import CRC_BYTES, Coder, Mode
+from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, Coder, Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.dma import MEMORY_ADDRESS_BITS
+from cdu_spec.dma import COMPLETION_BYTES, MEMORY_ADDRESS_BITS
 from cdu_spec.geometry import BLOCK_SIDE, LANES, TILE_BLOCKS
+from cdu_spec.ports import scale_port_bytes
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import COUNT_BITS, Channel, register
 
@@ -62,7 +63,11 @@ class JobPlanner(wiring.Component):
         extents = [descriptor[name] for name in "nchw"]
         extent_wrong = Cat((extent == 0) | (extent >> VALUES_BITS != 0) for extent in extents).any()
         too_many, wrong = Signal(), Signal()
-        far = {name: descriptor[name] >> MEMORY_ADDRESS_BITS != 0 for name in ("tensor", "payload", "scales", "completion")}
+        channels = Mux(flat, 1, descriptor["c"][:VALUES_BITS])
+        scales_bytes = Mux(kind["wide"], channels * scale_port_bytes(offsets=True), channels * RECIPROCAL_BYTES)
+        # The values of a tensor lie where its strides say, modulo the addresses that there are.
+        lengths = {"tensor": 1, "payload": descriptor["payload_bytes"], "scales": scales_bytes, "completion": COMPLETION_BYTES}
+        far = {name: _ends_beyond(descriptor[name], length) for name, length in lengths.items()}
         m.d.comb += [
             planned["fetched"].eq(self.i.payload),
             errors["bad_mode"].eq(self._wrong_mode(descriptor)),
@@ -176,6 +181,11 @@ class JobPlanner(wiring.Component):
         for unit in sorted(set(wholes.values()) - {1}):
             found = Mux(is_one_of(mode, [one for one, whole in wholes.items() if whole == unit]), _up_to(beats, unit), found)
         return found
+
+
+def _ends_beyond(address: Value, length: Value | int) -> Value:
+    """Whether an address has too many bits, or so many bytes from it on end beyond the last one."""
+    return address[MEMORY_ADDRESS_BITS:].any() | (address[:MEMORY_ADDRESS_BITS] + length > 1 << MEMORY_ADDRESS_BITS)
 
 
 def _units(value: Value, unit: int) -> Value:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from cdu_spec.dma import COMPLETION_BYTES
+from amaranth.utils import exact_log2
+from cdu_spec.dma import COMPLETION, COMPLETION_BYTES, part
 
 from cdu.dma.memory_writer import WriteResult
 from cdu.dma.records import Outcome
@@ -15,6 +16,9 @@ from cdu.parts.width_converter import Bytes, WidthConverter
 
 class RecordWriter(wiring.Component):
     """Writes a record, and says when memory has it.
+
+    ``done``, its last part, is written when memory has all others, unless one word has the whole record: so memory that refuses
+    a part of a record never leaves one with ``done``.
 
     Parameters
     ----------
@@ -58,28 +62,38 @@ class RecordWriter(wiring.Component):
         m.submodules.converter = converter = WidthConverter(COMPLETION_BYTES, self.size)
         connect(m, converter.o, flipped(self.o))
         outcome, segment, content = self.i.payload, self.segments.payload, converter.i.payload
-        placed, sent = Signal(), Signal()
+        placed, sent, ending = Signal(), Signal(), Signal()  # ending: memory has all but the last part
+        flag = part(COMPLETION, "done")
         writes = self.i.valid & ~outcome["nowhere"] & ~outcome["failed"]
+        goes_on = Signal()
+        whole = self._within_a_word(outcome["address"])
+        size = Mux(ending, flag.size, Mux(whole, COMPLETION_BYTES, flag.offset))
         m.d.comb += [
-            segment["address"].eq(outcome["address"]),
-            segment["bytes"].eq(COMPLETION_BYTES),
+            segment["address"].eq(outcome["address"] + Mux(ending, flag.offset, 0)),
+            segment["bytes"].eq(size),
             segment["last"].eq(1),
             self.segments.valid.eq(writes & ~placed),
-            content["data"].eq(outcome["record"]),
-            content["count"].eq(COMPLETION_BYTES),
+            content["data"].eq(Mux(ending, outcome["record"]["done"], outcome["record"].as_value())),
+            content["count"].eq(size),
             content["last"].eq(1),
             converter.i.valid.eq(writes & ~sent),
             self.result.ready.eq(1),
-            self.done.eq(self.i.valid & (outcome["nowhere"] | outcome["failed"] | self.result.valid)),
+            goes_on.eq(self.result.valid & ~self.result.payload["failed"] & ~ending & ~whole),
+            self.done.eq(self.i.valid & (outcome["nowhere"] | outcome["failed"] | (self.result.valid & ~goes_on))),
             self.unknown.eq(self.done & outcome["failed"]),
             self.lost.eq(self.done & ~outcome["failed"] & (outcome["nowhere"] | self.result.payload["failed"])),
             self.i.ready.eq(self.done),
         ]
-        with m.If(self.done):
-            m.d.sync += [placed.eq(0), sent.eq(0)]
+        with m.If(self.done | goes_on):
+            m.d.sync += [placed.eq(0), sent.eq(0), ending.eq(goes_on)]
         with m.Else():
             m.d.sync += [
                 placed.eq(placed | (self.segments.valid & self.segments.ready)),
                 sent.eq(sent | (converter.i.valid & converter.i.ready)),
             ]
         return m
+
+    def _within_a_word(self, address: Value) -> Value:
+        """Whether a record at an address lies in one word of memory."""
+        last = self.size - COMPLETION_BYTES
+        return address[: exact_log2(self.size)] <= last if last >= 0 else Const(0)

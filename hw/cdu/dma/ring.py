@@ -49,10 +49,12 @@ class Ring(wiring.Component):
 
     Ports
     -----
-    enable, ring, ring_log2, tail, head, busy
-        What the registers of this direction say.
+    enable, halt, ring, ring_log2, tail, head, busy
+        What the registers of this direction say; ``halt``: no descriptor is fetched.
     done, lost, unknown
         As in :class:`~cdu.dma.record_writer.RecordWriter`.
+    bad_tail, beyond
+        As in :class:`~cdu.dma.descriptor_fetch.DescriptorFetch`.
     access
         :data:`~cdu.bus.axi_lite.AccessPort` to the unit's registers: of the job under way, and of the next one.
     read_segments, read, read_result
@@ -64,6 +66,7 @@ class Ring(wiring.Component):
     """
 
     enable: Signal
+    halt: Signal
     ring: Signal
     ring_log2: Signal
     tail: Signal
@@ -72,6 +75,8 @@ class Ring(wiring.Component):
     done: Signal
     lost: Signal
     unknown: Signal
+    bad_tail: Signal
+    beyond: Signal
     access: Any
     read_segments: Any
     read: Any
@@ -95,12 +100,13 @@ class Ring(wiring.Component):
         super().__init__(
             {
                 "enable": In(1),
+                "halt": In(1),
                 "ring": In(MEMORY_ADDRESS_BITS),
                 "ring_log2": In(range(MAX_RING_LOG2 + 1)),
                 "tail": In(REGISTER_BITS),
                 "head": Out(REGISTER_BITS),
                 "busy": Out(1),
-                **dict.fromkeys(("done", "lost", "unknown"), Out(1)),
+                **dict.fromkeys(("done", "lost", "unknown", "bad_tail", "beyond"), Out(1)),
                 "access": Out(AccessPort).array(2),
                 "read_segments": Out(segments).array(self.readers),
                 "read": In(words).array(self.readers),
@@ -189,7 +195,8 @@ class Ring(wiring.Component):
 
         # The ring
         m.d.comb += [
-            fetch.enable.eq(self.enable),
+            fetch.enable.eq(self.enable & ~self.halt),
+            fetch.head.eq(self.head),
             fetch.ring.eq(self.ring),
             fetch.ring_log2.eq(self.ring_log2),
             fetch.tail.eq(self.tail),
@@ -198,6 +205,8 @@ class Ring(wiring.Component):
             self.done.eq(records.done),
             self.lost.eq(records.lost),
             self.unknown.eq(records.unknown),
+            self.bad_tail.eq(fetch.bad_tail),
+            self.beyond.eq(fetch.beyond),
         ]
         with m.If(fetch.rewind):
             m.d.sync += self.head.eq(0)

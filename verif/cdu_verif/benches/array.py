@@ -15,6 +15,7 @@ from cdu_verif.simulation.axi_ports import SLVERR
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
+from cdu_verif.stimulus.register_values import taken
 from cdu_verif.stimulus.tensors import KINDS, Exchange, exchange, first_pass
 
 _CONFIG = simulated_config()
@@ -50,7 +51,7 @@ async def register_map(bench: ArrayBench) -> None:
         elif row["access"] == "RW" and (Mode.JPEG_ACT in _MODES or not row["name"].startswith("SHIFTS")):
             mask = sum(((1 << part["width"]) - 1) << part["offset"] for part in row["fields"])
             for address in _addresses(row):
-                value = bench.rng.getrandbits(registers.REGISTER_BITS)
+                value = taken(registers.register(row["name"]), bench.rng)
                 assert not await bench.bus.write(address, value), f"{row['name']} refused a write"
                 written[address] = value & mask
     for row in rows:

@@ -8,13 +8,25 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
+from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
-from cdu_spec.registers import BLOCK_BYTES, GLOBAL, REGISTER_BITS, REGISTER_BYTES, Access, Channel, address, channel_registers
+from cdu_spec.registers import (
+    BLOCK_BYTES,
+    GLOBAL,
+    REGISTER_BITS,
+    REGISTER_BYTES,
+    Access,
+    Channel,
+    Register,
+    address,
+    channel_registers,
+)
 
 from cdu_verif.benches.control_bench import ControlBench
 from cdu_verif.benches.control_jobs import ALL_ONES, BUS_PATTERNS, EVENTS, HAS_TABLES, happen, random_job, start
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import coin
+from cdu_verif.stimulus.register_values import refused, taken
 
 _OKAY, _SLVERR = 0, 2
 
@@ -34,8 +46,8 @@ def _configured(config: CduConfig) -> dict[str, int]:
     }
 
 
-def _places(config: CduConfig) -> dict[int, tuple[str, Access, int, int]]:
-    """By address: name, access, value after reset, and the bits that keep what is written."""
+def _places(config: CduConfig) -> dict[int, tuple[Register, int, int]]:
+    """By address: the register, its value after reset, and the bits that keep what is written."""
     found = {}
     of_channels = ((channel, channel_registers(channel, config)) for channel in Channel)
     tables: list[tuple[Channel | None, Any]] = [(None, GLOBAL), *of_channels]
@@ -46,7 +58,7 @@ def _places(config: CduConfig) -> dict[int, tuple[str, Access, int, int]]:
             if entry.name.startswith("SHIFTS") and not HAS_TABLES:
                 kept = 0
             for index in range(entry.count):
-                found[address(entry.name, channel, index)] = (entry.name, entry.access, reset, kept)
+                found[address(entry.name, channel, index)] = (entry, reset, kept)
     return found
 
 
@@ -60,10 +72,10 @@ async def registers_read_what_they_should(bench: ControlBench, pattern: str) -> 
     """Every address: value after reset, what a write keeps, what is refused; nothing else changes."""
     bench.stall(pattern)
     places = _places(bench.config)
-    for place, (name, access, reset, _) in places.items():
-        expected = 0 if access is Access.WO else reset
+    for place, (entry, reset, _) in places.items():
+        expected = 0 if entry.access is Access.WO else reset
         value, response = await bench.raw_read(place)
-        assert (value, response) == (expected, _OKAY), f"{name} at {place:#x} reads {value:#x}, response {response}"
+        assert (value, response) == (expected, _OKAY), f"{entry.name} at {place:#x} reads {value:#x}, response {response}"
     holes = [place for place in range(0, 4 * BLOCK_BYTES, REGISTER_BYTES) if place not in places]
     for place in holes if bench.full else bench.rng.sample(holes, 100):
         _, response = await bench.raw_read(place)
@@ -74,22 +86,23 @@ async def registers_read_what_they_should(bench: ControlBench, pattern: str) -> 
     assert await bench.value("BUS_ERRORS") == 0
 
     kept_values = {}
-    for place, (name, access, reset, kept) in places.items():
-        if _commands(name):
+    for place, (entry, reset, kept) in places.items():
+        if _commands(entry.name):
             continue
-        written = bench.rng.getrandbits(REGISTER_BITS)
+        written = taken(entry, bench.rng)
         response = await bench.raw_write(place, written)
-        assert response == (_SLVERR if access is Access.RO else _OKAY), f"a write to {name} was answered with {response}"
-        kept_values[place] = written & kept if access is Access.RW else reset if access is Access.RO else 0
+        wanted = _SLVERR if entry.access is Access.RO else _OKAY
+        assert response == wanted, f"a write to {entry.name} was answered with {response}"
+        kept_values[place] = written & kept if entry.access is Access.RW else reset if entry.access is Access.RO else 0
     assert await bench.value("BUS_ERRORS") == 1
     refused = await bench.read("BAD_ADDRESS")
     assert refused["write"] == 1
-    assert places[refused["address"]][1] is Access.RO
+    assert places[refused["address"]][0].access is Access.RO
     await bench.write("BUS_ERRORS", bad_access=1)
     skip = {address(name) for name in ("BAD_ADDRESS", "INTERRUPTS")}
     for place, expected in kept_values.items():
         if place not in skip:
-            assert await bench.raw_read(place) == (expected, _OKAY), f"{places[place][0]} does not keep what was written"
+            assert await bench.raw_read(place) == (expected, _OKAY), f"{places[place][0].name} does not keep what was written"
     bench.cases += len(places)
 
 
@@ -121,6 +134,58 @@ async def accesses_that_are_refused(bench: ControlBench) -> None:
 
 
 @bench_test(ControlBench)
+async def numbers_that_are_refused(bench: ControlBench) -> None:
+    """Every register: a number that it does not take is answered with SLVERR and told, and the register keeps what it had."""
+    bench.stall("coins")
+    for place, (entry, _, kept) in _places(bench.config).items():
+        if entry.access is not Access.RW:
+            continue
+        before = taken(entry, bench.rng)
+        assert await bench.raw_write(place, before) == _OKAY
+        for value in refused(entry, bench.rng):
+            assert await bench.raw_write(place, value) == _SLVERR, f"{entry.name} took {value:#x}"
+            assert await bench.raw_read(place) == (before & kept, _OKAY), f"{entry.name} changed with {value:#x}"
+            assert await bench.read("BAD_ADDRESS") == {"address": place, "write": 1}
+            assert await bench.value("BUS_ERRORS") == 1
+            await bench.write("BUS_ERRORS", bad_access=1)
+            bench.cases += 1
+    for channel in Channel:
+        assert not await start(bench, channel, random_job(bench)), "a job behind refused writes was refused"
+
+
+def _judging(bench: ControlBench, channel: Channel, name: str) -> list[Mode]:
+    """Modes with which a job is refused because of a number of a field that START judges."""
+    built = bench.config.built_modes
+    if name == "format":
+        return [Mode.MX]
+    if name == "point":  # of what is decompressed
+        return [Mode.JPEG_ACT] if channel is Channel.DECOMPRESS and Mode.JPEG_ACT in built else []
+    return list(built)
+
+
+@bench_test(ControlBench)
+async def numbers_that_start_refuses(bench: ControlBench) -> None:
+    """Every field that START judges: a job with any other number is refused with bad_job; the same job without it is not."""
+    for channel in Channel:
+        for entry in channel_registers(channel, bench.config):
+            for part in entry.fields:
+                if not part.at_start:
+                    continue
+                most = (1 << part.width) - 1
+                edges = {part.bounds.start - 1, part.bounds.stop, most} if part.width > 8 else set(range(most + 1))
+                wrong = sorted(number for number in edges - set(part.bounds if part.width <= 8 else ()) if 0 <= number <= most)
+                for mode in _judging(bench, channel, part.name):
+                    for number in wrong:
+                        job = random_job(bench, mode)
+                        name = part.name if len(entry.fields) > 1 else entry.name.lower()
+                        job |= {name: number, "payload": 0}
+                        found = await start(bench, channel, job)
+                        assert found == {"bad_job"}, f"{entry.name}.{part.name} = {number}: {found}"
+                        bench.cases += 1
+        assert not await start(bench, channel, random_job(bench)), "a good job behind bad ones was refused"
+
+
+@bench_test(ControlBench)
 async def reads_and_writes_together(bench: ControlBench) -> None:
     """Reads and writes under way at the same time, many of each, give every answer once and starve nobody."""
     for pattern in BUS_PATTERNS:
@@ -142,13 +207,13 @@ async def reads_and_writes_together(bench: ControlBench) -> None:
 async def accesses_in_a_row(bench: ControlBench) -> None:
     """Accesses that are asked for before the first one is answered: each write counts, each read has its own answer."""
     places = [
-        (place, kept)
-        for place, (name, access, _, kept) in _places(bench.config).items()
-        if access is Access.RW and kept and not _commands(name)
+        (place, entry)
+        for place, (entry, _, kept) in _places(bench.config).items()
+        if entry.access is Access.RW and kept and not _commands(entry.name)
     ]
     for pattern in BUS_PATTERNS:
         bench.stall(pattern)
-        values = [bench.rng.getrandbits(REGISTER_BITS) & kept for _, kept in places]
+        values = [taken(entry, bench.rng) & sum(part.mask for part in entry.fields) for _, entry in places]
         writes = [cocotb.start_soon(bench.raw_write(place, value)) for (place, _), value in zip(places, values, strict=True)]
         for (place, _), write in zip(places, writes, strict=True):
             assert await write == _OKAY, f"the write to {place:#x} was refused"
@@ -176,10 +241,10 @@ async def reset_in_the_middle(bench: ControlBench) -> None:
         await bench.reset(bench.rng.randint(1, 3))
         for channel in Channel:
             bench.paths[channel].jobs.received.clear()
-        for place, (name, access, reset, _) in _places(bench.config).items():
-            expected = 0 if access is Access.WO else reset
+        for place, (entry, reset, _) in _places(bench.config).items():
+            expected = 0 if entry.access is Access.WO else reset
             value, response = await bench.raw_read(place)
-            assert (value, response) == (expected, _OKAY), f"{name} reads {value:#x} after a reset"
+            assert (value, response) == (expected, _OKAY), f"{entry.name} reads {value:#x} after a reset"
         bench.cases += 1
 
 

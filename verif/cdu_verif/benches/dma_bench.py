@@ -8,6 +8,7 @@ from typing import Any
 import cocotb
 import torch
 from actcodec.backends.job import Job, tensor_from_beats
+from cdu_driver import BusError, open_ring, stop_ring
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, MatrixView, pack_shifts
 from cdu_spec.dma import (
     COMPLETION_BYTES,
@@ -66,6 +67,23 @@ class DmaJob:
     size: int
     errors: frozenset[str] = frozenset()
     unit_errors: frozenset[str] = frozenset()
+
+
+class _Host:
+    """The register port, as the driver wants it."""
+
+    def __init__(self, bus: Registers) -> None:
+        self._bus = bus
+
+    async def read(self, address: int) -> int:
+        """The register at a byte address."""
+        return await self._bus.read(address)
+
+    async def write(self, address: int, value: int) -> None:
+        """Write the register at a byte address; BusError when that is refused."""
+        response = await self._bus.write(address, value)
+        if response:
+            raise BusError(f"a write of {value:#x} to {address:#x} was answered with {response}")
 
 
 class DmaBench(Bench):
@@ -174,20 +192,13 @@ class DmaBench(Bench):
     async def open(self, channel: Channel, log2: int) -> int:
         """Give a direction an empty ring; its address."""
         ring = self.room(DESCRIPTOR_BYTES << log2, DESCRIPTOR_BYTES)
-        field = dma_register("RING_LOW").field("address")
-        await self.write("RING_LOW", channel, address=field.get(ring))
-        await self.write("RING_HIGH", channel, address=ring >> REGISTER_BITS)
-        await self.write("RING_SIZE", channel, log2=log2)
-        await self.write("TAIL", channel, value=0)
-        await self.write("CONTROL", channel, enable=1)
+        await open_ring(_Host(self.bus), channel, ring, log2)
+        await self.write("INTERRUPT_ENABLE", channel)
         return ring
 
     async def close(self, channel: Channel) -> None:
         """Stop a ring; AssertionError when it does not come to rest."""
-        await self.write("CONTROL", channel, enable=0)
-        for _ in range(100):
-            if not (await self.read("STATUS", channel))["busy"]:
-                break
+        await stop_ring(_Host(self.bus), channel, 100)
         assert (await self.read("HEAD", channel))["value"] == 0
 
     async def play(self, channel: Channel, jobs: list[DmaJob], log2: int = 2, patience: int = 60) -> list[Completion]:

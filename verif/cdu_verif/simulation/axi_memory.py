@@ -41,6 +41,8 @@ class AxiMemory:
         self.faulty: range = range(0)
         self.silent: range = range(0)
         self.error = AxiResp.SLVERR
+        self.places: list[range] | None = None  #: all that may be touched; None: everything
+        self.strays: list[str] = []  #: accesses elsewhere
         self.bursts = 0  #: read so far
         reset = Reset(dut).axi()
         self._latency = 0
@@ -100,13 +102,21 @@ class AxiMemory:
 
     async def read(self, address: int, size: int) -> bytes:
         """What cocotbext-axi calls for every word."""
+        self._look("read", address, any(_touches(place, address, size) for place in self.places or ()))
         await self._check(address, size)
         return self.get(address, size)
 
     async def write(self, address: int, content: bytes) -> None:
         """What cocotbext-axi calls for every run of bytes that a word enables."""
+        end = address + len(content)
+        self._look("write", address, any(place.start <= address and end <= place.stop for place in self.places or ()))
         await self._check(address, len(content))
         self.put(address, content)
+
+    def _look(self, kind: str, address: int, allowed: bool) -> None:
+        """Note an access to a word of which nothing may be read, or to bytes of which one may not be written."""
+        if self.places is not None and not allowed:
+            self.strays.append(f"a {kind} at {address:#x}")
 
     async def _check(self, address: int, size: int) -> None:
         if _touches(self.silent, address, size):

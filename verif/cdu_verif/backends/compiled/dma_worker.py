@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from actcodec.backends.job import Job, padded_view
-from cdu_driver import DriverError, JobLostError
+from cdu_driver import DriverError, JobLostError, open_ring, run
 from cdu_spec.bitstream import SHIFT_TABLE_BYTES, Mode, pack_shifts
 from cdu_spec.config import CduConfig
 from cdu_spec.dma import (
@@ -62,6 +62,21 @@ class Took:
     waited: int
 
 
+class _Registers:
+    """Registers of a compiled unit, as the driver wants them."""
+
+    def __init__(self, unit: CompiledUnit) -> None:
+        self._unit = unit
+
+    async def read(self, address: int) -> int:
+        """The register at a byte address."""
+        return self._unit.read(address)
+
+    async def write(self, address: int, value: int) -> None:
+        """Write the register at a byte address."""
+        self._unit.write(address, value)
+
+
 class DmaWorker:
     """One unit that does one job at a time: a descriptor in a ring of one place, a doorbell, an interrupt, a record.
 
@@ -83,11 +98,7 @@ class DmaWorker:
         self._memory: _Bytes = np.zeros(0, np.uint8)
         self._tail = dict.fromkeys(Channel, 0)
         for channel in Channel:
-            self._write("RING_LOW", channel, address=dma_register("RING_LOW").field("address").get(_BASE))
-            self._write("RING_HIGH", channel, address=_BASE >> REGISTER_BITS)
-            self._write("RING_SIZE", channel, log2=0)
-            self._write("INTERRUPT_ENABLE", channel, job_done=1, error=1)
-            self._write("CONTROL", channel, enable=1)
+            run(open_ring(_Registers(self.unit), channel, _BASE, log2=0))
 
     def compress(self, job: Job, values: _Bytes, shape: Sequence[int]) -> _Bytes:
         """The payload of a tensor of a shape, whose bytes lie in row-major order."""
