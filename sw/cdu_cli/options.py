@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from cdu_spec.config import CduConfig, ConfigError, named_config
+from cdu_spec.config import CONFIGS, CduConfig, ConfigError, named_config
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import write_whole
@@ -117,13 +117,15 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def configuration(name: str, settings: list[str] | None) -> CduConfig:
-    """The configuration that ``--config`` and ``--set`` describe."""
+    """The configuration that ``--config`` and ``--set`` describe; one of a file that ``--set`` changes has another name."""
     pairs = [setting.partition("=") for setting in settings or []]
     for key, equals, value in pairs:
         if not equals:
             raise ConfigError(f"--set {key + equals + value!r} is not of the form KEY=VALUE")
     check_distinct("--set", (key.strip() for key, _, _ in pairs))
-    return named_config(name).override_texts({key.strip(): value.strip() for key, _, value in pairs})
+    base, texts = named_config(name), {key.strip(): value.strip() for key, _, value in pairs}
+    chosen = base.override_texts(texts)
+    return chosen if base.name in CONFIGS or "name" in texts else chosen.override(name=chosen.changed_name(base))
 
 
 def distinct(option: str, names: list[str] | None) -> list[str]:

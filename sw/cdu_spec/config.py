@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import reprlib
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -52,6 +55,8 @@ RESET_PORTS = {"high": "rst", "low": "aresetn"}
 RESET_KINDS = ("sync", "async")
 #: Characters of a name; files and modules are called by it with a few more.
 _LONGEST_NAME = 64
+#: Characters of the checksum in a name that would be longer.
+_CHECKSUM = 12
 
 
 class ConfigError(UserError, ValueError):
@@ -65,7 +70,7 @@ class CduConfig:
     Parameters
     ----------
     name
-        Name of the configuration, up to 64 characters; generated files and the Verilog top bear it.
+        Name of the configuration, up to 64 characters; :attr:`unit_name`, which files and the Verilog top bear, follows from it.
     value_format
         Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
     scale_bits
@@ -236,6 +241,26 @@ class CduConfig:
         if not listed or not value or len(set(value)) < len(value):
             raise ConfigError(f"{name} = {value!r} is not allowed: use one or more of {', '.join(allowed)}, each once")
         object.__setattr__(self, name, tuple(label for label in allowed if label in value))
+
+    @property
+    def unit_name(self) -> str:
+        """Name of the files and of the Verilog top: :attr:`name`, and what differs from the named configuration of that name, if
+        there is one. Two different units, neither of which was given a name, have different ones.
+        """
+        return self.name if self.name not in CONFIGS else self.changed_name(CONFIGS[self.name])
+
+    def changed_name(self, base: CduConfig) -> str:
+        """The name of ``base`` with the parameters, but for the name, in which this configuration differs from it, and their
+        values: ``tiny_cdus_3``. A checksum of them takes their place where the name would be longer than a name may be.
+        """
+        changed = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+        changed = {name: value for name, value in changed.items() if value != getattr(base, name)}
+        texts = [f"{name}_{'_'.join(value) if isinstance(value, tuple) else value}" for name, value in changed.items()]
+        said = re.sub(r"\W", "_", "_".join([base.name, *texts]))
+        if len(said) <= _LONGEST_NAME:
+            return said
+        checksum = hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_CHECKSUM]
+        return f"{base.name[: _LONGEST_NAME - _CHECKSUM - 1]}_{checksum}"
 
     @property
     def rounding_mode(self) -> Rounding:

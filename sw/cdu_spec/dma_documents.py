@@ -11,6 +11,8 @@ from cdu_spec.dma import (
     DESCRIPTOR_BYTES,
     DMA_CHANNEL,
     DMA_ERRORS,
+    MAX_RING_LOG2,
+    MEMORY_ADDRESS_BITS,
     Part,
     dma_base,
 )
@@ -38,7 +40,7 @@ def dma_c_header() -> str:
     lines = ["/* Registers of the DMA engine, relative to CDU_DMA_COMPRESS or CDU_DMA_DECOMPRESS; its records in memory. */"]
     lines += ["#ifndef CDU_DMA_H", "#define CDU_DMA_H", "", "#include <stdint.h>", ""]
     lines += [f"#define CDU_DMA_{channel.name} {dma_base(channel):#05x}u" for channel in Channel]
-    lines.append("")
+    lines += [f"#define CDU_DMA_ADDRESS_BITS {MEMORY_ADDRESS_BITS}u", f"#define CDU_DMA_RING_LOG2_MAX {MAX_RING_LOG2}u", ""]
     for register in DMA_CHANNEL:
         lines += register_definitions("CDU_DMA", register)
     for name, table, size in (("DESCRIPTOR", DESCRIPTOR, DESCRIPTOR_BYTES), ("COMPLETION", COMPLETION, COMPLETION_BYTES)):

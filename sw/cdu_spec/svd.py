@@ -19,9 +19,9 @@ def svd(config: CduConfig) -> str:
     device = Element("device", {"schemaVersion": "1.3", "xmlns:xs": _SCHEMA, "xs:noNamespaceSchemaLocation": "CMSIS-SVD.xsd"})
     _texts(
         device,
-        name=config.name,
+        name=config.unit_name,
         version=f"{MAJOR}.{MINOR}",
-        description=f"Compression/decompression unit {config.name}",
+        description=f"Compression/decompression unit {config.unit_name}",
         addressUnitBits=8,
         width=REGISTER_BITS,
         size=REGISTER_BITS,

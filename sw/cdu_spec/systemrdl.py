@@ -25,9 +25,9 @@ def systemrdl(config: CduConfig, top: str, taken: Collection[str] = ()) -> str:
     Fields whose names are ``taken`` in the language that the text is turned into get an underscore behind their name.
     """
     lines = [
-        f"// Registers of {config.name}, version {MAJOR}.{MINOR} of the map",
+        f"// Registers of {config.unit_name}, version {MAJOR}.{MINOR} of the map",
         f"addrmap {top} {{",
-        f'    name = "Compression/decompression unit {config.name}";',
+        f'    name = "Compression/decompression unit {config.unit_name}";',
         "    lsb0;",
         f"    default regwidth = {REGISTER_BITS};",
         f"    default accesswidth = {REGISTER_BITS};",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from amaranth.lib.wiring import Component
 from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Coder, Mode
@@ -93,16 +95,52 @@ def with_clocks(config: CduConfig) -> CduConfig:
 #: Width of the memory port of blocks whose configuration has no DMA engine.
 _DMA_BITS = 128
 
-#: Block by name. The coders are built for their one mode, or for all of the configuration and at least the affine ones.
-BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
+#: Blocks that not every configuration can have, and the configuration that they are built with instead: coders of one mode have
+#: that one, coders of several modes have all of the configuration and at least the affine ones.
+_NEEDED: Mapping[str, Callable[[CduConfig], CduConfig]] = {
+    "range_finder": ranged,
+    "affine_quantizer": affine,
+    "affine_dequantizer": affine,
+    "zvc_encoder": lambda config: only(config, Mode.SFPR_ZVC),
+    "zvc_decoder": lambda config: only(config, Mode.SFPR_ZVC),
+    "brc_encoder": lambda config: only(config, Mode.BRC),
+    "brc_decoder": lambda config: only(config, Mode.BRC),
+    "affine_encoder": affine,
+    "affine_decoder": affine,
+    "gmc_encoder": with_gmc,
+    "gmc_decoder": with_gmc,
+    "lane_encoder": with_gmc,
+    "lane_decoder": with_gmc,
+    "distributor": several,
+    "gatherer": several,
+    "dma_array": with_dma,
+    "clocked_array": with_clocks,
+    "axi_read_master": with_dma,
+    "axi_write_master": with_dma,
+}
+
+
+def configured(name: str, config: CduConfig) -> CduConfig:
+    """The configuration that a block is built with: the one that is asked for, with what the block cannot do without."""
+    return _NEEDED[name](config) if name in _NEEDED else config
+
+
+def changes(name: str, config: CduConfig) -> dict[str, Any]:
+    """The parameters that a block is built with in place of those of the configuration; none for the name of a unit."""
+    given, built = config.to_dict(), configured(name, config).to_dict()
+    return {key: value for key, value in built.items() if given.get(key, getattr(CduConfig, key)) != value}
+
+
+#: Component of a configuration that :func:`configured` gives, by the name of the block.
+_COMPONENTS: Mapping[str, Callable[[CduConfig], Component]] = {
     "sfpr": Sfpr,
     "inverse_sfpr": InverseSfpr,
     "alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_BLOCKS),
     "inverse_alignment_buffer": lambda config: AlignmentBuffer(config, Direction.TO_ROWS),
-    "range_finder": lambda config: RangeFinder(ranged(config)),
+    "range_finder": RangeFinder,
     "range_store": RangeStore,
-    "affine_quantizer": lambda config: AffineQuantizer(affine(config)),
-    "affine_dequantizer": lambda config: AffineDequantizer(affine(config)),
+    "affine_quantizer": AffineQuantizer,
+    "affine_dequantizer": AffineDequantizer,
     "value_front": ValueFront,
     "value_back": ValueBack,
     "dct": Dct,
@@ -110,16 +148,16 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "two_way_dct": TwoWayDct,
     "shift_quantizer": ShiftQuantizer,
     "inverse_shift_quantizer": InverseShiftQuantizer,
-    "zvc_encoder": lambda config: BlockEncoder(only(config, Mode.SFPR_ZVC)),
-    "zvc_decoder": lambda config: BlockDecoder(only(config, Mode.SFPR_ZVC)),
-    "brc_encoder": lambda config: BlockEncoder(only(config, Mode.BRC)),
-    "brc_decoder": lambda config: BlockDecoder(only(config, Mode.BRC)),
-    "affine_encoder": lambda config: BlockEncoder(affine(config)),
-    "affine_decoder": lambda config: BlockDecoder(affine(config)),
-    "gmc_encoder": lambda config: GmcEncoder(with_gmc(config)),
-    "gmc_decoder": lambda config: GmcDecoder(with_gmc(config)),
-    "lane_encoder": lambda config: coders.encoder(with_gmc(config)),
-    "lane_decoder": lambda config: coders.decoder(with_gmc(config)),
+    "zvc_encoder": BlockEncoder,
+    "zvc_decoder": BlockDecoder,
+    "brc_encoder": BlockEncoder,
+    "brc_decoder": BlockDecoder,
+    "affine_encoder": BlockEncoder,
+    "affine_decoder": BlockDecoder,
+    "gmc_encoder": GmcEncoder,
+    "gmc_decoder": GmcDecoder,
+    "lane_encoder": coders.encoder,
+    "lane_decoder": coders.decoder,
     "div_quantizer": DivQuantizer,
     "inverse_div_quantizer": InverseDivQuantizer,
     "entropy_encoder": EntropyEncoder,
@@ -128,8 +166,8 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "jpeg_decoder": JpegDecoder,
     "mx_encoder": lambda config: MxEncoder(),
     "mx_decoder": lambda config: MxDecoder(),
-    "distributor": lambda config: Distributor(several(config)),
-    "gatherer": lambda config: Gatherer(several(config)),
+    "distributor": Distributor,
+    "gatherer": Gatherer,
     "collector": Collector,
     "splitter": Splitter,
     "crc_writer": lambda config: CrcWriter(config.packed_bytes),
@@ -138,19 +176,19 @@ BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {
     "decompressor": Decompressor,
     "control": Control,
     "array": CduArray,
-    "dma_array": lambda config: CduDmaArray(with_dma(config)),
-    "clocked_array": lambda config: top(with_clocks(config)),
-    "axi_read_master": lambda config: AxiReadMaster(with_dma(config).dma_bits // 8, value_bytes=repeated_bytes(config)),
-    "axi_write_master": lambda config: AxiWriteMaster(with_dma(config).dma_bits // 8),
+    "dma_array": CduDmaArray,
+    "clocked_array": lambda config: top(config),
+    "axi_read_master": lambda config: AxiReadMaster(config.dma_bits // 8, value_bytes=repeated_bytes(config)),
+    "axi_write_master": lambda config: AxiWriteMaster(config.dma_bits // 8),
 }
 
 
-def configured(name: str, config: CduConfig) -> CduConfig:
-    """The configuration of a whole unit that is asked for by name: with an engine, or clocks, where it says nothing of them."""
-    needed = {"dma_array": with_dma, "clocked_array": with_clocks}
-    return needed[name](config) if name in needed else config
+def _block(name: str, config: CduConfig) -> Component:
+    return _COMPONENTS[name](configured(name, config))
 
 
+#: Block by name, for any configuration.
+BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {name: partial(_block, name) for name in _COMPONENTS}
 #: Of these the whole units.
 UNITS = ("array", "dma_array", "clocked_array")
 #: And the halves of one.

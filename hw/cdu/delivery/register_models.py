@@ -42,8 +42,8 @@ def compiled(config: CduConfig, folder: Path, taken: Collection[str] = ()) -> An
     :func:`cdu_spec.systemrdl.systemrdl`. Raises MissingToolError without the compiler.
     """
     compiler = _package("systemrdl").RDLCompiler()
-    path = folder / f"{config.name}.rdl"
-    path.write_text(systemrdl(config, top_name(config.name), taken), encoding="utf-8")
+    path = folder / f"{config.unit_name}.rdl"
+    path.write_text(systemrdl(config, top_name(config.unit_name), taken), encoding="utf-8")
     compiler.compile_file(str(path))
     return compiler.elaborate()
 
@@ -68,17 +68,17 @@ def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> lis
 def _ipxact(config: CduConfig, source: Path, made: Path) -> None:
     """NAME.xml, IP-XACT of 2014 (IEEE 1685)."""
     exporter = _package("peakrdl_ipxact").IPXACTExporter(vendor=VENDOR, library="units", version=versions()["cdu"])
-    exporter.export(compiled(config, source).top, str(made / f"{config.name}.xml"), component_name=config.name)
+    exporter.export(compiled(config, source).top, str(made / f"{config.unit_name}.xml"), component_name=config.unit_name)
 
 
 def _uvm(config: CduConfig, source: Path, made: Path) -> None:
     """NAME_ral.sv, a package."""
-    _package("peakrdl_uvm").UVMExporter().export(compiled(config, source, UVM_METHODS).top, str(made / f"{config.name}_ral.sv"))
+    _package("peakrdl_uvm").UVMExporter().export(compiled(config, source, UVM_METHODS).top, str(made / f"{config.unit_name}_ral.sv"))
 
 
 def _html(config: CduConfig, source: Path, made: Path) -> None:
     """NAME_html, a site."""
-    _package("peakrdl_html").HTMLExporter().export(compiled(config, source), str(made / f"{config.name}_html"))
+    _package("peakrdl_html").HTMLExporter().export(compiled(config, source), str(made / f"{config.unit_name}_html"))
 
 
 #: What can be written, by name.

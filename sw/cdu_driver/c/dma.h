@@ -1,26 +1,53 @@
 /*
  * Driver of a unit behind its DMA engine (docs/user/dma.md): one ring of descriptors for each direction.
  *
- * tiny.h holds registers and records; `cdu generate --config tiny --set dma_bits=64` writes it. The four functions below belong
- * to the platform.
+ * CDU_HEADER is the header of the unit, which `cdu generate --config NAME --set dma_bits=BITS` writes: define it where the unit is
+ * not called tiny. The five functions below belong to the platform.
  */
 #ifndef CDU_DMA_DRIVER_H
 #define CDU_DMA_DRIVER_H
 
-#include "tiny.h"
+#ifndef CDU_HEADER
+#define CDU_HEADER "tiny.h"
+#endif
+#include CDU_HEADER
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of a cache line of the processor: a record has a line to itself in rings that say nothing else. */
+#ifndef CDU_DMA_LINE
+#define CDU_DMA_LINE 64u
+#endif
+
+/* Reads of STATUS for which cdu_dma_open and cdu_dma_close wait for the engine to stand still. */
+#ifndef CDU_DMA_STOP_POLLS
+#define CDU_DMA_STOP_POLLS 1000000u
+#endif
 
 uint32_t cdu_read(uint32_t address);
 void cdu_write(uint32_t address, uint32_t value);
-void cdu_wait_interrupt(void);   /* returns when the interrupt line is high */
-void cdu_memory_barrier(void);   /* what was written to memory is there for the engine, and what the engine wrote for us */
+void cdu_wait_interrupt(void); /* returns when the interrupt line is high */
+
+/* When this returns, the engine reads from these bytes what the program wrote there; register writes that follow come after it. */
+void cdu_memory_publish(const volatile void *memory, uint32_t bytes);
+
+/* When this returns, the program reads from these bytes what the engine wrote there, as it is now or later. */
+void cdu_memory_fetch(const volatile void *memory, uint32_t bytes);
 
 enum cdu_dma_result {
     CDU_DMA_OK,
-    CDU_DMA_NO_UNIT,  /* no unit, or another version of its registers */
-    CDU_DMA_BAD_RING, /* its memory does not begin at a multiple of CDU_DMA_DESCRIPTOR_SIZE */
+    CDU_DMA_NO_UNIT,  /* no unit with an engine, another major version of its registers, or registers that keep nothing */
+    CDU_DMA_BAD_RING, /* base, memory, address, log2 or line are none that a ring may have */
     CDU_DMA_FULL,     /* take the record of an earlier job first */
     CDU_DMA_FAILED,   /* the record says what was wrong with the job; the next ones are not touched */
-    CDU_DMA_LOST      /* no record could be written, or memory refused the descriptor */
+    CDU_DMA_LOST,     /* the job has no record: memory refused it or the descriptor, or the ring was stopped before the job */
+    CDU_DMA_EMPTY,    /* no job is under way whose record could be taken */
+    CDU_DMA_BUSY,     /* the engine did not stand still within CDU_DMA_STOP_POLLS: memory owes it an answer */
+    CDU_DMA_REFUSED,  /* the engine has refused TAIL or the ring and stands still, ERRORS says why: open the ring again */
+    CDU_DMA_NOT_OPEN, /* open the ring first */
+    CDU_DMA_NULL      /* a pointer is null */
 };
 
 /* A job; the members are those of a descriptor. Addresses are those that the engine sees. */
@@ -41,30 +68,53 @@ struct cdu_dma_record {
     uint32_t job, tag, errors, unit_errors, cycles, bytes;
 };
 
-/* Bytes of memory of a ring of 2**log2 places: its descriptors, and a record for each; whole descriptors, so that rings may
- * follow each other. */
-#define CDU_DMA_RING_BYTES(log2)                                                                                    \
-    ((((CDU_DMA_DESCRIPTOR_SIZE + CDU_DMA_COMPLETION_SIZE) << (log2)) + CDU_DMA_DESCRIPTOR_SIZE - 1u)               \
-     & ~(CDU_DMA_DESCRIPTOR_SIZE - 1u))
-
+/* A ring of 2**log2 places. The program sets the first five members, all others are the driver's; a ring begins as zeros. */
 struct cdu_dma_ring {
     uint32_t base;            /* CDU_DMA_COMPRESS or CDU_DMA_DECOMPRESS */
-    volatile uint8_t *memory; /* CDU_DMA_RING_BYTES(log2) bytes from a multiple of CDU_DMA_DESCRIPTOR_SIZE on */
-    uint64_t address;         /* of that memory, as the engine sees it */
-    uint32_t log2;
-    uint32_t given, taken;    /* jobs, and their records; the driver counts */
+    volatile uint8_t *memory; /* CDU_DMA_RING_BYTES(log2, line) bytes, from a multiple of CDU_DMA_RING_ALIGNMENT(line) on */
+    uint64_t address;         /* of that memory, as the engine sees it, with as many zeros; the ring ends at 2**40 at the latest */
+    uint32_t log2;            /* 0 to CDU_DMA_RING_LOG2_MAX */
+    uint32_t line;            /* bytes from a record to the next, a power of two from 32 to 4096: a cache line; 0: CDU_DMA_LINE */
+    uint32_t given, taken;    /* jobs, and their records */
+    uint32_t is_open;
 };
 
-/* Starts an empty ring, of which base, memory, address and log2 are set. */
+/* Bytes from a record to the next; descriptors and records each begin at a multiple of the alignment. */
+#define CDU_DMA_RING_LINE(line) ((uint32_t)(line) ? (uint32_t)(line) : CDU_DMA_LINE)
+#define CDU_DMA_RING_ALIGNMENT(line) \
+    (CDU_DMA_RING_LINE(line) > CDU_DMA_DESCRIPTOR_SIZE ? CDU_DMA_RING_LINE(line) : CDU_DMA_DESCRIPTOR_SIZE)
+#define CDU_DMA_RING_PADDED(bytes, line) (((bytes) + CDU_DMA_RING_ALIGNMENT(line) - 1u) & ~(CDU_DMA_RING_ALIGNMENT(line) - 1u))
+
+/* Bytes from the beginning of a ring to its first record, and of the whole ring; rings may follow each other. */
+#define CDU_DMA_RING_RECORDS(log2, line) CDU_DMA_RING_PADDED(CDU_DMA_DESCRIPTOR_SIZE << (log2), line)
+#define CDU_DMA_RING_BYTES(log2, line) \
+    (CDU_DMA_RING_RECORDS(log2, line) + CDU_DMA_RING_PADDED(CDU_DMA_RING_LINE(line) << (log2), line))
+
+/*
+ * Stops the engine, in whatever state it is, and starts an empty ring. Jobs of an earlier ring that were not fetched are not run.
+ * A call that fails leaves the ring as it was; CDU_DMA_BUSY leaves the engine finishing what it has fetched, so keep the memory
+ * of its ring, and call again.
+ */
 enum cdu_dma_result cdu_dma_open(struct cdu_dma_ring *ring);
 
-/* Gives a job to the engine; several may be under way. The tag comes back in its record. */
+/* Gives a job to the engine; several may be under way. The tag comes back in its record. A call that fails writes nothing. */
 enum cdu_dma_result cdu_dma_submit(struct cdu_dma_ring *ring, const struct cdu_dma_job *job, uint32_t tag);
 
-/* Waits for the end of the oldest job whose record was not taken yet, and takes it. */
+/*
+ * Waits for the end of the oldest job whose record was not taken yet, and takes it: with CDU_DMA_OK, CDU_DMA_FAILED and
+ * CDU_DMA_LOST, which leaves *record as it was. Other results leave the ring as it was, too. A ring that was closed has the
+ * records of the jobs that were run; the others are lost.
+ */
 enum cdu_dma_result cdu_dma_take(struct cdu_dma_ring *ring, struct cdu_dma_record *record);
 
-/* Waits until what was given is done, and stops the ring. */
-void cdu_dma_close(struct cdu_dma_ring *ring);
+/*
+ * Stops the ring: jobs that the engine has fetched come to their end, those behind them are not run. CDU_DMA_BUSY says that they
+ * have not ended yet: keep the memory of ring, tensors and payloads, and call again.
+ */
+enum cdu_dma_result cdu_dma_close(struct cdu_dma_ring *ring);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

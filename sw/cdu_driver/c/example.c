@@ -2,10 +2,19 @@
  * Compresses a tensor in mode jpeg-act: programs the job, waits for its end, recovers from errors; in units with completions a
  * job that fails is lost alone.
  *
- * tiny.h holds the registers; `cdu generate --config tiny` writes it. The three functions below belong to the platform, as do
- * the DMA engines that feed s_axis and empty m_axis: start them between cdu_start() and cdu_finish().
+ * CDU_HEADER is the header of the unit, which `cdu generate` writes: define it where the unit is not called tiny. The three
+ * functions below belong to the platform, as do the DMA engines that feed s_axis and empty m_axis: start them between
+ * cdu_start() and cdu_finish().
  */
-#include "tiny.h"
+#ifndef CDU_HEADER
+#define CDU_HEADER "tiny.h"
+#endif
+#include CDU_HEADER
+
+/* Reads of STATUS for which cdu_open(), and all others after an error, wait for what is left of forgotten jobs. */
+#ifndef CDU_STOP_POLLS
+#define CDU_STOP_POLLS 1000000u
+#endif
 
 uint32_t cdu_read(uint32_t address);
 void cdu_write(uint32_t address, uint32_t value);
@@ -17,7 +26,9 @@ enum cdu_result {
     CDU_NO_SPACE, /* the queue is full, or jobs under way use the shift table */
     CDU_REFUSED,  /* the counts do not fit together, or there is no CRC in this unit */
     CDU_LOST,     /* an error in the data, or a timeout: all jobs are forgotten, start them again */
-    CDU_FAILED    /* an error in the data of this job: start it again; the next ones are not touched */
+    CDU_FAILED,   /* an error in the data of this job: start it again; the next ones are not touched */
+    CDU_BUSY,     /* all jobs are forgotten, but a source or sink has not ended its packet: let it, then call cdu_open() */
+    CDU_EMPTY     /* no job is under way, and no record waits */
 };
 
 struct cdu_job {
@@ -56,31 +67,42 @@ static uint32_t fatal_errors(void)
     return has_records() ? ~(uint32_t)CDU_CHANNEL_COMPLETION_ERRORS_ALL : ~(uint32_t)0;
 }
 
-/* Forgets all jobs and clears errors and interrupts. */
-static void forget_jobs(void)
+/* Forgets all jobs and clears errors and interrupts; CDU_BUSY where that takes longer than CDU_STOP_POLLS. */
+static enum cdu_result forget_jobs(void)
 {
+    const uint32_t left = CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING;
+    uint32_t polls;
+
     /* Stop the DMA engines here, but let the one at m_axis take, and throw away, what is left of a packet up to TLAST. */
     channel_write(CDU_CHANNEL_CONTROL, CDU_CHANNEL_CONTROL_ABORT | CDU_CHANNEL_CONTROL_FLUSH);
-    while (channel_read(CDU_CHANNEL_STATUS)
-           & (CDU_CHANNEL_STATUS_BUSY | CDU_CHANNEL_STATUS_FLUSHING | CDU_CHANNEL_STATUS_DRAINING))
-        ;
+    for (polls = 0; channel_read(CDU_CHANNEL_STATUS) & left; polls++)
+        if (polls == CDU_STOP_POLLS)
+            return CDU_BUSY;
     channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
     channel_write(CDU_CHANNEL_ERRORS, channel_read(CDU_CHANNEL_ERRORS));
+    return CDU_OK;
 }
 
+/* Opens a unit in any state: jobs and records of an earlier program are forgotten. */
 enum cdu_result cdu_open(uint32_t watchdog_cycles)
 {
+    uint32_t records;
+
     if (cdu_read(CDU_ID) != CDU_ID_RESET
         || CDU_VERSION_MAJOR_GET(cdu_read(CDU_VERSION)) != CDU_VERSION_MAJOR_GET(CDU_VERSION_RESET))
         return CDU_NO_UNIT;
     if (!(cdu_read(CDU_MODES) & CDU_MODES_JPEG_ACT))
         return CDU_NO_UNIT;
+    if (forget_jobs() != CDU_OK)
+        return CDU_BUSY;
     channel_write(CDU_CHANNEL_WATCHDOG, watchdog_cycles);
     channel_write(CDU_CHANNEL_INTERRUPT_ENABLE,
                   CDU_CHANNEL_INTERRUPT_ENABLE_JOB_DONE | CDU_CHANNEL_INTERRUPT_ENABLE_ERROR);
     if (has_records()) {
         channel_write(CDU_CHANNEL_ERROR_ENABLE, fatal_errors());
         channel_write(CDU_CHANNEL_COMPLETION_KEEP, CDU_CHANNEL_COMPLETION_KEEP_KEEP);
+        for (records = CDU_CHANNEL_COMPLETION_WAITING_GET(channel_read(CDU_CHANNEL_COMPLETION)); records; records--)
+            channel_write(CDU_CHANNEL_COMPLETION_NEXT, CDU_CHANNEL_COMPLETION_NEXT_TAKE);
     }
     return CDU_OK;
 }
@@ -152,8 +174,7 @@ enum cdu_result cdu_finish(uint32_t *jobs_done, uint32_t *errors)
     } while (!*errors && !(reasons & CDU_CHANNEL_INTERRUPT_STATUS_JOB_DONE));
     if (!*errors)
         return CDU_OK;
-    forget_jobs();
-    return CDU_LOST;
+    return forget_jobs() == CDU_OK ? CDU_LOST : CDU_BUSY;
 }
 
 /*
@@ -165,10 +186,11 @@ enum cdu_result cdu_take(struct cdu_record *record)
     uint32_t completion;
 
     while (!CDU_CHANNEL_COMPLETION_WAITING_GET(completion = channel_read(CDU_CHANNEL_COMPLETION))) {
-        if (channel_read(CDU_CHANNEL_ERRORS) & fatal_errors()) {
-            forget_jobs();
-            return CDU_LOST;
-        }
+        if (channel_read(CDU_CHANNEL_ERRORS) & fatal_errors())
+            return forget_jobs() == CDU_OK ? CDU_LOST : CDU_BUSY;
+        if (!(channel_read(CDU_CHANNEL_STATUS) & CDU_CHANNEL_STATUS_BUSY)
+            && !CDU_CHANNEL_COMPLETION_WAITING_GET(channel_read(CDU_CHANNEL_COMPLETION)))
+            return CDU_EMPTY;
         cdu_wait_interrupt();
         channel_write(CDU_CHANNEL_INTERRUPT_STATUS, channel_read(CDU_CHANNEL_INTERRUPT_STATUS));
     }

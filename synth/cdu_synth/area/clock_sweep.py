@@ -61,7 +61,7 @@ def chart(content: Mapping[str, Any]) -> bytes:
             )
     axes.set_xlabel("critical path in ns (hollow: longer than asked for), pre-layout")
     axes.set_ylabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²)")
-    axes.set_title(f"Configuration {content['config']['name']} in {content['pdk']}")
+    axes.set_title(f"Configuration {content['unit']} in {content['pdk']}")
     axes.grid(alpha=0.3)
     axes.legend()
     image = io.BytesIO()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cdu.delivery import verilog
+from cdu.delivery.blocks import changes
 from cdu_spec.config import CduConfig
 
 from cdu_synth.library.liberty import Library
@@ -19,6 +20,7 @@ def provenance(
     library: Library | None = None,
     clock_ns: float | None = None,
     recipes: Sequence[str] = (),
+    blocks: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The entries of a report's JSON file.
 
@@ -33,8 +35,13 @@ def provenance(
     library, clock_ns, recipes
         Cells that were mapped onto, period that was aimed at, names out of :data:`cdu_synth.area.recipes.RECIPES`; without a
         library none of them.
+    blocks
+        Names of what was built; those that cannot be built with the configuration are told with what they have instead.
     """
-    made = {"config": config.to_dict(), "command": command, "versions": verilog.versions() | dict(tools)}
+    made: dict[str, Any] = {"unit": config.unit_name, "config": config.to_dict(), "command": command}
+    made["versions"] = verilog.versions() | dict(tools)
+    if built_with := {name: changed for name in blocks if (changed := changes(name, config))}:
+        made["built_with"] = built_with
     if library is None:
         return made
     return {
@@ -55,6 +62,8 @@ def facts(content: Mapping[str, Any]) -> dict[str, str]:
         "configuration": f"`{json.dumps(content['config'])}`",
         "versions": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
     }
+    for name, changed in content.get("built_with", {}).items():
+        lines[f"{name} was built with"] = f"`{json.dumps(changed)}`"
     if "pdk" in content:
         lines["mapping"] = f"{', '.join(content['recipes'])}, for {content['clock_ns']:g} ns"
         files = ", ".join(content["library_files"])

@@ -79,7 +79,7 @@ def markdown(content: dict[str, Any]) -> str:
         parts += ["## Area against period", clock_sweep.table(content["sweep"])]
     timing = f"{_TIMING[content['timing']['tool']]} {content['timing']['version']}"
     facts = provenance.facts(content) | {"static timing": timing}
-    return Page(f"Cost of configuration {content['config']['name']} in {content['pdk']}", [*parts, CAVEAT], facts).markdown()
+    return Page(f"Cost of configuration {content['unit']} in {content['pdk']}", [*parts, CAVEAT], facts).markdown()
 
 
 def _table(blocks: Mapping[str, dict[str, Any]]) -> Table:
@@ -135,7 +135,7 @@ def chart(content: dict[str, Any]) -> bytes:
         labels = [f"{size:.2f} kGE, {more}" for size, (_, _, more) in zip(sizes, bars, strict=True)]
         axes.bar_label(drawn, labels, padding=4, fontsize=9)
         axes.margins(x=0.36)
-        axes.set_title(title or f"Configuration {content['config']['name']} in {content['pdk']}")
+        axes.set_title(title or f"Configuration {content['unit']} in {content['pdk']}")
         axes.spines[["top", "right"]].set_visible(False)
     all_axes[-1].set_xlabel(f"area in kGE (1 GE = {content['gate']['area_um2']} um²), pre-layout")
     image = io.BytesIO()

@@ -88,7 +88,7 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
     made = generated(settings.config, settings.blocks, settings.memories)
 
     def costs_of(item: Generated) -> dict[float, flow.Cost]:
-        by_row = item.name == settings.config.name or item.name in breakdown.UNITS
+        by_row = item.name == settings.config.unit_name or item.name in breakdown.UNITS
         options: dict[str, Any] = {"recipes": settings.recipes, "by_row": by_row, "gated": settings.clock_gates, "sta": timer}
         used = [macro for macro in macros if macro.macro in item.verilog]
         found = flow.clock_sweep(item.verilog, item.top, library, periods, build, **options, macros=used)
@@ -103,5 +103,5 @@ def synthesise_blocks(settings: SynthesisSettings, command: str, progress: Progr
     found = largest_first(costs_of, made, lambda item: len(item.verilog))
     costs = {item.name: of_periods for item, of_periods in zip(made, found, strict=True)}
     first = {name: of_periods[periods[0]] for name, of_periods in costs.items()}
-    made_with = provenance(settings.config, command, build.tools, library, periods[0], settings.recipes)
+    made_with = provenance(settings.config, command, build.tools, library, periods[0], settings.recipes, costs)
     return report.of_content(report.report(first, made_with, library, timer, costs))

@@ -56,7 +56,7 @@ def markdown(content: dict[str, Any]) -> str:
     tried = f"{', '.join(content['devices'])}; {how}, goal {content['goal_mhz']:g} MHz"
     facts = provenance.facts(content) | {"devices tried, from small to large": tried}
     parts: list[str | Table] = [table(content["blocks"]), f"Percentages are of what the device has. {CAVEAT}"]
-    return Page(f"Configuration {content['config']['name']} on {content['fpga']}", parts, facts).markdown()
+    return Page(f"Configuration {content['unit']} on {content['fpga']}", parts, facts).markdown()
 
 
 def table(entries: Mapping[str, dict[str, Any]]) -> Table:

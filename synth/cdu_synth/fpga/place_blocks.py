@@ -86,5 +86,5 @@ def place(
     shown.begin("placing and routing", len(designs))
     found = largest_first(placement_of, [*designs], lambda name: len(designs[name][1]))
     placements = dict(zip(designs, found, strict=True))
-    made_with = provenance(settings.config, command, build.tools | tool)
+    made_with = provenance(settings.config, command, build.tools | tool, blocks=designs)
     return fpga_report.of_content(fpga_report.report(placements, made_with, target, settings.seed))

@@ -126,7 +126,7 @@ def compare_designs(settings: ComparisonSettings, accuracy: Accuracy, command: s
 
     shown.begin("synthesising", sum(bool(source.verilog) for source in sources))
     designs = largest_first(finished, sources, lambda source: len(source.verilog))
-    made_with = provenance(settings.config, command, build.tools, library, settings.clock_ns, settings.recipes)
+    made_with = provenance(settings.config, command, build.tools, library, settings.clock_ns, settings.recipes, settings.blocks)
     return comparison.of_designs(designs, made_with)
 
 

@@ -114,7 +114,8 @@ def place_cells(settings: CellPlacementSettings, command: str, progress: Progres
         shown.say(f"{item.name}: {die}, {clocks}, {entry['optimised_ns']:.2f} ns buffered and sized")
         files[f"{item.name}.png"] = placement_report.picture(item.name, final.netlist, library, final.placement)
         files[f"{item.name}.spef"] = spef(item.name, final.netlist, library, rows, final.routed.trees)
-    made_with = provenance(settings.config, command, build.tools | tools, library, settings.clock_ns, [settings.recipe])
+    recipes = [settings.recipe]
+    made_with = provenance(settings.config, command, build.tools | tools, library, settings.clock_ns, recipes, entries)
     wire = {"ohm_per_um": rows.ohm_per_um, "ff_per_um": rows.ff_per_um}
     return placement_report.of_content(made_with | {"use": settings.use, "wire": wire, "blocks": entries}, files)
 

@@ -86,7 +86,7 @@ def markdown(content: dict[str, Any]) -> str:
     ]
     wire = "A um of wire has {ohm_per_um:g} ohm and {ff_per_um:g} fF.".format(**content["wire"])
     pictures = [f"![{name}: its cells by the part that they belong to]({name}.png)" for name in content["blocks"]]
-    title = f"Blocks of configuration {content['config']['name']} placed in {content['pdk']}"
+    title = f"Blocks of configuration {content['unit']} placed in {content['pdk']}"
     return Page(
         title, [Table(head, rows), f"{wire} {provenance.gate(content)}", *pictures, _CAVEAT], provenance.facts(content)
     ).markdown()

@@ -120,5 +120,6 @@ def measure_power(
             what = f"{figures['milliwatts']:.2f} mW, {figures['picojoules_per_value']:.2f} pJ/value"
             shown.say(f"{block}, {codec}, {data}: {what}")
             shown.step()
-    made_with = provenance(settings.config, command, build.tools, library, settings.clock_ns, [settings.recipe])
+    recipes, blocks = [settings.recipe], [run["block"] for run in runs]
+    made_with = provenance(settings.config, command, build.tools, library, settings.clock_ns, recipes, blocks)
     return power_report.of_content(made_with | {"volts": meter.volts, "source": source, "runs": runs}, netlists)

@@ -75,7 +75,7 @@ def markdown(content: Mapping[str, Any]) -> str:
         if len(run["milliwatts_by_row"]) > 2:
             parts += [f"{run['block']}, {run['codec']}, {run['data']}:", _rows(run["milliwatts_by_row"])]
     facts = provenance.facts(content) | {"activations": content["source"]}
-    return Page(f"Power of configuration {content['config']['name']} in {content['pdk']}", parts, facts).markdown()
+    return Page(f"Power of configuration {content['unit']} in {content['pdk']}", parts, facts).markdown()
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cdu.delivery.blocks import check_block
+from cdu.delivery.blocks import changes, check_block
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
@@ -94,8 +94,15 @@ class SweepSettings:
 
     @cached_property
     def points(self) -> tuple[list[Point], list[Skipped]]:
-        """What is measured, and the combinations that are no configuration."""
-        return points(self.config, self.space, self.sample, self.seed)
+        """What is measured, and the combinations that are no configuration, or none that the block is built with."""
+        found, skipped = points(self.config, self.space, self.sample, self.seed)
+        others = [changes(self.block, point.config).keys() & self.space.keys() for point in found]
+        skipped += [
+            Skipped(point.parameters, f"block {self.block} is built with another value of {', '.join(sorted(names))}")
+            for point, names in zip(found, others, strict=True)
+            if names
+        ]
+        return [point for point, names in zip(found, others, strict=True) if not names], skipped
 
     @property
     def synthesis(self) -> Area | None:

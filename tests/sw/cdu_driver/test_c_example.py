@@ -22,7 +22,7 @@ uint32_t cdu_read(uint32_t address) { return read_hook(address); }
 void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
 void cdu_wait_interrupt(void) { }
 """
-OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED = range(6)
+OK, NO_UNIT, NO_SPACE, REFUSED, LOST, FAILED, BUSY, EMPTY = range(8)
 WRITTEN = ("PAYLOAD_CRC", "CONTROL")
 
 
@@ -46,7 +46,7 @@ class Unit:
         self.written = []
         (folder / "tiny.h").write_text(c_header(), encoding="utf-8")
         (folder / "platform.c").write_text(PLATFORM, encoding="utf-8")
-        options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I."]
+        options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I.", "-DCDU_STOP_POLLS=9"]
         subprocess.run(["cc", *options, EXAMPLE, "platform.c", "-o", "example.so"], cwd=folder, check=True)
         self.c = ctypes.CDLL(str(folder / "example.so"))
         self.hooks = {"read_hook": READ(lambda place: self.values.get(place, 0)), "write_hook": WRITE(self._write)}
@@ -127,3 +127,28 @@ def test_all_jobs_are_lost_with_a_timeout_when_all_records_are_taken(unit):
     made.values[of_channel("ERRORS")] = register("ERRORS").pack(timeout=1, early_last=1)
     assert made.c.cdu_take(ctypes.byref(Record())) == LOST
     assert (of_channel("CONTROL"), register("CONTROL").pack(abort=1, flush=1)) in made.written
+
+
+def test_a_unit_is_opened_in_any_state(unit):
+    """Jobs that an earlier program has left are aborted, and its records dropped, before the first job of this one."""
+    made = unit(completions=8)
+    made.values[of_channel("COMPLETION")] = register("COMPLETION").pack(job=3, waiting=2)
+    assert made.c.cdu_open(1000) == OK
+    assert made.written[0] == (of_channel("CONTROL"), register("CONTROL").pack(abort=1, flush=1))
+    assert made.written[-2:] == [(of_channel("COMPLETION_NEXT"), 1)] * 2
+
+
+@pytest.mark.parametrize("state", ["busy", "flushing", "draining"])
+def test_a_unit_that_does_not_come_to_rest_is_told(unit, state):
+    made = unit(completions=8)
+    made.values[of_channel("STATUS")] = register("STATUS").pack(**{state: 1})
+    assert made.c.cdu_open(1000) == BUSY
+    assert of_channel("WATCHDOG") not in dict(made.written)
+    made.values[of_channel("ERRORS")] = register("ERRORS").pack(timeout=1)
+    assert made.c.cdu_take(ctypes.byref(Record())) == BUSY
+
+
+def test_nothing_is_taken_where_no_job_is_under_way(unit):
+    made = unit(completions=8)
+    assert made.c.cdu_take(ctypes.byref(Record())) == EMPTY
+    assert not made.written

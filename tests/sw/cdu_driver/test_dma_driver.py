@@ -11,7 +11,7 @@ from pathlib import Path
 import cdu_driver
 import pytest
 from cdu_spec.bitstream import Mode
-from cdu_spec.dma import COMPLETION, COMPLETION_BYTES, DESCRIPTOR, DESCRIPTOR_BYTES, Descriptor, dma_address, dma_register, part
+from cdu_spec.dma import COMPLETION, DESCRIPTOR, DESCRIPTOR_BYTES, Descriptor, dma_address, dma_register, part
 from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, address, register
@@ -31,15 +31,16 @@ void (*wait_hook)(void);
 uint32_t cdu_read(uint32_t address) { return read_hook(address); }
 void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
 void cdu_wait_interrupt(void) { wait_hook(); }
-void cdu_memory_barrier(void) { }
-uint32_t ring_bytes(uint32_t log2) { return CDU_DMA_RING_BYTES(log2); }
+void cdu_memory_publish(const volatile void *memory, uint32_t bytes) { (void)memory; (void)bytes; }
+void cdu_memory_fetch(const volatile void *memory, uint32_t bytes) { (void)memory; (void)bytes; }
+uint32_t ring_bytes(uint32_t log2, uint32_t line) { return CDU_DMA_RING_BYTES(log2, line); }
 """
 
 
 class Result(IntEnum):
     """What the functions of the driver return."""
 
-    OK, NO_UNIT, BAD_RING, FULL, FAILED, LOST = range(6)
+    OK, NO_UNIT, BAD_RING, FULL, FAILED, LOST, EMPTY, BUSY, REFUSED, NOT_OPEN, NULL = range(11)
 
 
 def structure(name, **members):
@@ -59,7 +60,8 @@ Job = structure(
     shifts=ctypes.c_void_p,
 )
 Record = structure("Record", **dict.fromkeys(("job", "tag", "errors", "unit_errors", "cycles", "bytes"), U32))
-Ring = structure("Ring", base=U32, memory=ctypes.c_void_p, address=U64, log2=U32, given=U32, taken=U32)
+NUMBERS_OF_RING = ("log2", "line", "given", "taken", "is_open")
+Ring = structure("Ring", base=U32, memory=ctypes.c_void_p, address=U64, **dict.fromkeys(NUMBERS_OF_RING, U32))
 
 
 @dataclass
@@ -85,7 +87,9 @@ class Engine:
         return self.values.get(dma_address(name, CHANNEL), 0)
 
     def read(self, place):
-        """A read by the driver."""
+        """A read by the driver; an engine that was stopped counts from 0 again."""
+        if not self.value("CONTROL"):
+            self.head = 0
         if place in self.identity:
             return self.identity[place]
         if place == dma_address("HEAD", CHANNEL):
@@ -147,7 +151,8 @@ class Driver:
         library = folder / "driver.so"
         subprocess.run(["cc", *options, DRIVER / "dma.c", folder / "platform.c", "-o", library], check=True)
         self.c = ctypes.CDLL(str(library))
-        self.memory = (ctypes.c_uint8 * (SIZE + DESCRIPTOR_BYTES))(*[0xA5] * (SIZE + DESCRIPTOR_BYTES))
+        room = (ctypes.c_uint8 * (2 * SIZE))(*[0xA5] * (2 * SIZE))
+        self.memory = (ctypes.c_uint8 * SIZE).from_buffer(room, -ctypes.addressof(room) % SIZE)
         self.engine = Engine(memoryview(self.memory).cast("B"))
         self.hooks = {
             "read_hook": READ(self.engine.read),
@@ -157,10 +162,10 @@ class Driver:
         for name, function in self.hooks.items():
             ctypes.c_void_p.in_dll(self.c, name).value = ctypes.cast(function, ctypes.c_void_p).value
 
-    def ring(self, log2, offset=0):
+    def ring(self, log2, offset=0, line=0):
         """A ring that begins so far behind the beginning of memory."""
         base = dma_address("CONTROL", CHANNEL)
-        return Ring(base, ctypes.addressof(self.memory) + offset, BASE + offset, log2, 0, 0)
+        return Ring(base, ctypes.addressof(self.memory) + offset, BASE + offset, log2, line)
 
     def open(self, ring):
         """Start a ring."""
@@ -204,8 +209,9 @@ def job_of(**changed):
     return job
 
 
-def test_descriptors_are_those_of_the_specification_and_the_ring_wraps(driver):
-    ring, log2 = driver.ring(1, 256), 1
+@pytest.mark.parametrize("line", [0, 32, 128, 256])
+def test_descriptors_are_those_of_the_specification_and_the_ring_wraps(driver, line):
+    ring, log2 = driver.ring(1, 256, line), 1
     assert driver.open(ring) is Result.OK
     assert driver.engine.value("RING_LOW") | driver.engine.value("RING_HIGH") << 32 == BASE + 256
     assert driver.engine.value("CONTROL") == 1
@@ -217,15 +223,15 @@ def test_descriptors_are_those_of_the_specification_and_the_ring_wraps(driver):
         result, record = driver.take(ring)
         assert result is Result.OK
         assert (record.job, record.tag, record.errors, record.cycles, record.bytes) == (number, tag, 0, 7, 100 + number)
-        place = records + number % 2 * COMPLETION_BYTES
+        place = records + number % 2 * (line or 64)
         wanted = Descriptor(**(NUMBERS | {"n": number + 1}), completion=place, shifts=SHIFTS, tag=tag).pack()
         found = driver.engine.descriptors[-1]
         named = {byte for entry in DESCRIPTOR for byte in range(entry.offset, entry.offset + entry.size)}
         assert all(found[byte] == wanted[byte] for byte in named)
-    used = driver.c.ring_bytes(1)
+    used = driver.c.ring_bytes(1, line)
     assert used % DESCRIPTOR_BYTES == 0
     assert bytes(driver.memory[:256]) == bytes([0xA5]) * 256, "something in front of the ring was written"
-    assert bytes(driver.memory[256 + used :]) == bytes([0xA5]) * (SIZE + DESCRIPTOR_BYTES - 256 - used)
+    assert bytes(driver.memory[256 + used :]) == bytes([0xA5]) * (SIZE - 256 - used)
 
 
 def test_no_job_is_given_before_there_is_a_place(driver):

@@ -95,7 +95,7 @@ def _report(settings: MutationSettings, scores: Sequence[Score], command: str) -
                 ],
             ),
         ],
-        {"command": f"`{command}`", "configuration": settings.config.name, "seed": str(settings.seed)},
+        {"command": f"`{command}`", "configuration": settings.config.unit_name, "seed": str(settings.seed)},
     )
     content = {"command": command, "blocks": [_content(one) for one in scores]}
     return Report(

@@ -10,7 +10,7 @@
 #define LOG2 1
 
 volatile uint32_t interrupts; /* the handler counts */
-static uint8_t memory[2][CDU_DMA_RING_BYTES(LOG2)] __attribute__((aligned(CDU_DMA_DESCRIPTOR_SIZE)));
+static uint8_t memory[2][CDU_DMA_RING_BYTES(LOG2, 0)] __attribute__((aligned(CDU_DMA_DESCRIPTOR_SIZE)));
 
 /* The compiler may call it, and there is no library. */
 void *memset(void *place, int value, size_t bytes)
@@ -32,8 +32,16 @@ void cdu_write(uint32_t address, uint32_t value)
     *(volatile uint32_t *)(REGISTERS + address) = value;
 }
 
-void cdu_memory_barrier(void)
+/* There is no cache between the processor and the memory that the engine sees, so that the order of accesses is all. */
+void cdu_memory_publish(const volatile void *place, uint32_t bytes)
 {
+    (void)place, (void)bytes;
+    __asm__ volatile("fence" ::: "memory");
+}
+
+void cdu_memory_fetch(const volatile void *place, uint32_t bytes)
+{
+    (void)place, (void)bytes;
     __asm__ volatile("fence" ::: "memory");
 }
 
@@ -98,15 +106,15 @@ static void work(struct cdu_dma_ring *compress, struct cdu_dma_ring *decompress,
 /* 0 when all tasks were run; what they came to stands in them. */
 int main(void)
 {
-    struct cdu_dma_ring compress = {CDU_DMA_COMPRESS, memory[0], (uintptr_t)memory[0], LOG2, 0, 0};
-    struct cdu_dma_ring decompress = {CDU_DMA_DECOMPRESS, memory[1], (uintptr_t)memory[1], LOG2, 0, 0};
+    struct cdu_dma_ring compress = {
+        .base = CDU_DMA_COMPRESS, .memory = memory[0], .address = (uintptr_t)memory[0], .log2 = LOG2};
+    struct cdu_dma_ring decompress = {
+        .base = CDU_DMA_DECOMPRESS, .memory = memory[1], .address = (uintptr_t)memory[1], .log2 = LOG2};
     struct task *task;
 
     if (cdu_dma_open(&compress) != CDU_DMA_OK || cdu_dma_open(&decompress) != CDU_DMA_OK)
         return 1;
     for (task = (struct task *)TASKS; task->mode; task++)
         work(&compress, &decompress, task);
-    cdu_dma_close(&compress);
-    cdu_dma_close(&decompress);
-    return 0;
+    return cdu_dma_close(&compress) != CDU_DMA_OK || cdu_dma_close(&decompress) != CDU_DMA_OK;
 }

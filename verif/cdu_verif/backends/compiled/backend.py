@@ -141,16 +141,16 @@ def suited(config: CduConfig, job: Job, channel: Channel, every_format: bool) ->
     if different:
         has = ", ".join(f"{name} = {built[name]}" for name in different)
         needs = ", ".join(f"{name} = {wanted[name]}" for name in different)
-        raise UnsuitedUnitError(f"unit {config.name} was built with {has}, the job needs {needs}: {_REMEDY}")
+        raise UnsuitedUnitError(f"unit {config.unit_name} was built with {has}, the job needs {needs}: {_REMEDY}")
     if job.mode not in config.built_modes:
         raise UnsuitedUnitError(
-            f"unit {config.name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
+            f"unit {config.unit_name} was built without mode {job.mode.label}, only with {', '.join(config.modes)}: {_REMEDY}"
         )
     unbuilt = job.mode is Mode.JPEG_ACT and job.coder not in config.built_coders
     if unbuilt or (job.point and not config.has_gmc):
         needed = f"coder {job.coder.label}" if unbuilt else "a reconstruction point"
         raise UnsuitedUnitError(
-            f"unit {config.name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
+            f"unit {config.unit_name} was built without {needed}, only with coders = {','.join(config.coders)}: {_REMEDY}"
         )
     name, bits = ("scale_bits", config.scale_bits)
     if channel is Channel.DECOMPRESS:
@@ -163,7 +163,7 @@ def _check_scales(config: CduConfig, scales: Tensor, parameter: str, bits: int) 
     """UnsuitedUnitError when scales have more significant bits than a unit's multiplier."""
     lost = Dtype.FP32.fraction_bits + 1 - bits
     if bool((scales.contiguous().view(torch.int32) & ((1 << lost) - 1)).any()):
-        raise UnsuitedUnitError(f"unit {config.name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}")
+        raise UnsuitedUnitError(f"unit {config.unit_name} was built with {parameter} = {bits}, the scales have more: {_REMEDY}")
 
 
 def _memory(beats: Tensor) -> npt.NDArray[np.generic]:

@@ -44,7 +44,7 @@ class DmaBackend(MemoryBackend):
 
     def __init__(self, config: CduConfig, latency: int = DEFAULT_LATENCY, *, every_format: bool = False) -> None:
         if not config.dma_bits:
-            raise UserError(f"unit {config.name} has no DMA engine: use a configuration with dma_bits")
+            raise UserError(f"unit {config.unit_name} has no DMA engine: use a configuration with dma_bits")
         if latency < 0:
             raise UserError(f"a latency of {latency} cycles is not allowed: use 0 or more")
         self.config, self.latency, self.every_format = config, latency, every_format

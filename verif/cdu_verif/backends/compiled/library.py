@@ -100,7 +100,7 @@ def unit(config: CduConfig) -> Path:
 def generated(config: CduConfig) -> Design:
     """The design of a configuration, with the reset that the harness drives; generated once for each state of the generator."""
     config = config.override(reset_active="high", reset_kind="sync")
-    made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.name} (once)"))
+    made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.unit_name} (once)"))
     return Design.of(made.verilog, made.manifest)
 
 
