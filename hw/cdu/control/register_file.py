@@ -102,7 +102,9 @@ class RegisterFile(wiring.Component):
             for entry in self.registers
             if (refused := _unfit(entry, block.data)) is not None
         ]
-        bad_value, bad_time, write = Signal(), Signal(), Signal()
+        bad_value = Signal()
+        bad_time = Signal()
+        write = Signal()
         if unfit:
             m.d.sync += bad_value.eq(_any_of(unfit))
         m.d.comb += write.eq(block.write & ~bad_value & ~bad_time)
