@@ -110,7 +110,7 @@ FAULTS = [
     # a burst that ends before the next boundary has no last word
     ("burst_former", "words", 8, r"\{ closes, i__payload\[111:40\] \}", "i__payload[112:40]"),
     # the words of a request are taken from the other writer
-    ("axi_write_master", "turns", 16, r"\.w_data\(_signal\)", ".w_data(~_signal)"),
+    ("axi_write_master", "turns", 16, r"\.w_data\(chosen\)", ".w_data(~chosen)"),
     # output waits for more input
     ("shift_quantizer", "progress_o", 8, r"(o__valid <= )i__valid;", r"\g<1>1'h0;"),
 ]
