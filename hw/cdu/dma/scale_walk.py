@@ -32,7 +32,7 @@ class ScaleWalk(wiring.Component):
     o
         Stream of :class:`~cdu.dma.segments.Segment`.
 
-    A segment per cycle, and a cycle between jobs.
+    No segment is empty where the job has a channel. A segment per cycle, and a cycle between jobs.
     """
 
     job: stream.Interface

@@ -25,7 +25,8 @@ class ScaleWords(wiring.Component):
     Ports
     -----
     i
-        Stream of :class:`~cdu.parts.width_converter.Bytes`: whole scales, words full but for the last one.
+        Stream of :class:`~cdu.parts.width_converter.Bytes`: whole scales, words full but for the last one. That one is not
+        empty, as no segment of :class:`~cdu.dma.scale_walk.ScaleWalk` is.
     wide
         There are offsets beside the scales of this packet.
     o

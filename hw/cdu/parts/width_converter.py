@@ -12,7 +12,8 @@ from amaranth.lib.wiring import In, Out
 class Bytes(data.StructLayout):
     """Up to ``size`` bytes, first byte in the lowest bits, zeros behind ``count`` of them; ``last`` ends a job.
 
-    The last word of a job may have no bytes, alone or behind other words: every receiver takes such an end, and may pass it on.
+    The last word of a job may have no bytes, alone or behind other words. Every receiver takes such an end, and may pass it on,
+    but for the one that says that it does not.
     """
 
     def __init__(self, size: int) -> None:

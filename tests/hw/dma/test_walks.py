@@ -194,6 +194,7 @@ def scales_of(**job):
             await ctx.tick()
 
     run(walk, bench)
+    assert all(size for _, size, _ in found), "an empty segment, which would be an empty last word of the scales"
     return [place for address, size, _ in found for place in range(address - 1000, address - 1000 + size)]
 
 

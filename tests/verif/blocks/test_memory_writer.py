@@ -22,7 +22,7 @@ FAULTS = {
         r"\1;",
         "ends_with_segment",
     ),
-    "bytes behind the segment are written": (r"(assign fills = )[^;]*;", r"\g<1>1'h1;", "inside"),
+    "bytes behind the segment are written": (r"(assign fills = )[^;]*;", r"\g<1>1'h1;", "no_further"),
 }
 
 

@@ -110,7 +110,7 @@ FAULTS = [
     # a burst that ends before the next boundary has no last word
     ("burst_former", "words", 8, r"\{ closes, i__payload\[111:40\] \}", "i__payload[112:40]"),
     # the words of a request are taken from the other writer
-    ("axi_write_master", "turns", 16, r"\.w_data\(_signal\)", ".w_data(~_signal)"),
+    ("axi_write_master", "turns", 16, r"\.w_data\(chosen\)", ".w_data(~chosen)"),
     # TAIL is not compared with HEAD
     ("descriptor_fetch", "rung", None, r"= given <= \{ 15'h0000, places \}", "= 1'h1"),
     # TAIL is not compared with the next descriptor

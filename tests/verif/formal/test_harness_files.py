@@ -57,6 +57,7 @@ BOUND = [
     ("jpeg_decoder", "hold"),
     ("memory_reader", "room"),
     ("memory_writer", "outstanding"),
+    ("memory_writer", "places"),
     ("mx_decoder", "arithmetic"),
     ("mx_encoder", "block"),
     ("mx_encoder", "element"),

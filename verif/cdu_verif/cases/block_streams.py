@@ -261,10 +261,14 @@ def slices(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
     ]
 
 
-def payload_words(ports: Ports, stream: str, payload: bytes) -> list[int]:
-    """A payload as the words of a packed stream, at least one: full words, but for the last one, which has ``last``."""
+def payload_words(ports: Ports, stream: str, payload: bytes, empty_end: bool = False) -> list[int]:
+    """A payload as the words of a packed stream, at least one: full words, but for the last one, which has ``last``.
+
+    With ``empty_end`` a payload of full words ends in an empty one.
+    """
     size = _field(ports[f"{stream}__payload"], "data")["width"] // 8
-    return cut_words(ports, stream, payload, [size] * max(1, -(-len(payload) // size)))
+    whole = bool(payload) and len(payload) % size == 0
+    return cut_words(ports, stream, payload, [size] * max(1, -(-len(payload) // size)) + [0] * (whole and empty_end))
 
 
 def random_words(ports: Ports, stream: str, payload: bytes, rng: Random) -> list[int]:

@@ -55,8 +55,8 @@ def segment(blocks: Tensor) -> bytes:
 
 
 def segments(ports: Ports, stream: str, scans: list[bytes]) -> list[int]:
-    """Payloads of a stream of segments."""
-    return [word for scan in scans for word in payload_words(ports, stream, scan)]
+    """Payloads of a stream of segments; those that a decoder is given end in an empty word if all others are full."""
+    return [word for scan in scans for word in payload_words(ports, stream, scan, empty_end=stream == "i")]
 
 
 def symbol_count(blocks: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ module words_in_segments #(parameter BYTES = 8) (
     if (inner_former__i__valid) begin
       own_word: assert (address >> PLACE == place >> PLACE);
       own_bytes: assert (strobe == BYTES'(((1 << count) - 1) << place[PLACE-1:0]));
-      inside: assert (count <= left);
+      no_further: assert (count <= left);
       follows: assert (~inner_former__begun | address >> PLACE == expected);
     end
     ends_with_segment: assert (~(fresh & inner_former__begun));
