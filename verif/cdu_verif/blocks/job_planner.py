@@ -35,8 +35,8 @@ def _properties(config: CduConfig) -> list[Property]:
         Property(
             "job_planner",
             "places",
-            "Of a job that is run the payload and the scales lie below 2**40, and the first value of its tensor; so does every"
-            " record that is written.",
+            "Of a job that is run the payload, the scales and the first value of the tensor have addresses of 40 bits; so has"
+            " every record that is written.",
             lambda: device.of_component(JobPlanner(narrow, Channel.COMPRESS), "job_planner", narrow).probed(_PROBES),
             Sby(INDUCTION, 3, _harness),
         )

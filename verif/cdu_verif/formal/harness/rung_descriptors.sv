@@ -1,5 +1,5 @@
-// A descriptor is read only when it was rung: TAIL, two cycles before the request, was ahead of its number, and no more than the
-// places of the ring ahead of HEAD and of the number. The descriptor lies in the ring, below the last address.
+// A descriptor is read only when it was rung: TAIL, two cycles before the request, was ahead of its number, and no more than
+// the places of the ring ahead of HEAD and of the number. The descriptor lies in the ring, below the last address.
 module rung_descriptors #(
   parameter int BYTES  // of a descriptor
 ) (
