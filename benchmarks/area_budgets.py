@@ -14,7 +14,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from cdu.delivery.blocks import BLOCKS, UNITS
+from cdu.delivery.blocks import BLOCKS, UNITS, changes
 from cdu_spec import named_config
 from cdu_synth.area import budgets
 from cdu_synth.library import pdk
@@ -49,7 +49,8 @@ def main() -> int:
         together = {**kept.ge, **areas}
         ge = {block: together[block] for block in MEASURED if block in together}
         of_these = {block: origins[block] for block in ge if block in origins}
-        write_whole(DATA, dataclasses.replace(kept, yosys=used, ge=ge, origins=of_these).text())
+        built_with = {block: changed for block in ge if (changed := changes(block, config))}
+        write_whole(DATA, dataclasses.replace(kept, yosys=used, ge=ge, origins=of_these, built_with=built_with).text())
         return 0
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0

@@ -70,7 +70,7 @@ class CduConfig:
     Parameters
     ----------
     name
-        Name of the configuration, up to 64 characters; :attr:`unit_name`, which files and the Verilog top bear, follows from it.
+        Name of the configuration, up to 64 characters. Files and the Verilog top bear :attr:`unit_name`, which begins with it.
     value_format
         Number format of activations at the uncompressed ports: ``fp32``, ``bf16`` or ``fp16``.
     scale_bits
@@ -244,8 +244,9 @@ class CduConfig:
 
     @property
     def unit_name(self) -> str:
-        """Name of the files and of the Verilog top: :attr:`name`, and what differs from the named configuration of that name, if
-        there is one. Two different units, neither of which was given a name, have different ones.
+        """Name of the files and of the Verilog top: :attr:`name`, and what differs from the named configuration of that name.
+
+        Two units that differ and were given no name have different ones.
         """
         return self.name if self.name not in CONFIGS else self.changed_name(CONFIGS[self.name])
 

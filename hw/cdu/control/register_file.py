@@ -178,7 +178,9 @@ def _unfit(register: Register, written: Value) -> Value | None:
     for part in register.fields:
         if part.is_bounded and not part.at_start:
             number = written[part.low : part.low + part.width]
-            reasons.append((number < part.bounds.start) | (number >= part.bounds.stop))
+            reasons.append(number >= part.bounds.stop)
+            if part.bounds.start:
+                reasons.append(number < part.bounds.start)
     return Cat(reasons).any() if reasons else None
 
 

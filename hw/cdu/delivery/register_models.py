@@ -73,9 +73,8 @@ def _ipxact(config: CduConfig, source: Path, made: Path) -> None:
 
 def _uvm(config: CduConfig, source: Path, made: Path) -> None:
     """NAME_ral.sv, a package."""
-    _package("peakrdl_uvm").UVMExporter().export(
-        compiled(config, source, UVM_METHODS).top, str(made / f"{config.unit_name}_ral.sv")
-    )
+    top = compiled(config, source, UVM_METHODS).top
+    _package("peakrdl_uvm").UVMExporter().export(top, str(made / f"{config.unit_name}_ral.sv"))
 
 
 def _html(config: CduConfig, source: Path, made: Path) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from cdu.delivery import generator
 from cdu_spec.config import CduConfig
@@ -50,6 +51,8 @@ class Budgets:
         Budget of every block in gate equivalents.
     origins
         For every block :meth:`origin` when it was measured.
+    built_with
+        Parameters of blocks that cannot be built with the configuration, which they have instead.
     """
 
     config: str
@@ -59,6 +62,7 @@ class Budgets:
     clock_ns: float
     ge: Mapping[str, float]
     origins: Mapping[str, str]
+    built_with: Mapping[str, Mapping[str, Any]]
 
     def origin(self, block: str, config: CduConfig) -> str:
         """Checksum of what the area of a block follows from: its Verilog without comments, and the sources that map it.

@@ -6,6 +6,7 @@ Yosys builds that this project installs. Nothing is mapped here: registers, mult
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -49,7 +50,7 @@ def elaborate(
     top
         Module to elaborate.
     include
-        Folders that ``include`` is looked up in.
+        Folders that ``include`` is looked up in, with the folders in them: ``include "pkg/defs.svh"``.
     defines, parameters
         Macros, and parameters of the top, by name.
     build
@@ -71,11 +72,7 @@ def elaborate(
         # The WebAssembly build reaches nothing outside of its working directory.
         directory = Path(name)
         for index, folder in enumerate(include):
-            copies = directory / f"include{index}"
-            copies.mkdir()
-            for path in sorted(folder.iterdir()):
-                if path.suffix in HEADER_SUFFIXES and path.is_file():
-                    shutil.copyfile(path, copies / path.name)
+            copy_headers(folder, directory / f"include{index}")
             options.append(f"-I include{index}")
         for index, path in enumerate(files):
             copy = directory / "sources" / str(index) / _UNUSUAL.sub("_", path.name)
@@ -94,6 +91,24 @@ def elaborate(
         except yosys.YosysError as error:
             raise DesignError(f"cannot read the Verilog of {top}: {_first_problem(error)}") from None
         return (directory / "flat.v").read_text(encoding="utf-8")
+
+
+def copy_headers(folder: Path, copies: Path) -> None:
+    """Copy a folder with all folders in it, but of files only those that end in one of :data:`HEADER_SUFFIXES`.
+
+    Links are followed; a folder that is reached twice is copied once, so that links may go in circles.
+    """
+    seen: set[Path] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        if (real := Path(place).resolve()) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        copy = copies / Path(place).relative_to(folder)
+        copy.mkdir(parents=True)
+        for name in names:
+            if (path := Path(place, name)).suffix in HEADER_SUFFIXES and path.is_file():
+                shutil.copyfile(path, copy / name)
 
 
 def _name(text: str) -> str:

@@ -1,10 +1,12 @@
 """What is kept of a generated block is what would be generated, and it is generated once."""
 
 import json
+import re
 from dataclasses import asdict
 
 import pytest
 from cdu.delivery import generator
+from cdu.delivery.blocks import BLOCKS, changes, configured
 from cdu_spec import CduConfig
 from cdu_spec.config import ConfigError
 from cdu_tools import cache
@@ -33,3 +35,34 @@ def test_nothing_is_kept_of_what_cannot_be_generated(monkeypatch, tmp_path):
     for _ in range(2):
         with pytest.raises(ConfigError, match="dtc"):
             generator.kept(CduConfig(), "dtc")
+
+
+def test_two_units_have_no_name_of_a_file_or_module_in_common(tmp_path):
+    """Two units that ``--set`` made of one configuration may stand in one system."""
+    made = [generator.kept(CduConfig(modes=("sfpr",), cdus=cdus)) for cdus in (1, 2)]
+    files = [{path.name for path in one.write(tmp_path)} for one in made]
+    modules = [set(re.findall(r"^module (\w+)", one.verilog, re.MULTILINE)) for one in made]
+    assert not files[0] & files[1]
+    assert not modules[0] & modules[1]
+    assert made[1].name == "tiny_modes_sfpr_cdus_2"
+    assert made[1].top in made[1].core
+    assert f"<name>{made[1].name}</name>" in made[1].descriptions[".svd"]
+    assert f"addrmap {made[1].top} " in made[1].descriptions[".rdl"]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_what_is_delivered_says_with_what_a_block_was_built(block):
+    config = CduConfig()
+    told = configured(block, config).to_dict()
+    assert changes(block, config) == {name: value for name, value in told.items() if config.to_dict().get(name) != value}
+    if block in ("distributor", "zvc_encoder"):
+        made = generator.kept(config, block)
+        assert made.manifest["config"] == told
+        assert f"// Configuration: {json.dumps(told)}\n" in made.verilog
+    assert configured(block, configured(block, config)) == configured(block, config)
+
+
+def test_a_distributor_has_two_cdus():
+    assert changes("distributor", CduConfig()) == {"cdus": 2}
+    assert changes("distributor", CduConfig(cdus=3)) == {}
+    assert changes("tiny", CduConfig()) == {}

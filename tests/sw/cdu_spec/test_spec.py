@@ -2,12 +2,15 @@
 
 import io
 import math
+import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 from cdu_spec import BitstreamError, CduConfig, ConfigError, Dtype, Header, MatrixView, Mode, dct, dqt, named_config
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import AFFINE_MODES, COEFFICIENT_ORDER, check_settings, pack_shifts, unpack_shifts
+from cdu_spec.config import CONFIGS
 from cdu_tools.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -250,3 +253,26 @@ def test_configuration_from_a_file_and_texts(tmp_path):
     (tmp_path / "bad.toml").write_text("scale_bits = ")
     with pytest.raises(ConfigError, match="not valid TOML"):
         named_config(str(tmp_path / "bad.toml"))
+
+
+def test_a_unit_that_differs_has_a_name_that_says_so():
+    assert [config.unit_name for config in CONFIGS.values()] == list(CONFIGS)
+    assert CduConfig(cdus=3).unit_name == "tiny_cdus_3"
+    assert (
+        CONFIGS["paper"].override(duplex="half", modes=("sfpr+zvc", "brc")).unit_name == "paper_modes_sfpr_zvc_brc_duplex_half"
+    )
+    assert CONFIGS["tiny"].override(cdus=3, name="mine").unit_name == "mine"
+    assert CONFIGS["tiny"].override(cdus=3).override(cdus=1).unit_name == "tiny"
+    assert CduConfig("small", cdus=2).unit_name == "small"
+
+
+def test_names_of_units_are_different_and_short():
+    labels = [mode.label for mode in Mode if mode is not Mode.MX]
+    sets = [tuple(chosen) for count in range(1, 5) for chosen in combinations(labels, count) if set(chosen) != {"bypass"}]
+    units = [CduConfig(modes=modes, cdus=cdus) for modes in sets for cdus in (1, 3)]
+    names = [unit.unit_name for unit in units]
+    assert len(set(names)) == len(set(units))
+    assert all(name.isidentifier() and len(name) <= 64 for name in names)
+    assert max(map(len, names)) > 40, "nothing is near the limit"
+    long = CONFIGS["universal"].override(duplex="half", coders=("zvc", "gmc"), modes=tuple(labels[1:]), rounding="trunc")
+    assert re.fullmatch(r"universal_[0-9a-f]{12}", long.unit_name)

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from cdu.delivery.blocks import BLOCKS, UNITS
+from cdu.delivery.blocks import BLOCKS, UNITS, changes
 from cdu_spec import named_config
 from cdu_synth.area import budgets
 from cdu_tools.errors import MissingToolError
@@ -62,6 +62,13 @@ def test_a_block_that_grew_is_found(build, nangate45):
     wider = named_config(KEPT.config).override(packed_port_bits=256)
     verdict = KEPT.verdict("collector", KEPT.measure("collector", wider, nangate45, build))
     assert verdict.startswith("collector: 4.9 kGE, budget 3.7 kGE, +")
+
+
+def test_a_budget_says_with_what_its_block_is_built():
+    kept = budgets.read()
+    config = named_config(kept.config)
+    assert {block: changes(block, config) for block in kept.ge if changes(block, config)} == kept.built_with
+    assert kept.built_with["distributor"] == {"cdus": 2}
 
 
 def test_every_block_has_a_budget_and_nothing_else_has():

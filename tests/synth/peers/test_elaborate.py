@@ -62,6 +62,22 @@ def test_parameters_of_the_top(source, build):
         elaborate([path], "top", parameters={"M": "7"}, build=build)
 
 
+def test_folders_in_an_include_folder_are_looked_into(source, tmp_path, build):
+    """A header names one beside it, one above it, and one behind a link; a link that leads back to where it stands ends."""
+    (deep := tmp_path / "inc" / "pkg" / "deep").mkdir(parents=True)
+    (deep / "a.svh").write_text('`include "b.svh"\n`include "../c.svh"\n')
+    (deep / "b.svh").write_text("localparam int B = 3;\n")
+    (deep.parent / "c.svh").write_text("localparam int C = 4;\n")
+    (deep / "again").symlink_to(tmp_path / "inc")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (elsewhere / "d.svh").write_text("localparam int D = 5;\n")
+    (tmp_path / "inc" / "linked").symlink_to(elsewhere)
+    lines = ['`include "pkg/deep/a.svh"', '`include "linked/d.svh"', "assign q = B * 100 + C * 10 + D;"]
+    first = source("\n".join(["module m(output logic [15:0] q);", *lines, "endmodule\n"]), "m.sv")
+    text = elaborate([first], "m", [tmp_path / "inc"], build=build)
+    assert int(re.search(r"16.h([0-9a-f]+)", text)[1], 16) == 345
+
+
 def test_macros_reach_the_next_file_and_includes_are_found(source, tmp_path, build):
     include = tmp_path / "include"
     include.mkdir()

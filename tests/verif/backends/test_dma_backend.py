@@ -19,6 +19,7 @@ from actcodec.golden.blocks import by_channel
 from actcodec.study.models import ResNet
 from actcodec.training import compress_activations
 from cdu.delivery import generator
+from cdu.delivery.verilog import top_name
 from cdu_spec import BitstreamError, CduConfig, UserError
 from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel
@@ -163,7 +164,8 @@ void (*wait_hook)(void);
 uint32_t cdu_read(uint32_t address) { return read_hook(address); }
 void cdu_write(uint32_t address, uint32_t value) { write_hook(address, value); }
 void cdu_wait_interrupt(void) { wait_hook(); }
-void cdu_memory_barrier(void) { }
+void cdu_memory_publish(const volatile void *memory, uint32_t bytes) { (void)memory; (void)bytes; }
+void cdu_memory_fetch(const volatile void *memory, uint32_t bytes) { (void)memory; (void)bytes; }
 """
 
 
@@ -174,6 +176,7 @@ def compiled(folder, program):
     (folder / "program.c").write_text(program, encoding="utf-8")
     sources = [C_DRIVER / "dma.c", "platform.c", "program.c"]
     options = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I.", f"-I{C_DRIVER}"]
+    options.append(f'-DCDU_HEADER="{CONFIG.unit_name}.h"')
     subprocess.run(["cc", *options, *sources, "-o", "program.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "program.so"))
 
@@ -186,7 +189,8 @@ def test_the_c_program_of_the_integration_page_compresses_a_tensor(tmp_path):
     (program,) = re.findall(r"^```c\n(.*?)^```", INTEGRATION.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     library_of_c = compiled(tmp_path, program)
     design = library.generated(CONFIG)
-    unit, memory, base = CompiledUnit(library.library(design), design.streams), np.full(0x2000, 0xA5, np.uint8), 0x12_3400_0000
+    unit, room, base = CompiledUnit(library.library(design), design.streams), np.full(0x2080, 0xA5, np.uint8), 0x12_3400_0000
+    memory = room[-room.ctypes.data % 128 :][:0x2000]
     unit.memory(memory, base, 7)
 
     def wait():
@@ -216,7 +220,7 @@ def test_the_c_program_of_the_integration_page_compresses_a_tensor(tmp_path):
 
 
 def test_the_unit_of_the_integration_page_has_these_ports():
-    made = generator.kept(CONFIG)
-    assert (made.name, made.top) == ("tiny", "cdu_tiny")
+    made, name = generator.kept(CONFIG), CONFIG.override(modes=CduConfig.modes).unit_name
+    assert (name, top_name(name)) == ("tiny_dma_bits_128", "cdu_tiny_dma_bits_128")
     ports = {port["name"] for port in made.manifest["ports"]}
     assert {name for name in ports if not name.startswith(("m_axi_", "s_axil_"))} == {"clk", "rst", "irq"}

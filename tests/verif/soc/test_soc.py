@@ -117,3 +117,10 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pythondata_cpu_vexriscv", None)
     with pytest.raises(MissingToolError, match=r"pip install 'cdu\[soc\]'"):
         system.processor()
+
+
+@pytest.mark.parametrize("changed", [{"dma_bits": 128}, {"reset_active": "low"}, {"reset_kind": "async"}], ids=str)
+def test_what_the_system_has_otherwise_is_refused(changed):
+    with pytest.raises(UserError, match="leave the parameter out"):
+        system.configuration(CduConfig(**changed))
+    assert system.configuration(CduConfig(dma_bits=64)).dma_bits == 64

@@ -77,7 +77,7 @@ def recorded_report(config: CduConfig, command: str, progress: Progress | None =
     system.processor()
     verilator.find()
     outcomes, cycles = run_tasks(chosen, recorded_tasks(chosen), progress)
-    return _report(outcomes, cycles, command)
+    return _report(chosen, outcomes, cycles, command)
 
 
 def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
@@ -93,7 +93,7 @@ def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
     return Outcome(task, found, [*faults, *tasks.differences(memory, placed)])
 
 
-def _report(outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
+def _report(config: CduConfig, outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
     header = ["activation", "mode", "values", "bytes", "payload", "compress, cycles", "decompress, cycles", "damaged payload"]
     rows = [
         [
@@ -109,9 +109,12 @@ def _report(outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
     content: dict[str, Any] = {
         "tasks": [{"name": one.task.label, **asdict(one.found), "faults": list(one.faults)} for one in outcomes],
         "cycles": cycles,
+        "unit": config.unit_name,
+        "config": config.to_dict(),
         "command": command,
     }
     about = "Payload and restored values in memory are compared with the golden model's, byte by byte."
-    page = Page("The system", [f"{said}. {about}", Table(header, rows)], {"command": f"`{command}`"})
+    facts = {"command": f"`{command}`", "unit": config.unit_name}
+    page = Page("The system", [f"{said}. {about}", Table(header, rows)], facts)
     files = {"report.md": page.markdown(), "report.json": json_text(content)}
     return Report(content, files, [said], faults)

@@ -15,7 +15,7 @@ from cdu.delivery.verilog import convert
 from cdu_spec.config import CduConfig
 from cdu_tools import cache, verilator
 from cdu_tools.compilers import cpp_compiler
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_verif.soc.interconnect import Interconnect
 from cdu_verif.soc.memory_access import WORD_BYTES
@@ -30,11 +30,19 @@ TOP = "system"
 #: Binary logarithm of the words of memory.
 WORD_BITS = 15
 MEMORY_BYTES = WORD_BYTES << WORD_BITS
+#: Parameters of the unit that follow from the system.
+_OWN: dict[str, Any] = {"dma_bits": 8 * WORD_BYTES, "reset_active": "high", "reset_kind": "sync"}
 
 
 def configuration(config: CduConfig) -> CduConfig:
-    """The configuration that the system has: with an engine as wide as its memory, and the reset of its processor."""
-    return config.override(dma_bits=8 * WORD_BYTES, reset_active="high", reset_kind="sync")
+    """The configuration that the system has: with an engine as wide as its memory, and the reset of its processor.
+
+    Raises UserError for a configuration that asks for others.
+    """
+    for name, value in _OWN.items():
+        if (given := getattr(config, name)) not in (getattr(CduConfig, name), value):
+            raise UserError(f"{name} = {given} is not allowed: the system has {value}; leave the parameter out")
+    return config.override(**_OWN)
 
 
 def processor() -> Path:

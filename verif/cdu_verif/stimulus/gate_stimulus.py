@@ -69,9 +69,9 @@ def check(top: str, codecs: Sequence[str], config: CduConfig) -> None:
             )
         mode, coder = CODECS[name]
         if mode not in config.built_modes:
-            raise UserError(f"configuration {config.unit_name} is built without mode {mode.label}: use {', '.join(config.modes)}")
+            raise UserError(f"unit {config.unit_name} is built without mode {mode.label}: use {', '.join(config.modes)}")
         if mode.has_dct and coder not in config.built_coders:
-            without = f"configuration {config.unit_name} is built without coder {coder.label}, which codec {name} needs"
+            without = f"unit {config.unit_name} is built without coder {coder.label}, which codec {name} needs"
             raise UserError(f"{without}: use --set coders={coder.label}, or zvc,gmc for both")
     if not any(has_use(top, name) for name in codecs):
         raise UserError(f"block {top!r} has nothing to do in {', '.join(codecs)}: use another codec")
