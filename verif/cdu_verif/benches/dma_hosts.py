@@ -312,7 +312,7 @@ async def records_are_done_last(bench: HostBench) -> None:
             for word in range(-(-(offset + COMPLETION_BYTES) // size)):
                 ring = await bench.opened(channel, 0)
                 good = bench.any_job(channel)
-                begin = bench.room(4 * COMPLETION_BYTES, 64) + 64 + offset
+                begin = bench.room(offset + COMPLETION_BYTES, 64) + offset
                 bench.memory.put(begin, bytes(COMPLETION_BYTES))
                 job = replace(good, descriptor=replace(good.descriptor, completion=begin))
                 faulty = begin - offset + word * size
