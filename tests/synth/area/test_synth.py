@@ -53,6 +53,19 @@ def test_synth_reports_a_block(command, tmp_path, nangate45):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["area.png", "report.json", "report.md"]
 
 
+def test_what_a_block_was_built_with_is_reported(command, tmp_path, nangate45):
+    """A distributor has two CDUs or more, and does not say that it has one."""
+    options = ["--set", "modes=brc", "--clock-ns", "2", "--recipe", "balanced", "--sta", "builtin", "-o", tmp_path]
+    result = command("synth", "--block", "distributor", "--block", "shift_quantizer", *options)
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["config"]["cdus"] == 1
+    assert content["built_with"] == {"distributor": {"cdus": 2}}
+    page = (tmp_path / "report.md").read_text()
+    assert 'distributor was built with: `{"cdus": 2}`' in page
+    assert "Cost of configuration tiny_modes_brc in nangate45" in page
+
+
 def test_several_periods_draw_area_against_period(command, tmp_path, nangate45):
     arguments = ["--block", "brc_encoder", "--set", "modes=brc", "--recipe", "balanced", "--sta", "builtin"]
     result = command("synth", *arguments, "--clock-ns", "2", "--clock-ns", "0.5:0.6:0.1", "-o", tmp_path)

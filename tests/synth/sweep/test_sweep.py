@@ -9,6 +9,7 @@ import pytest
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_synth.sweep import pareto, space
 from cdu_synth.sweep.run import Kept, run
+from cdu_synth.sweep.sweep_space import SweepSettings
 from cdu_synth.sweep.task import Task, perform
 from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers
 from cdu_tools.errors import UserError
@@ -219,3 +220,13 @@ def test_the_front_is_what_nothing_beats():
     for text in ("ge", "ge,speed", "ge,ratio,mhz"):
         with pytest.raises(UserError, match=f"axes '{text}' are not allowed: use two of ge,"):
             pareto.axes(text)
+
+
+def test_a_point_that_the_block_is_not_built_with_is_left_out():
+    space = {"cdus": ["1", "2", "4"]}
+    points, skipped = SweepSettings(CduConfig(), space, block="distributor").points
+    assert [point.config.cdus for point in points] == [2, 4]
+    assert [one.reason for one in skipped] == ["block distributor is built with another value of cdus"]
+    assert len(SweepSettings(CduConfig(), space, block="collector").points[0]) == 3
+    with pytest.raises(ConfigError, match="block distributor is built with another value of cdus"):
+        SweepSettings(CduConfig(), {"cdus": ["1"]}, block="distributor")
