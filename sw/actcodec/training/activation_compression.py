@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ContextDecorator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ContextDecorator
 from functools import partial
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from cdu_spec.bitstream import JPEG_GMC
@@ -23,7 +24,7 @@ from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
 from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
-from actcodec.training.hooks import hooked, in_checkpoint
+from actcodec.training.hooks import Hooks, in_checkpoint
 from actcodec.training.selection import ModuleSelection
 from actcodec.training.session import Session
 
@@ -59,7 +60,8 @@ def compress_activations(
     True
 
     What it returns is a context that may be entered again and again, and within itself (every entry has statistics of its own
-    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``.
+    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``. Several contexts may
+    be left in any order. It may be pickled and copied, with its model; a copy is enabled nowhere.
 
     The model is not changed and nothing global is: the context works by ``torch.autograd.graph.saved_tensors_hooks`` and a
     ``TorchFunctionMode``, both of this thread only. Backward may run outside the context, on any thread, and more than once.
@@ -116,7 +118,8 @@ def compress_activations(
     Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
     policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
 
-    Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
+    Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
+    together with it, which torch does not allow. In forward, a codec's other errors pass through.
     """
     if nonfinite not in (None, EXACT, *NONFINITE_POLICIES):
         raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {RAISE} or {SATURATE}")
@@ -131,6 +134,7 @@ def compress_activations(
     )
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 #: A context that is opened within compiled code ends the compilation of what comes after.
 _in_compiled_code = partial(untraced, calls=False)
 
@@ -178,19 +182,38 @@ class ActivationCompression(ContextDecorator):
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
         peak = PeakMemory(_device_of(self._model)) if self._measure_peak else None
         session = Session(self._model, compression, peak)
-        hooks = hooked(session)
-        hooks.__enter__()
+        hooks = Hooks(session)
+        hooks.enter()
         self._entered.hooks.append(hooks)
         self.statistics = session.statistics
         return session.statistics
 
     @_in_compiled_code
-    def __exit__(self, *raised: Any) -> None:
-        """Save as before the last entry of this thread."""
+    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
+        """Save as before the last entry of this thread; other contexts that were entered meanwhile go on."""
         stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
-        self._entered.hooks.pop().__exit__(*raised)
+        self._entered.hooks.pop().leave(raised)
+
+    def __call__(self, function: _Function) -> _Function:
+        """``function`` with each of its calls in an entry of its own.
+
+        UserError for generators and coroutines, whose calls end before anything of them has run.
+        """
+        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise UserError(
+                f"{function.__qualname__} is a generator or a coroutine, which runs after its call has ended: use a `with` "
+                "within it in place of the decorator"
+            )
+        return super().__call__(function)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, by pickle or :mod:`copy`, is entered nowhere."""
+        return {name: value for name, value in vars(self).items() if name != "_entered"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _entered=_Entered())
 
     def enable(self) -> Statistics:
         """Enter without a ``with``, as a callback does; see :meth:`__enter__`."""
@@ -218,7 +241,7 @@ class _Entered(threading.local):
     """The hooks that a thread has entered, the innermost last."""
 
     def __init__(self) -> None:
-        self.hooks: list[AbstractContextManager[None]] = []
+        self.hooks: list[Hooks] = []
 
 
 def _device_of(model: nn.Module) -> torch.device:
