@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -22,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
 from actcodec.saved.call_stack import torch_function
+from actcodec.saved.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.untraced import untraced
 
 #: Producer of a tensor without history.
@@ -55,7 +57,7 @@ _VIEWS = frozenset(
     re.split(
         r"\s+",
         "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
-        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk",
+        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk withhistory",
     )
 )
 # Nodes with one input that turn a parameter into an activation.
@@ -147,6 +149,7 @@ class Operation:
     sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
     call: Callable[..., Any] | None = None  #: what is called
+    of_parts: bool = False  #: whether plain parts stand for arguments of other kinds, which may have other axes
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
@@ -166,6 +169,23 @@ class Operation:
             next(tensors, None)
             yield from tensors
 
+    def on_parts(self) -> Operation:
+        """The same call on the plain parts of its tensors; its lists are those of this one."""
+        kwargs = {name: parts_in(value) for name, value in self.kwargs.items()}
+        return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of its tensors that are not ordinary, in the order of the arguments."""
+        return tuple(kind for tensor in self.tensors() if (kind := kind_of(tensor)) is not None)
+
+    @property
+    def inside(self) -> Kind | None:
+        """The kind of an argument of whose inside it may save something; None where it saves what stands in its arguments."""
+        among_jagged = self.name == "attention"
+        without_part = (kind_of(x) for x in self.tensors() if plain_part(x) is x or (among_jagged and is_jagged(x)))
+        return next((kind for kind in without_part if kind is not None and kind.wraps), None) if self.kinds else None
+
     def is_side_argument(self, x: Tensor) -> bool:
         """Whether a saved tensor stands beside what this function works on: it is small, or it is no activation.
 
@@ -178,8 +198,13 @@ class Operation:
             masks = [self.kwargs.get("attn_mask"), self.kwargs.get("key_padding_mask")]
             if self.function == "scaled_dot_product_attention":
                 masks += self.args[3:4]
-            return any(isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr() for mask in masks)
+            return any(isinstance(mask, Tensor) and _begins_where(x, mask) for mask in masks)
         return False
+
+
+def _begins_where(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors begin at the same address."""
+    return same_storage(x, y) and x.storage_offset() == y.storage_offset()
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:

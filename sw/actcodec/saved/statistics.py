@@ -20,7 +20,6 @@ SMALL = "tensors of rank 0 and 1"
 MASKS = "boolean masks"
 POOL_INDICES = "indices of max pools"
 COMPLEX = "complex numbers"
-OTHERS = "subclasses and sparse tensors"
 #: From which part on of what is kept the table says what ratio is left with what is not counted.
 _MUCH = 0.05
 

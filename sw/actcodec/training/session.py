@@ -2,7 +2,8 @@
 
 Tensors that operations save are sorted in this order; what a step does not settle goes on to the next one.
 
-1. What no codec takes: subclasses, sparse tensors, complex numbers; parameters and buffers. Kept as they are.
+1. What no codec takes: tensors without ordinary memory (:mod:`actcodec.saved.tensor_kinds`), complex numbers; parameters and
+   buffers. Kept as they are. Of DTensors, jagged tensors and the like the plain part goes on to the next steps.
 2. Of what the operation reads no values: shapes, bits, positions in windows. They serve this operation alone.
 3. Memory that is kept already: it is seen in the new shape, in a stronger form where the one that is there is not enough.
 4. The rest, for the first time: masks, statistics and small tensors exactly, activations as the policy says.
@@ -28,7 +29,7 @@ from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer, source
-from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
+from actcodec.saved.ownership import ModelTensors, made_for_itself
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
@@ -36,7 +37,6 @@ from actcodec.saved.shape_only import SHAPE, ShapeOnly
 from actcodec.saved.statistics import (
     COMPLEX,
     MASKS,
-    OTHERS,
     POOL_INDICES,
     SMALL,
     STATISTICS,
@@ -45,7 +45,8 @@ from actcodec.saved.statistics import (
     TensorRecord,
     integers_of,
 )
-from actcodec.saved.views import codec_of
+from actcodec.saved.tensor_kinds import kind_of, part_of, parts_in
+from actcodec.saved.views import Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
@@ -89,6 +90,18 @@ class Session:
         if self._may_be_compiled and compiled_code_runs():
             self._may_be_compiled = False
             warnings.warn(RUNS_EAGERLY, stacklevel=1)
+        kind = None if operation is None else operation.inside
+        part = part_of(x) if kind is None else None
+        kind = kind_of(x) if kind is None and part is None else kind
+        if kind is not None:
+            return self._uncounted(x, WEIGHTS if self._model.own(x, None) else kind.name, Exact(x))
+        if part is None:
+            return self._packed(x, operation)
+        saved = self._packed(part.tensor, None if operation is None else operation.on_parts())
+        return Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
+
+    def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
+        """What is kept of a tensor, and the operation knows it."""
         saved = self._pack(x, operation)
         if operation is not None:
             codec = codec_of(saved.form)
@@ -100,11 +113,15 @@ class Session:
         return saved
 
     def _finished(self, operation: Operation, result: Any) -> None:
+        if operation.kinds:
+            if operation.inside is not None:
+                return
+            operation, result = operation.on_parts(), parts_in(result)
         self._compression.finished(operation, result, self._module_name())
 
     def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
-        if storage_of(x) is None or x.numel() == 0:
-            return self._uncounted(x, OTHERS, Exact(x))
+        if x.numel() == 0:
+            return self._uncounted(x, SMALL, Exact(x))
         if x.is_conj():  # its memory holds other values than it has
             return self._uncounted(x, COMPLEX, Exact(x))
         x = x.resolve_neg()
@@ -129,7 +146,7 @@ class Session:
 
     def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
         """The form of a tensor of which the operation needs no values; None where it does."""
-        if operation is None or not self._compression.companions:
+        if operation is None or operation.of_parts or not self._compression.companions:
             return None
         if x.dtype == torch.int64:
             positions = WindowPositions.of(x, operation)
