@@ -115,8 +115,10 @@ def compress_activations(
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
-    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
-    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
+    Warns once, when it is left, where more than a tenth of the bytes that autograd keeps, parameters aside, are not compressed
+    and neither the policy nor an argument wants it so: the share, and why. Warns inside a function of
+    ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a policy keeps so few bits of
+    what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
 
     Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
     together with it, which torch does not allow. In forward, a codec's other errors pass through.
@@ -132,6 +134,10 @@ def compress_activations(
     return ActivationCompression(
         model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE
     )
+
+
+class UncodedWarning(UserWarning):
+    """Much of what autograd keeps is not compressed, and nobody asked for that."""
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -170,6 +176,7 @@ class ActivationCompression(ContextDecorator):
         self._model, self._limits = model, limits
         self._measure_error, self._measure_peak, self._strict = measure_error, measure_peak, strict
         self._entered = _Entered()
+        self._warned = False  # of what is not compressed
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
@@ -194,7 +201,10 @@ class ActivationCompression(ContextDecorator):
         stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
-        self._entered.hooks.pop().leave(raised)
+        said = self._entered.hooks.pop().leave(raised)
+        if said and not self._warned:
+            self._warned = True
+            warnings.warn(said, UncodedWarning, stacklevel=2)
 
     def __call__(self, function: _Function) -> _Function:
         """``function`` with each of its calls in an entry of its own.

@@ -51,8 +51,8 @@ class Hooks:
         _push_mode(self._session.tracker)
         self._hooks.__enter__()
 
-    def leave(self, raised: BaseException | None = None) -> None:
-        """End; the policy is told unless an error was ``raised``.
+    def leave(self, raised: BaseException | None = None) -> str:
+        """End; the policy is told unless an error was ``raised``. Returns what is to be warned of, if anything.
 
         UserError in place of torch's own error for a transform that allows no hooks, and when something else has taken these
         hooks from the stacks.
@@ -70,6 +70,7 @@ class Hooks:
             raise UserError(NO_TRANSFORMS) from raised
         if raised is None and not found:
             raise UserError(_TAKEN_OUT)
+        return self._session.much_uncoded if raised is None else ""
 
 
 def _take_out(wanted: object, top: Callable[[], Any], pop: Callable[[], Any], push: Callable[[Any], Any]) -> bool:

@@ -80,6 +80,11 @@ class Session:
         self._model = ModelTensors(model)
         self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
 
+    @property
+    def much_uncoded(self) -> str:
+        """One sentence where much is kept exactly by a policy that compresses; empty otherwise."""
+        return self.statistics.much_uncoded if self._compression.compresses else ""
+
     def close(self) -> None:
         """Tell the policy what was kept."""
         self._compression.close(self.statistics)
@@ -196,6 +201,7 @@ class Session:
             codec = self._compression.codec_for(x, tensor, operation)
             if _is_too_weak(saved, codec):
                 kept = self._compression.kept(x, tensor, codec, operation)
+                saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
                 return self._remembered(x, self._strengthened(x, kept, found, saved.record))
         return seen_as(x, found)
 
@@ -247,6 +253,7 @@ class Session:
         codec = self._compression.codec_for(x, tensor, operation)
         saved = self._counted(x, tensor, self._compression.kept(x, tensor, codec, operation))
         if saved.record is not None:
+            saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
             self._compression.counted(saved.form, saved.record)
         return saved
 

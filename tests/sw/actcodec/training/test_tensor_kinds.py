@@ -1,6 +1,7 @@
 """Torch's transforms and kinds of tensors, by the recommended policies: compressed, kept exactly and named, or one sentence."""
 
 import warnings
+from pathlib import Path
 
 import actcodec
 import pytest
@@ -73,7 +74,7 @@ def test_every_kind_by_every_policy(case, policy):
 
 def test_the_page_has_the_table():
     """docs/user/plugin.md: rows, outcomes, names."""
-    page = (pytest.importorskip("pathlib").Path(__file__).parents[4] / "docs" / "user" / "plugin.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "user" / "plugin.md").read_text("utf-8")
     section = page.split("## Transforms and kinds of tensors")[1].split("## ")[0]
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("|")]
     shown = {TRAINED: "compressed", KEPT: "kept exactly", REFUSED: "one sentence"}
@@ -128,9 +129,7 @@ def test_negative_views_and_subclasses_are_their_values(name, backend):
     if backend != "torch" and "backend" not in codec_options(name):
         pytest.skip("has no backends")
     options = {} if backend == "torch" else {"backend": backend}
-    view = torch.randn(2, 3, 8, 8, 2, generator=torch.Generator().manual_seed(1)).view(torch.complex64)
-    view = torch.view_as_complex(view.view(torch.float32)) if not view.is_complex() else view
-    negative = view.conj().squeeze(-1).imag
+    negative = torch.view_as_complex(images((2, 3, 8, 8, 2))).conj().imag
     assert negative.is_neg()
     plain = negative.resolve_neg().clone()
     results = []
