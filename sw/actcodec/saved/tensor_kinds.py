@@ -77,7 +77,7 @@ def _inside(x: Tensor) -> tuple[Tensor, ...]:
         return (torch._C._functorch.get_unwrapped(x),)
     if overrides_dispatch(x):
         names = x.__tensor_flatten__()[0] if hasattr(x, "__tensor_flatten__") else ()
-        return tuple(getattr(x, name) for name in names)
+        return tuple(part for name in names if isinstance(part := getattr(x, name), Tensor))
     if x.layout == torch.sparse_coo:
         return x._values(), x._indices()
     if x.layout in (torch.sparse_csr, torch.sparse_bsr):

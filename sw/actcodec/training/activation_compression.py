@@ -56,7 +56,7 @@ def compress_activations(
     >>> with actcodec.compress_activations(model, "jpeg-act", S=1.125) as stats:
     ...     loss = model(torch.rand(4, 1, 18, 18)).sum()
     >>> loss.backward()
-    >>> stats.ratio > 4
+    >>> stats.ratio_of_everything > 4
     True
 
     What it returns is a context that may be entered again and again, and within itself (every entry has statistics of its own

@@ -271,8 +271,13 @@ def test_table_and_error():
     assert 0 < conv["relative_error"] < 0.2
     assert rows[("blocks.0.relu1", "relu")]["codec"] == "sfpr+zvc"
     assert "blocks.0.relu1" in stats.table()
-    *_, everything, others = stats.table().splitlines()
-    assert everything.split()[-1] == f"{stats.ratio:.2f}"
+    headline, *_, activations, others = stats.table().splitlines()
+    assert headline == stats.headline
+    assert headline.endswith(f"ratio of everything {stats.ratio_of_everything:.2f}")
+    assert str(stats) == stats.table()
+    assert repr(stats) == f"<Statistics: {headline}>"
+    assert activations.split()[0] == "activations"
+    assert activations.split()[-1] == f"{stats.ratio:.2f}"
     assert others.startswith("not counted, in bytes: ")
 
 

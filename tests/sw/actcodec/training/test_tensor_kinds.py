@@ -12,7 +12,7 @@ from actcodec.policies.recommended import families, recommended
 from actcodec.saved.tensor_kinds import kind_of
 from actcodec.training.hooks import NO_TRANSFORMS
 from cdu_tools.errors import UserError
-from tensor_kinds_for_tests import CASES, FEATURES, KEPT, REFUSED, TRAINED, Renamed, Wrapper
+from tensor_kinds_for_tests import CASES, FEATURES, KEPT, REFUSED, TRAINED, Renamed, Wrapper, images
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
