@@ -188,8 +188,8 @@ class Statistics:
     def tensors(self) -> list[dict[str, Any]]:
         """One row per layer in the order of the forward pass; tensors of several steps are summed.
 
-        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio, relative_error (the mean; None
-        when it was not measured).
+        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio (None when no bytes are kept, as
+        backward computes the tensor from others), relative_error (the mean; None when it was not measured).
         """
         groups: dict[tuple[Any, ...], list[TensorRecord]] = {}
         for record in self.records:
@@ -228,7 +228,7 @@ class Statistics:
                     row["codec"],
                     str(row["bytes_original"]),
                     str(row["bytes_compressed"]),
-                    f"{row['ratio']:.2f}",
+                    ratio_text(row["ratio"]),
                     "-" if error is None else f"{error:.4f}",
                 )
             )
@@ -243,6 +243,11 @@ class Statistics:
         if self.peak_bytes is not None:
             lines.append(f"peak memory since the context was entered, in bytes: {self.peak_bytes}")
         return "\n".join(lines)
+
+
+def ratio_text(ratio: float | None) -> str:
+    """A ratio in a table; ``-`` for None, where no bytes are kept."""
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def integers_of(operation: str) -> str:
@@ -276,7 +281,7 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
         "count": len(records),
         "bytes_original": original,
         "bytes_compressed": kept,
-        "ratio": original / kept,
+        "ratio": original / kept if kept else None,
         "relative_error": sum(errors) / len(errors) if errors else None,
     }
 

@@ -33,6 +33,9 @@ ONEDNN = Kind("tensors in oneDNN's layout", "compress x.to_dense()")
 META = Kind("tensors on the device meta", "give a tensor that has values")
 QUANTISED = Kind("quantised tensors", "compress x.dequantize()")
 ZEROS = Kind("zeros without memory", "compress x.clone()")
+#: Of a DTensor the local part has the values that this process has; a result that is under way is waited for.
+_DISTRIBUTED = ("torch.distributed.tensor", "DTensor")
+_ASYNCHRONOUS = ("torch.distributed._functional_collectives", "AsyncCollectiveTensor")
 _LAYOUTS = {torch._mkldnn: ONEDNN}  # type: ignore[attr-defined]
 
 
@@ -125,11 +128,15 @@ def plain_part(x: Tensor) -> Tensor:
         return x if kind_of(x) is not None or isinstance(x, torch.nn.Parameter) else x.detach().as_subclass(Tensor)
     if is_jagged(x):
         return _ordinary(x._values, x)  # type: ignore[arg-type]
-    distributed = sys.modules.get("torch.distributed.tensor")
-    if distributed is not None and isinstance(x, distributed.DTensor):
-        local = x._local_tensor
-        return _ordinary(local.wait() if hasattr(local, "wait") else local, x)
-    return x
+    if _is_of(x, _ASYNCHRONOUS):
+        return _ordinary(x.wait(), x)  # type: ignore[attr-defined]
+    return _ordinary(plain_part(x._local_tensor), x) if _is_of(x, _DISTRIBUTED) else x  # type: ignore[attr-defined]
+
+
+def _is_of(x: Any, place: tuple[str, str]) -> bool:
+    """Whether ``x`` is of a class, by module and name; the module is not loaded for it."""
+    module = sys.modules.get(place[0])
+    return module is not None and isinstance(x, getattr(module, place[1]))
 
 
 def is_jagged(x: Any) -> bool:
@@ -153,7 +160,7 @@ def _ordinary(inner: Tensor, x: Tensor) -> Tensor:
 
 def _rebuilding(x: Tensor) -> Callable[[Tensor], Tensor]:
     """What makes a tensor like ``x``, which has no history, of a part like its own."""
-    if not overrides_dispatch(x):
+    if not overrides_dispatch(x) or _is_of(x, _ASYNCHRONOUS):
         return lambda part: part
     names, context = x.__tensor_flatten__()  # type: ignore[attr-defined]
     place = "_values" if is_jagged(x) else "_local_tensor"

@@ -27,7 +27,7 @@ from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.policies.policy import Policy, SavedTensor
-from actcodec.saved.statistics import Statistics, TensorRecord, text_table
+from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text_table
 from actcodec.study.replay import Recorder, Replay
 from actcodec.training.activation_compression import UncodedWarning, compress_activations
 
@@ -49,9 +49,9 @@ class TensorDiagnosis:
     seen: SavedTensor  #: what rules saw of it when its codec was chosen
 
     @property
-    def ratio(self) -> float:
-        """Bytes without and with compression."""
-        return self.bytes_original / self.bytes_compressed
+    def ratio(self) -> float | None:
+        """Bytes without and with compression; None when no bytes are kept, as backward computes the tensor from others."""
+        return self.bytes_original / self.bytes_compressed if self.bytes_compressed else None
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Diagnosis:
                 "+".join(tensor.saved_by),
                 "x".join(map(str, tensor.shape)),
                 tensor.codec,
-                f"{tensor.ratio:.2f}",
+                ratio_text(tensor.ratio),
                 f"{tensor.relative_error:.4f}",
                 f"{tensor.gradient_error:.4f}",
             )

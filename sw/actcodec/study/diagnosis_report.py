@@ -6,6 +6,7 @@ import io
 
 from cdu_tools.report import Page, Table
 
+from actcodec.saved.statistics import ratio_text
 from actcodec.study.diagnosis import Diagnosis
 
 # Distinct to colour-blind readers too (Okabe and Ito).
@@ -42,7 +43,7 @@ def _tensors(found: Diagnosis) -> Table:
     rows = []
     for one in found.tensors:
         row = [one.module or "-", one.operation, ", ".join(one.saved_by), "x".join(map(str, one.shape)), one.codec]
-        rows.append([*row, f"{one.ratio:.2f}", f"{one.relative_error:.4f}", f"{one.gradient_error:.4f}"])
+        rows.append([*row, ratio_text(one.ratio), f"{one.relative_error:.4f}", f"{one.gradient_error:.4f}"])
     head = ["module", "operation", "saved by", "shape", "codec", "ratio", "relative error", "gradient error"]
     return Table(head, rows)
 
@@ -62,7 +63,7 @@ def bars(title: str, found: Diagnosis) -> bytes:
     errors = [one.gradient_error for one in found.tensors]
     drawn = axes.barh(places, errors, color=[colours[one.codec] for one in found.tensors], height=0.72)
     axes.bar_label(
-        drawn, [f"{error:.3f}  ({one.ratio:.1f}x)" for error, one in zip(errors, found.tensors, strict=True)], padding=3
+        drawn, [f"{error:.3f}  ({ratio_text(one.ratio)}x)" for error, one in zip(errors, found.tensors, strict=True)], padding=3
     )
     axes.set_yticks(places, [f"{one.module or '-'}  ({one.operation})" for one in found.tensors])
     axes.invert_yaxis()

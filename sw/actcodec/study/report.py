@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdu_tools.report import Page, Table
 
-from actcodec.saved.statistics import WEIGHTS
+from actcodec.saved.statistics import WEIGHTS, ratio_text
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import BASELINE, Recipe, Run, summarise
 from actcodec.study.networks import NETWORKS
@@ -68,7 +68,9 @@ def _tensors(run: Run) -> Table:
     rows = []
     for row in run.tensors:
         shape = "x".join(map(str, row["shape"]))
-        rows.append([row["name"] or "-", row["op"], shape, row["codec"], f"{row['ratio']:.2f}", f"{row['relative_error']:.4f}"])
+        rows.append(
+            [row["name"] or "-", row["op"], shape, row["codec"], ratio_text(row["ratio"]), f"{row['relative_error']:.4f}"]
+        )
     return Table(["module", "operation", "shape", "codec", "ratio", "relative error"], rows)
 
 

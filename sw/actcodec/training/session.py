@@ -28,7 +28,16 @@ from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
-from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer, source
+from actcodec.saved.operations import (
+    CHECKPOINT,
+    UNKNOWN,
+    Operation,
+    OperationTracker,
+    is_marked_weight,
+    plain,
+    producer,
+    source,
+)
 from actcodec.saved.ownership import ModelTensors, made_for_itself
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
@@ -72,12 +81,12 @@ class Session:
     """
 
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
-        self.tracker = OperationTracker(self._finished if compression.observed else None)
+        self._model = ModelTensors(model)
+        self.tracker = OperationTracker(self._finished if compression.observed else None, self._model.__contains__)
         self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
-        self._model = ModelTensors(model)
         self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
 
     @property
@@ -131,7 +140,7 @@ class Session:
             return self._uncounted(x, COMPLEX, Exact(x))
         x = x.resolve_neg()
         found = self._cache.get(x)
-        if self._model.own(x, operation):
+        if self._model.own(x, operation) or self._is_computed_weight(x, operation):
             if found is not None and isinstance(found.entry.form, Exact):
                 return seen_as(x, found)
             return self._remembered(x, self._uncounted(x, WEIGHTS, Exact(x)))
@@ -142,6 +151,12 @@ class Session:
         if found is None:
             return self._remembered(x, self._first(x, operation))
         return self._again(x, operation, found)
+
+    def _is_computed_weight(self, x: Tensor, operation: Operation | None) -> bool:
+        """Whether ``x`` is computed from weights alone (standardised, merged with adapters), or by an operation on these."""
+        return is_marked_weight(x) or (
+            operation is not None and not operation.makes_activations and self.tracker.of_weights(operation)
+        )
 
     def _remembered(self, x: Tensor, saved: Saved) -> Saved:
         self._cache.put(x, saved)

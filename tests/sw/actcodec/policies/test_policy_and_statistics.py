@@ -281,6 +281,20 @@ def test_table_and_error():
     assert others.startswith("not counted, in bytes: ")
 
 
+def test_a_tensor_that_is_computed_again_has_no_ratio():
+    """Of the result of an activation policy ``transformer`` keeps nothing: it computes it again from the input."""
+    model, x = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)), torch.randn(32, 64)
+    with actcodec.compress_activations(model, "transformer") as stats:
+        loss = model(x).square().sum()
+    loss.backward()
+    (row,) = [row for row in stats.tensors if not row["bytes_compressed"]]
+    assert (row["name"], row["op"], row["ratio"]) == ("3", "gelu", None)
+    assert [line.split()[-2:] for line in str(stats).splitlines() if " gelu " in line] == [["-", "-"]]
+    found = actcodec.training.diagnose(model, lambda: model(x).square().sum(), "transformer")
+    assert [tensor.ratio for tensor in found.tensors].count(None) == 1
+    assert " gelu " in found.table()
+
+
 def test_the_model_is_not_changed():
     model = ResNet(1, 10, width=8)
     hooks = [(dict(m._forward_hooks), dict(m._forward_pre_hooks), sorted(vars(m))) for m in model.modules()]

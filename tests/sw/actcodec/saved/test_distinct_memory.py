@@ -98,4 +98,5 @@ def test_an_lstms_ratio_is_not_what_its_activations_say():
     table = stats.table()
     assert f"{workspace} {count}" in table
     assert table.splitlines()[0].endswith(f"ratio of everything {stats.ratio_of_everything:.2f}")
-    assert table.endswith(f"{workspace} {stats.uncoded[workspace] / held:.0%}; {the ratio of everything is {stats.ratio_of_everything:.2f}")
+    share = stats.uncoded[workspace] / held
+    assert table.endswith(f"{workspace} {share:.0%}; the ratio of everything is {stats.ratio_of_everything:.2f}")
