@@ -64,10 +64,10 @@ def _lines(content: Any) -> Iterator[tuple[str, str]]:
                 by_codec.setdefault(run["codec"], []).append(run)
             for codec, of_codec in by_codec.items():
                 score = statistics.mean(run["score"] for run in of_codec)
-                ratio = statistics.mean(run["ratio"] for run in of_codec)
+                ratio = statistics.mean(run["ratio_of_everything"] for run in of_codec)
                 yield (
                     f"{model} on {dataset}, {codec}",
-                    f"{of_codec[0]['score_name']} {score:.2f}, activations {ratio:.1f} times smaller ({len(of_codec)} seeds)",
+                    f"{of_codec[0]['score_name']} {score:.2f}, saved tensors {ratio:.1f} times smaller ({len(of_codec)} seeds)",
                 )
 
 

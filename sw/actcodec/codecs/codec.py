@@ -26,6 +26,7 @@ from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
+from actcodec.saved.tensor_kinds import QUANTISED, kind_of
 
 
 class Codec(ABC):
@@ -83,6 +84,8 @@ class NoCodec(Codec):
 
     def compress(self, x: Tensor) -> RawCopy:
         """See :class:`Codec`."""
+        if x.is_quantized:  # torch copies some kinds of them only
+            raise UserError(f"cannot compress {QUANTISED.name}: {QUANTISED.remedy}")
         return RawCopy(x.detach().clone())
 
     def decompress(self, compressed: Packed) -> Tensor:
@@ -313,9 +316,12 @@ def check_input(x: Tensor) -> Dtype:
     """The number format of a tensor that can be compressed; UserError for any other."""
     if not isinstance(x, Tensor):
         raise UserError(f"cannot compress a {type(x).__name__}: use a torch tensor")
+    kind = kind_of(x)
+    if kind is not None:
+        raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
     if x.dtype not in FORMATS:
-        kind = str(x.dtype).removeprefix("torch.")
-        raise UserError(f"cannot compress a tensor of dtype {kind}: use float32, bfloat16 or float16")
+        dtype = str(x.dtype).removeprefix("torch.")
+        raise UserError(f"cannot compress a tensor of dtype {dtype}: use float32, bfloat16 or float16")
     if x.numel() == 0:
         raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:

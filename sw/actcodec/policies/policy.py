@@ -195,6 +195,11 @@ class Policy:
                 return codec
         return None
 
+    @property
+    def compresses(self) -> bool:
+        """Whether any rule, or the default, has a codec."""
+        return any(codec is not None for codec in (*self._by_rule, self._by_default))
+
     def set_epoch(self, epoch: int) -> None:
         """Tell every codec how many epochs are over (the schedule optLH)."""
         for codec in self._codecs.values():

@@ -12,6 +12,7 @@ from actcodec.codecs import Codec, Packed
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.saved.layout import Layout, parts
+from actcodec.saved.tensor_kinds import bytes_of, kind_of
 
 #: In place of a codec's name: what is needed, without loss, in one or two bits a value.
 BITS = "bits"
@@ -129,7 +130,7 @@ class Coded:
 
 
 def distinct_bytes(x: Tensor) -> int:
-    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors those that are there."""
-    if x.layout != torch.strided:
-        return (x._nnz() if x.is_sparse or x.is_sparse_csr else x.numel()) * x.element_size()
+    """Bytes of the values of ``x``, those repeated by expansion counted once; of sparse tensors what is there."""
+    if kind_of(x) is not None:
+        return bytes_of(x)
     return prod(Layout.of(x).distinct_size) * x.element_size()

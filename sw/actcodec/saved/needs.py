@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from actcodec.saved.operations import Operation, plain
+from actcodec.saved.tensor_kinds import same_storage
 
 _RANKS = (1, 2, 3)
 
@@ -175,5 +176,4 @@ def _arguments(operation: Operation, defaults: dict[str, Any]) -> dict[str, Any]
 
 def _is(x: Tensor, argument: Any) -> bool:
     """Whether a saved tensor is (or looks at) an argument."""
-    strided = isinstance(argument, Tensor) and argument.layout == torch.strided
-    return strided and argument.untyped_storage()._cdata == x.untyped_storage()._cdata
+    return isinstance(argument, Tensor) and same_storage(x, argument)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -22,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
 from actcodec.saved.call_stack import torch_function
+from actcodec.saved.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.untraced import untraced
 
 #: Producer of a tensor without history.
@@ -55,13 +57,18 @@ _VIEWS = frozenset(
     re.split(
         r"\s+",
         "view unsafeview reshapealias t transpose permute expand squeeze unsqueeze slice select narrow alias asstrided "
-        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk",
+        "clone tocopy movedim unfold flatten contiguous split unsafesplit unbind chunk withhistory "
+        "fromtorchtensor totorchtensor redistribute",
     )
 )
 # Nodes with one input that turn a parameter into an activation.
 _LOOKUPS = frozenset({"embedding", "index", "indexselect", "gather"})
 _WALK_LIMIT = 64
-_PRODUCER_MARK = "actcodec.producer"
+_PRODUCER_MARK, _WEIGHT_MARK = "actcodec.producer", "actcodec.weight"
+#: Operations of layers: what they make of a trained input (an image that is optimised) is an activation.
+_LAYERS = frozenset({"conv", "norm", "attention", "recurrent", "pool", "dropout"})
+#: Functions that repeat the values of a weight: the result belongs to activations (learnt queries for each sample).
+_REPEATS = frozenset({"repeat", "repeatinterleave", "tile", "expand", "expandas", "broadcastto"})
 
 
 def plain(name: str) -> str:
@@ -126,6 +133,25 @@ def leaf_of(x: Tensor) -> Tensor | None:
     return None
 
 
+def mark_weight(x: Any) -> None:
+    """Remember that ``x``, or all tensors in a tuple or list, are computed from weights alone."""
+    for tensor in tensors_in((x,)):
+        if tensor.grad_fn is not None:
+            metadata(tensor.grad_fn)[_WEIGHT_MARK] = True
+
+
+def is_marked_weight(x: Tensor) -> bool:
+    """Whether ``x`` is a tensor that :func:`mark_weight` marked, or only a rearranged or converted copy of one."""
+    node = x.grad_fn
+    for _ in range(_WALK_LIMIT):
+        if node is None or getattr(node, "variable", None) is not None:
+            return False
+        if _WEIGHT_MARK in metadata(node):
+            return True
+        node = _single_input(node)
+    return False
+
+
 #: Where the gradient of a tensor goes: node and number; a leaf has no node. Of a saved result the node that saves it.
 Source = tuple[Node | None, int]
 
@@ -147,6 +173,7 @@ class Operation:
     sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
     call: Callable[..., Any] | None = None  #: what is called
+    of_parts: bool = False  #: whether plain parts stand for arguments of other kinds, which may have other axes
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""
@@ -166,6 +193,28 @@ class Operation:
             next(tensors, None)
             yield from tensors
 
+    def on_parts(self) -> Operation:
+        """The same call on the plain parts of its tensors; its lists are those of this one."""
+        kwargs = {name: parts_in(value) for name, value in self.kwargs.items()}
+        return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of its tensors that are not ordinary, in the order of the arguments."""
+        return tuple(kind for tensor in self.tensors() if (kind := kind_of(tensor)) is not None)
+
+    @property
+    def inside(self) -> Kind | None:
+        """The kind of an argument of whose inside it may save something; None where it saves what stands in its arguments."""
+        among_jagged = self.name == "attention"
+        without_part = (kind_of(x) for x in self.tensors() if plain_part(x) is x or (among_jagged and is_jagged(x)))
+        return next((kind for kind in without_part if kind is not None and kind.wraps), None) if self.kinds else None
+
+    @property
+    def makes_activations(self) -> bool:
+        """Whether the result is an activation even of weights: a layer's, whose input may be trained, or values repeated."""
+        return self.name in _LAYERS or self.function == "linear" or plain(self.function) in _REPEATS
+
     def is_side_argument(self, x: Tensor) -> bool:
         """Whether a saved tensor stands beside what this function works on: it is small, or it is no activation.
 
@@ -178,8 +227,13 @@ class Operation:
             masks = [self.kwargs.get("attn_mask"), self.kwargs.get("key_padding_mask")]
             if self.function == "scaled_dot_product_attention":
                 masks += self.args[3:4]
-            return any(isinstance(mask, Tensor) and mask.data_ptr() == x.data_ptr() for mask in masks)
+            return any(isinstance(mask, Tensor) and _begins_where(x, mask) for mask in masks)
         return False
+
+
+def _begins_where(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors begin at the same address."""
+    return same_storage(x, y) and x.storage_offset() == y.storage_offset()
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
@@ -198,12 +252,19 @@ class OperationTracker(TorchFunctionMode):
     ----------
     on_result
         Called with every function that has come to its end, and its result.
+    is_weight
+        Tells parameters and buffers; what is computed from these alone is marked as a weight.
     """
 
-    def __init__(self, on_result: Callable[[Operation, Any], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_result: Callable[[Operation, Any], None] | None = None,
+        is_weight: Callable[[Tensor], bool] = lambda x: False,
+    ) -> None:
         super().__init__()
         self.current: Operation | None = None
         self.on_result = on_result
+        self._is_weight = is_weight
 
     @untraced
     def __torch_function__(
@@ -221,9 +282,21 @@ class OperationTracker(TorchFunctionMode):
         # On the CPU dropout is a multiplication: its result would not be known as dropout's.
         if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
             metadata(result.grad_fn)[_PRODUCER_MARK] = name
+        if not operation.makes_activations and self.of_weights(operation):
+            mark_weight(result)
         if self.on_result is not None:
             self.on_result(operation, result)
         return result
+
+    def of_weights(self, operation: Operation) -> bool:
+        """Whether all tensors that an operation works on are weights or computed from these; single constants do not count."""
+        found = False
+        for tensor in operation.tensors():
+            if self._is_weight(tensor) or is_marked_weight(tensor):
+                found = True
+            elif tensor.requires_grad or tensor.numel() != 1:
+                return False
+        return found
 
 
 def is_parameter(x: Any) -> bool:

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from actcodec.saved.operations import Operation, is_parameter, leaf_of, low_precision_copy
-
-
-def storage_of(x: Tensor) -> torch.UntypedStorage | None:
-    """The storage of a plain strided tensor with memory; None for every other kind."""
-    if type(x) not in (Tensor, nn.Parameter) or x.layout != torch.strided or x.is_meta or x.is_quantized:
-        return None
-    return x.untyped_storage()
-
-
-def same_storage(x: Tensor, y: Tensor) -> bool:
-    """Whether two plain tensors look at the same memory."""
-    mine, other = storage_of(x), storage_of(y)
-    return mine is not None and other is not None and mine._cdata == other._cdata
+from actcodec.saved.tensor_kinds import same_storage, storages_of
 
 
 class ModelTensors:
@@ -27,15 +14,12 @@ class ModelTensors:
     def __init__(self, model: nn.Module) -> None:
         # The storages themselves are held, so that their addresses mean nothing else meanwhile.
         self._storages = {
-            storage._cdata: storage
-            for tensor in (*model.parameters(), *model.buffers())
-            if (storage := storage_of(tensor)) is not None
+            storage._cdata: storage for tensor in (*model.parameters(), *model.buffers()) for storage in storages_of(tensor)
         }
 
     def __contains__(self, x: Tensor) -> bool:
         """Whether ``x`` is one itself, or looks at one's memory; any parameter is (a wrapper such as FSDP makes its own)."""
-        storage = storage_of(x)
-        return is_parameter(x) or (storage is not None and storage._cdata in self._storages)
+        return is_parameter(x) or any(storage._cdata in self._storages for storage in storages_of(x))
 
     def own(self, x: Tensor, operation: Operation | None) -> bool:
         """Whether ``x``, which ``operation`` saves, is one of them or a copy."""

@@ -20,9 +20,14 @@ SMALL = "tensors of rank 0 and 1"
 MASKS = "boolean masks"
 POOL_INDICES = "indices of max pools"
 COMPLEX = "complex numbers"
-OTHERS = "subclasses and sparse tensors"
-#: From which part on of what is kept the table says what ratio is left with what is not counted.
-_MUCH = 0.05
+#: From which part on of all bytes what is not compressed, though the policy keeps it exactly for no reason of its own, is
+#: warned of, and from how many bytes on.
+MUCH, MUCH_BYTES = 0.1, 1 << 14
+#: Reasons of a smaller part are not named.
+_LEAST_SHARE, _MOST_REASONS = 0.03, 3
+_NOTHING = (
+    "nothing was saved for a backward pass while the context was open: torch's hooks see the thread that opened it and no other"
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class TensorRecord:
     relative_error: float | None = None  #: ||x - x'|| / ||x||, when it was measured
     saved_by: tuple[str, ...] = ()  #: operations that saved it
     choice: int | None = None  #: place of its codec among all codecs chosen in the context, from 0; None when it has none
+    #: Why it is kept exactly though the policy would compress a tensor like it; empty where it is compressed, or left out by
+    #: the policy or the limits of the context
+    uncoded: str = ""
 
     @property
     def bytes_in_float32(self) -> int:
@@ -105,6 +113,37 @@ class Statistics:
         return original / kept if kept else 1.0
 
     @property
+    def uncoded(self) -> dict[str, int]:
+        """Bytes that nothing was done about though nobody asked for them to be exact, by the reason, the most first.
+
+        Kinds of tensors that no codec takes, weights and buffers left out, and activations with :attr:`TensorRecord.uncoded`.
+        """
+        found = {what: one.kept for what, one in self._uncounted.items() if what != WEIGHTS and one.kept >= one.original > 0}
+        for record in self.records:
+            if record.uncoded:
+                found[record.uncoded] = found.get(record.uncoded, 0) + record.bytes_compressed
+        return dict(sorted(found.items(), key=lambda reason: -reason[1]))
+
+    @property
+    def uncoded_share(self) -> float:
+        """Part of :attr:`bytes_of_everything`, before compression, that is :attr:`uncoded`: 0 to 1."""
+        original, _ = self.bytes_of_everything
+        return sum(self.uncoded.values()) / original if original else 0.0
+
+    @property
+    def much_uncoded(self) -> str:
+        """One sentence where much is not compressed: the share, and why; empty where it is a tenth or less, or few bytes."""
+        reasons, (original, _) = self.uncoded, self.bytes_of_everything
+        if self.uncoded_share <= MUCH or sum(reasons.values()) < MUCH_BYTES:
+            return ""
+        shares = [f"{what} {count / original:.0%}" for what, count in reasons.items() if count >= _LEAST_SHARE * original]
+        named = ", ".join(shares[:_MOST_REASONS])
+        return (
+            f"{self.uncoded_share:.0%} of the bytes that autograd keeps are not compressed: {named}; "
+            f"the ratio of everything is {self.ratio_of_everything:.2f}"
+        )
+
+    @property
     def index_bytes_original(self) -> int:
         """Of the indices of max pools, int64."""
         return self._uncounted.get(POOL_INDICES, _NO_BYTES).original
@@ -149,8 +188,8 @@ class Statistics:
     def tensors(self) -> list[dict[str, Any]]:
         """One row per layer in the order of the forward pass; tensors of several steps are summed.
 
-        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio, relative_error (the mean; None
-        when it was not measured).
+        Keys: name, op, shape, dtype, codec, count, bytes_original, bytes_compressed, ratio (None when no bytes are kept, as
+        backward computes the tensor from others), relative_error (the mean; None when it was not measured).
         """
         groups: dict[tuple[Any, ...], list[TensorRecord]] = {}
         for record in self.records:
@@ -158,11 +197,25 @@ class Statistics:
             groups.setdefault(key, []).append(record)
         return [_row(records) for records in groups.values()]
 
-    def table(self) -> str:
-        """The rows of :attr:`tensors` and their sum as a text table, and what is not counted.
+    @property
+    def headline(self) -> str:
+        """One line: bytes of everything, and the ratio of everything."""
+        original, kept = self.bytes_of_everything
+        if not original:
+            return _NOTHING
+        return (
+            f"everything that autograd keeps but {WEIGHTS}: {original} bytes in {kept}, ratio of everything "
+            f"{self.ratio_of_everything:.2f}"
+        )
 
-        Where that is much, the ratio that is left with it.
-        """
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline}>"
+
+    def table(self) -> str:
+        """The headline, the rows of :attr:`tensors` and their sum as a text table; what is not counted, and not compressed."""
         heading = ("module", "operation", "shape", "codec", "bytes", "kept", "ratio", "error")
         rows = [heading]
         for row in self.tensors:
@@ -175,21 +228,26 @@ class Statistics:
                     row["codec"],
                     str(row["bytes_original"]),
                     str(row["bytes_compressed"]),
-                    f"{row['ratio']:.2f}",
+                    ratio_text(row["ratio"]),
                     "-" if error is None else f"{error:.4f}",
                 )
             )
-        rows.append(("all", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
-        lines = [text_table(rows, left=4)]
+        rows.append(("activations", "", "", "", str(self.bytes_original), str(self.bytes_compressed), f"{self.ratio:.2f}", ""))
+        lines = [self.headline, text_table(rows, left=4)]
         if self.not_counted:
             lines.append("not counted, in bytes: " + ", ".join(f"{what} {count}" for what, count in self.not_counted.items()))
-        if abs(self.ratio_of_everything / self.ratio - 1) > _MUCH:
-            lines.append(f"with what is not counted, but for {WEIGHTS}, the ratio is {self.ratio_of_everything:.2f}")
+        if self.much_uncoded:
+            lines.append(self.much_uncoded)
         if self.ratio_of_float32 != self.ratio:
-            lines.append(f"against float32 the ratio is {self.ratio_of_float32:.2f}")
+            lines.append(f"against float32 the ratio of activations is {self.ratio_of_float32:.2f}")
         if self.peak_bytes is not None:
             lines.append(f"peak memory since the context was entered, in bytes: {self.peak_bytes}")
         return "\n".join(lines)
+
+
+def ratio_text(ratio: float | None) -> str:
+    """A ratio in a table; ``-`` for None, where no bytes are kept."""
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def integers_of(operation: str) -> str:
@@ -223,7 +281,7 @@ def _row(records: list[TensorRecord]) -> dict[str, Any]:
         "count": len(records),
         "bytes_original": original,
         "bytes_compressed": kept,
-        "ratio": original / kept,
+        "ratio": original / kept if kept else None,
         "relative_error": sum(errors) / len(errors) if errors else None,
     }
 

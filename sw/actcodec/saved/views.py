@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from torch import Tensor
@@ -48,8 +49,32 @@ class View:
         return values.as_strided(layout.size, layout.stride, start)
 
 
+class Whole:
+    """A tensor of another kind whose plain part is kept: a :class:`~actcodec.saved.forms.Form`.
+
+    Parameters
+    ----------
+    source
+        What is kept of the part.
+    rebuild
+        Makes the tensor of its part.
+    """
+
+    def __init__(self, source: Holder, rebuild: Callable[[Tensor], Tensor]) -> None:
+        self.source, self._rebuild = source, rebuild
+
+    @property
+    def nbytes(self) -> int:
+        """No bytes: the source has them."""
+        return 0
+
+    def tensor(self) -> Tensor:
+        """The tensor of its rebuilt part."""
+        return self._rebuild(self.source.form.tensor())
+
+
 def codec_of(form: Form) -> Codec | None:
-    """The codec that compressed a form, or what it is a view of."""
-    while isinstance(form, View):
+    """The codec that compressed a form, or what it is a view or the whole of."""
+    while isinstance(form, (View, Whole)):
         form = form.source.form
     return form.codec if isinstance(form, Coded) else None

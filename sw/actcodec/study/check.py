@@ -50,9 +50,10 @@ class PolicyCheck:
     worst_layer: str  #: module whose gradient is farthest off; empty where no layer has a gradient worth mentioning
     worst_cosine: float
     ratio: float  #: of activations, see :class:`~actcodec.saved.statistics.Statistics`
-    ratio_of_everything: float
+    ratio_of_everything: float  #: of all that autograd keeps but weights and buffers
     peak_bytes: int  #: most that torch's allocator gave out at a time, forward and backward
     seconds: float
+    uncoded: str = ""  #: what is not compressed and why, where that is much
 
     @property
     def verdict(self) -> str:
@@ -83,20 +84,23 @@ class Check:
     def table(self) -> str:
         """A row per policy and the recommendation, as text."""
         rows: list[tuple[str, ...]] = [
-            ("policy", "verdict", "worst layer", "cosine", "norm", "worst", "ratio", "peak MiB", "peak", "time")
+            ("policy", "verdict", "worst layer", "cosine", "norm", "worst", "ratio", "activations", "peak MiB", "peak", "time")
         ]
-        rows.append(("without", "", "", "", "", "", "", f"{self.peak_bytes / _MIB:.1f}", "1.00", "1.00"))
+        rows.append(("without", "", "", "", "", "", "", "", f"{self.peak_bytes / _MIB:.1f}", "1.00", "1.00"))
         rows += [
             (
                 *(one.policy, one.verdict, one.worst_layer or "-"),
                 *(f"{number:.4f}" for number in (one.cosine, one.norm_ratio, one.worst_cosine)),
-                *(f"{one.ratio:.2f}", f"{one.peak_bytes / _MIB:.1f}", f"{one.peak_bytes / self.peak_bytes:.2f}"),
+                *(f"{one.ratio_of_everything:.2f}", f"{one.ratio:.2f}"),
+                *(f"{one.peak_bytes / _MIB:.1f}", f"{one.peak_bytes / self.peak_bytes:.2f}"),
                 f"{one.seconds / self.seconds:.2f}",
             )
             for one in self.policies
         ]
         found = self.recommended
         lines = [text_table(rows, left=3), f"good: cosine of the gradient {GOOD} or more; noise: below {NOISE}"]
+        lines.append("ratio: of everything that autograd keeps but weights and buffers; beside it that of activations alone")
+        lines += [f"{one.policy}: {one.uncoded}" for one in self.policies if one.uncoded][:1]
         lines += [f"{name} cannot be used here: {reason}" for name, reason in self.refused.items()]
         named = "none of these; keep the step as it is" if found is None else found.policy
         return "\n".join([*lines, f"recommended: {named}"])
@@ -234,4 +238,5 @@ def _compared(name: str, found: _Outcome, plain: _Outcome, layers: Sequence[str]
         found.statistics.ratio_of_everything,
         found.peak_bytes,
         found.seconds,
+        found.statistics.much_uncoded,
     )

@@ -27,9 +27,9 @@ from actcodec.codecs import Codec
 from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.policies.policy import Policy, SavedTensor
-from actcodec.saved.statistics import Statistics, TensorRecord, text_table
+from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text_table
 from actcodec.study.replay import Recorder, Replay
-from actcodec.training.activation_compression import compress_activations
+from actcodec.training.activation_compression import UncodedWarning, compress_activations
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class TensorDiagnosis:
     seen: SavedTensor  #: what rules saw of it when its codec was chosen
 
     @property
-    def ratio(self) -> float:
-        """Bytes without and with compression."""
-        return self.bytes_original / self.bytes_compressed
+    def ratio(self) -> float | None:
+        """Bytes without and with compression; None when no bytes are kept, as backward computes the tensor from others."""
+        return self.bytes_original / self.bytes_compressed if self.bytes_compressed else None
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,17 @@ class Diagnosis:
     gradient_norm: float  #: ||g||
     bytes_original: int  #: of all activations, those kept exactly too
     bytes_compressed: int
+    everything_original: int  #: bytes of activations and of what else autograd keeps, weights and buffers left out
+    everything_compressed: int
+
+    @property
+    def ratio_of_everything(self) -> float:
+        """Bytes of everything without and with compression; 1.0 when nothing was saved."""
+        return self.everything_original / self.everything_compressed if self.everything_compressed else 1.0
 
     @property
     def ratio(self) -> float:
-        """Bytes without and with compression; 1.0 when nothing was saved."""
+        """Bytes of activations without and with compression; 1.0 when nothing was saved."""
         return self.bytes_original / self.bytes_compressed if self.bytes_compressed else 1.0
 
     @property
@@ -96,10 +103,12 @@ class Diagnosis:
             _root_mean_square([one.gradient_norm for one in diagnoses]),
             sum(one.bytes_original for one in diagnoses),
             sum(one.bytes_compressed for one in diagnoses),
+            sum(one.everything_original for one in diagnoses),
+            sum(one.everything_compressed for one in diagnoses),
         )
 
     def table(self) -> str:
-        """A row per tensor and one for all together, as text."""
+        """The ratio of everything, then a row per tensor and one for all activations together, as text."""
         rows = [("module", "operation", "saved by", "shape", "codec", "ratio", "error", "gradient error")]
         rows += [
             (
@@ -108,18 +117,19 @@ class Diagnosis:
                 "+".join(tensor.saved_by),
                 "x".join(map(str, tensor.shape)),
                 tensor.codec,
-                f"{tensor.ratio:.2f}",
+                ratio_text(tensor.ratio),
                 f"{tensor.relative_error:.4f}",
                 f"{tensor.gradient_error:.4f}",
             )
             for tensor in self.tensors
         ]
         rows.append(("all together", "", "", "", "", f"{self.ratio:.2f}", "", f"{self.gradient_error:.4f}"))
-        return text_table(rows, left=5)
+        return f"ratio of everything that autograd keeps: {self.ratio_of_everything:.2f}\n{text_table(rows, left=5)}"
 
     def to_data(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
         return {
+            "ratio_of_everything": self.ratio_of_everything,
             "ratio": self.ratio,
             "gradient_error": self.gradient_error,
             "independent_error": self.independent_error,
@@ -169,7 +179,8 @@ def diagnose(
     if not (math.isfinite(norm) and norm > 0):
         raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
     recorder = Recorder(chosen)
-    together = passes.gradient(recorder, measure_error=True)
+    together, statistics = passes.outcome(recorder, measure_error=True)
+    assert statistics is not None, "the step was compressed"
     coded = [record for record in recorder.records if record.choice is not None]
     total = 2 + len(coded)
     on_pass(2, total)
@@ -180,7 +191,7 @@ def diagnose(
         tensors.append(_diagnosis(record, distance(exact, alone) / norm, recorder.facts[record.choice]))
         on_pass(3 + number, total)
     kept = (sum(record.bytes_original for record in recorder.records), sum(r.bytes_compressed for r in recorder.records))
-    return Diagnosis(tuple(tensors), distance(exact, together) / norm, norm, *kept)
+    return Diagnosis(tuple(tensors), distance(exact, together) / norm, norm, *kept, *statistics.bytes_of_everything)
 
 
 class Passes:
@@ -209,7 +220,8 @@ class Passes:
                     warnings.catch_warnings(),
                     compress_activations(self._model, chosen, measure_error=measure_error) as statistics,
                 ):
-                    warnings.simplefilter("ignore", FewBitsWarning)  # what they do is found out here
+                    for known in (FewBitsWarning, UncodedWarning):  # what these warn of is found out here
+                        warnings.simplefilter("ignore", known)
                     loss = self._step()
             if loss.numel() != 1 or not loss.requires_grad:
                 raise UserError("the step returned no loss that depends on a parameter: return a tensor of one value")

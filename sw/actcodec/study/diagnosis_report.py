@@ -6,6 +6,7 @@ import io
 
 from cdu_tools.report import Page, Table
 
+from actcodec.saved.statistics import ratio_text
 from actcodec.study.diagnosis import Diagnosis
 
 # Distinct to colour-blind readers too (Okabe and Ito).
@@ -15,8 +16,9 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 def markdown(command: str, title: str, setting: str, found: Diagnosis) -> str:
     """The report: what was done, what hurts most, a row per tensor."""
     together = (
-        f"Everything compressed: {found.ratio:.2f} times fewer bytes, gradient error {found.gradient_error:.4f}. Were the "
-        f"errors of the tensors independent, it would be {found.independent_error:.4f}."
+        f"Everything compressed: {found.ratio_of_everything:.2f} times fewer bytes of all that autograd keeps, "
+        f"{found.ratio:.2f} times of activations, gradient error {found.gradient_error:.4f}. Were the errors of the tensors "
+        f"independent, it would be {found.independent_error:.4f}."
     )
     if found.worst:
         worst = found.worst[0]
@@ -41,7 +43,7 @@ def _tensors(found: Diagnosis) -> Table:
     rows = []
     for one in found.tensors:
         row = [one.module or "-", one.operation, ", ".join(one.saved_by), "x".join(map(str, one.shape)), one.codec]
-        rows.append([*row, f"{one.ratio:.2f}", f"{one.relative_error:.4f}", f"{one.gradient_error:.4f}"])
+        rows.append([*row, ratio_text(one.ratio), f"{one.relative_error:.4f}", f"{one.gradient_error:.4f}"])
     head = ["module", "operation", "saved by", "shape", "codec", "ratio", "relative error", "gradient error"]
     return Table(head, rows)
 
@@ -61,7 +63,7 @@ def bars(title: str, found: Diagnosis) -> bytes:
     errors = [one.gradient_error for one in found.tensors]
     drawn = axes.barh(places, errors, color=[colours[one.codec] for one in found.tensors], height=0.72)
     axes.bar_label(
-        drawn, [f"{error:.3f}  ({one.ratio:.1f}x)" for error, one in zip(errors, found.tensors, strict=True)], padding=3
+        drawn, [f"{error:.3f}  ({ratio_text(one.ratio)}x)" for error, one in zip(errors, found.tensors, strict=True)], padding=3
     )
     axes.set_yticks(places, [f"{one.module or '-'}  ({one.operation})" for one in found.tensors])
     axes.invert_yaxis()

@@ -273,7 +273,8 @@ class Summary:
     score_deviation: float
     difference: float
     difference_deviation: float
-    ratio: float
+    ratio: float  #: of activations
+    ratio_of_everything: float
     bytes_original: float  #: per step
     bytes_compressed: float
     seconds_per_step: float
@@ -299,6 +300,7 @@ def summarise(runs: Sequence[Run]) -> list[Summary]:
                 difference,
                 difference_deviation,
                 original / kept,
+                sum(run.everything_original for run in mine) / sum(run.everything_compressed for run in mine),
                 original / steps,
                 kept / steps,
                 median(run.seconds_per_step for run in mine),

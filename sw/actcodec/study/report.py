@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdu_tools.report import Page, Table
 
-from actcodec.saved.statistics import WEIGHTS
+from actcodec.saved.statistics import WEIGHTS, ratio_text
 from actcodec.study.data import Dataset
 from actcodec.study.experiment import BASELINE, Recipe, Run, summarise
 from actcodec.study.networks import NETWORKS
@@ -33,8 +33,9 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
         "for every codec.",
         _codecs(runs),
         "± is the standard deviation over the seeds; the difference is taken seed by seed. The ratio counts every distinct "
-        "activation that autograd saves once, and all bytes that are kept for it, headers and scales included; parameters, "
-        "statistics and indices are not counted. Times are of this machine and include the compression in software.",
+        "tensor that autograd saves once, and all bytes that are kept for it, headers and scales included; weights and buffers "
+        "are left out, which are there anyway. The ratio of activations, and the bytes beside it, leave out statistics, masks "
+        "and indices too. Times are of this machine and include the compression in software.",
         *_not_counted(runs),
         "![Loss and score over the steps](curves.png)",
     ]
@@ -51,11 +52,13 @@ def markdown(command: str, recipe: Recipe, dataset: Dataset, runs: Sequence[Run]
 
 def _codecs(runs: Sequence[Run]) -> Table:
     """A row per codec, over all seeds."""
-    head = [f"{runs[0].score_name} ({_UNITS[runs[0].score_name]})", f"difference to {BASELINE}", "loss at the end", "ratio"]
+    head = [f"{runs[0].score_name} ({_UNITS[runs[0].score_name]})", f"difference to {BASELINE}", "loss at the end"]
+    head += ["ratio", "ratio of activations"]
     rows = []
     for row in summarise(runs):
         difference = "-" if row.codec == BASELINE else f"{row.difference:+.2f} ± {row.difference_deviation:.2f}"
-        cells = [row.codec, f"{row.score:.2f} ± {row.score_deviation:.2f}", difference, f"{row.loss:.4g}", f"{row.ratio:.2f}"]
+        cells = [row.codec, f"{row.score:.2f} ± {row.score_deviation:.2f}", difference, f"{row.loss:.4g}"]
+        cells += [f"{row.ratio_of_everything:.2f}", f"{row.ratio:.2f}"]
         kept = [f"{row.bytes_original / 1024:.0f}", f"{row.bytes_compressed / 1024:.0f}"]
         rows.append([*cells, *kept, f"{1000 * row.seconds_per_step:.1f}"])
     return Table(["codec", *head, "KiB saved by autograd per step", "KiB kept", "ms per step"], rows)
@@ -65,7 +68,9 @@ def _tensors(run: Run) -> Table:
     rows = []
     for row in run.tensors:
         shape = "x".join(map(str, row["shape"]))
-        rows.append([row["name"] or "-", row["op"], shape, row["codec"], f"{row['ratio']:.2f}", f"{row['relative_error']:.4f}"])
+        rows.append(
+            [row["name"] or "-", row["op"], shape, row["codec"], ratio_text(row["ratio"]), f"{row['relative_error']:.4f}"]
+        )
     return Table(["module", "operation", "shape", "codec", "ratio", "relative error"], rows)
 
 

@@ -99,6 +99,7 @@ def train_codecs(
 def _lines(runs: Sequence[Run]) -> list[str]:
     """Score and ratio, a line per codec."""
     return [
-        f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio:.2f}"
+        f"{row.codec:10} {runs[0].score_name} {row.score:.2f} ({row.difference:+.2f})  ratio {row.ratio_of_everything:.2f} "
+        f"(activations {row.ratio:.2f})"
         for row in summarise(runs)
     ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ContextDecorator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ContextDecorator
 from functools import partial
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from cdu_spec.bitstream import JPEG_GMC
@@ -23,7 +24,7 @@ from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
 from actcodec.saved.untraced import stop_tracing, untraced
 from actcodec.training.compression import LEAST_BYTES, RAISE, SATURATE, Compression, Limits
-from actcodec.training.hooks import hooked, in_checkpoint
+from actcodec.training.hooks import Hooks, in_checkpoint
 from actcodec.training.selection import ModuleSelection
 from actcodec.training.session import Session
 
@@ -55,11 +56,12 @@ def compress_activations(
     >>> with actcodec.compress_activations(model, "jpeg-act", S=1.125) as stats:
     ...     loss = model(torch.rand(4, 1, 18, 18)).sum()
     >>> loss.backward()
-    >>> stats.ratio > 4
+    >>> stats.ratio_of_everything > 4
     True
 
     What it returns is a context that may be entered again and again, and within itself (every entry has statistics of its own
-    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``.
+    and one policy goes through all), a decorator, and may be switched with ``enable()`` and ``disable()``. Several contexts may
+    be left in any order. It may be pickled and copied, with its model; a copy is enabled nowhere.
 
     The model is not changed and nothing global is: the context works by ``torch.autograd.graph.saved_tensors_hooks`` and a
     ``TorchFunctionMode``, both of this thread only. Backward may run outside the context, on any thread, and more than once.
@@ -113,10 +115,13 @@ def compress_activations(
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
-    Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
-    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
+    Warns once, when it is left, where more than a tenth of the bytes that autograd keeps, parameters aside, are not compressed
+    and neither the policy nor an argument wants it so: the share, and why. Warns inside a function of
+    ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a policy keeps so few bits of
+    what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
 
-    Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
+    Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
+    together with it, which torch does not allow. In forward, a codec's other errors pass through.
     """
     if nonfinite not in (None, EXACT, *NONFINITE_POLICIES):
         raise UserError(f"nonfinite = {nonfinite!r} is not allowed: use {EXACT}, {RAISE} or {SATURATE}")
@@ -131,6 +136,11 @@ def compress_activations(
     )
 
 
+class UncodedWarning(UserWarning):
+    """Much of what autograd keeps is not compressed, and nobody asked for that."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 #: A context that is opened within compiled code ends the compilation of what comes after.
 _in_compiled_code = partial(untraced, calls=False)
 
@@ -166,6 +176,7 @@ class ActivationCompression(ContextDecorator):
         self._model, self._limits = model, limits
         self._measure_error, self._measure_peak, self._strict = measure_error, measure_peak, strict
         self._entered = _Entered()
+        self._warned = False  # of what is not compressed
         #: Of the last entry; None before the first.
         self.statistics: Statistics | None = None
 
@@ -178,19 +189,41 @@ class ActivationCompression(ContextDecorator):
         compression = Compression(self.policy, self._limits, measure_error=self._measure_error, strict=self._strict)
         peak = PeakMemory(_device_of(self._model)) if self._measure_peak else None
         session = Session(self._model, compression, peak)
-        hooks = hooked(session)
-        hooks.__enter__()
+        hooks = Hooks(session)
+        hooks.enter()
         self._entered.hooks.append(hooks)
         self.statistics = session.statistics
         return session.statistics
 
     @_in_compiled_code
-    def __exit__(self, *raised: Any) -> None:
-        """Save as before the last entry of this thread."""
+    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
+        """Save as before the last entry of this thread; other contexts that were entered meanwhile go on."""
         stop_tracing()
         if not self._entered.hooks:
             raise UserError("this compression is not enabled on this thread: enable it first")
-        self._entered.hooks.pop().__exit__(*raised)
+        said = self._entered.hooks.pop().leave(raised)
+        if said and not self._warned:
+            self._warned = True
+            warnings.warn(said, UncodedWarning, stacklevel=2)
+
+    def __call__(self, function: _Function) -> _Function:
+        """``function`` with each of its calls in an entry of its own.
+
+        UserError for generators and coroutines, whose calls end before anything of them has run.
+        """
+        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise UserError(
+                f"{function.__qualname__} is a generator or a coroutine, which runs after its call has ended: use a `with` "
+                "within it in place of the decorator"
+            )
+        return super().__call__(function)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, by pickle or :mod:`copy`, is entered nowhere."""
+        return {name: value for name, value in vars(self).items() if name != "_entered"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _entered=_Entered())
 
     def enable(self) -> Statistics:
         """Enter without a ``with``, as a callback does; see :meth:`__enter__`."""
@@ -218,7 +251,7 @@ class _Entered(threading.local):
     """The hooks that a thread has entered, the innermost last."""
 
     def __init__(self) -> None:
-        self.hooks: list[AbstractContextManager[None]] = []
+        self.hooks: list[Hooks] = []
 
 
 def _device_of(model: nn.Module) -> torch.device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cdu_tools.errors import UserError
@@ -14,7 +14,7 @@ from torch import Tensor
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
-from actcodec.policies.policy import EXACT, GroupObserver, Policy, SavedTensor
+from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor
 from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept
 from actcodec.saved.layout import Layout
@@ -23,6 +23,7 @@ from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
 
 #: What happens to a tensor whose values its codec cannot hold: NaN, infinity, or beyond the range of a 16-bit form.
 RAISE, SATURATE = NONFINITE_POLICIES
+_UNKNOWN = "what TorchScript, custom autograd functions and fused operators save"
 #: Of activations.
 LEAST_RANK = 2
 #: Tensors of fewer bytes stay exact unless said otherwise.
@@ -110,6 +111,24 @@ class Compression:
             or (operation is not None and operation.is_side_argument(x))
         )
         return None if unsuitable else self._policy.choose(tensor)
+
+    @property
+    def compresses(self) -> bool:
+        """Whether the policy compresses anything."""
+        return self._policy.compresses
+
+    def uncoded(self, x: Tensor, tensor: SavedTensor) -> str:
+        """Why a tensor that no codec was chosen for is kept exactly though the policy compresses tensors like it.
+
+        Empty where the policy or the limits of the context leave it out.
+        """
+        if x.ndim < LEAST_RANK or self._limits.leave_out(x, tensor):
+            return ""
+        if not tensor.smooth and self._policy.choose(replace(tensor, smooth=True)) is not None:
+            return _UNKNOWN if tensor.consumer == UNKNOWN else f"what {tensor.function} saves, whose gradient bears no error"
+        if tensor.dtype not in CODED_DTYPES and self._policy.choose(replace(tensor, dtype=CODED_DTYPES[0])) is not None:
+            return f"activations in {str(tensor.dtype).removeprefix('torch.')}"
+        return ""
 
     def kept(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, operation: Operation | None) -> Kept:
         """A tensor compressed by ``codec``; as it is for None, and where the codec cannot hold its values."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from cdu_tools.errors import UserError
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -19,21 +20,100 @@ from actcodec.training.compiled import EAGER
 from actcodec.training.compression import naming
 from actcodec.training.session import Session
 
+#: Torch refuses hooks within these transforms, and the transforms within hooks.
+NO_TRANSFORMS = (
+    "torch.func.grad, vjp, jacrev and hessian do not run together with saved-tensor hooks: use torch.autograd.grad or "
+    "torch.func.jacfwd, or compute them outside of compress_activations"
+)
+_TORCH_REFUSES = "support saved tensor hooks"
+_TAKEN_OUT = (
+    "a context of torch's hooks or function modes that was opened before this compression was closed while it was enabled, and "
+    "closed this compression in its own place: close the one that was opened last first"
+)
 
-@contextmanager
-def hooked(session: Session) -> Iterator[None]:
-    """While entered, autograd gives what it saves on this thread to ``session``; the policy is told when it ends in peace."""
-    try:
-        with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), _unpack):
-            yield
-        session.close()
-    finally:
-        session.tracker.on_result = None  # the session's own; what it knows of the graph is not to wait for a search for cycles
+
+class Hooks:
+    """Gives a session what autograd saves on this thread, from :meth:`enter` to :meth:`leave`.
+
+    Torch keeps hooks and function modes on stacks of the thread. Those of this context are taken out of them wherever they lie,
+    so that several contexts may be left in any order.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._hooks = saved_tensors_hooks(partial(_pack, session), _unpack)
+
+    def enter(self) -> None:
+        """Begin. UserError within a transform that allows no hooks."""
+        if not torch._C._autograd._saved_tensors_hooks_is_enabled():  # type: ignore[attr-defined]
+            raise UserError(NO_TRANSFORMS)
+        EAGER.__enter__()
+        _push_mode(self._session.tracker)
+        self._hooks.__enter__()
+
+    def leave(self, raised: BaseException | None = None) -> str:
+        """End; the policy is told unless an error was ``raised``. Returns what is to be warned of, if anything.
+
+        UserError in place of torch's own error for a transform that allows no hooks, and when something else has taken these
+        hooks from the stacks.
+        """
+        found = _take_out(self._hooks.pack_hook, _top_hooks, _pop_hooks, _push_hooks)
+        found &= _take_out(self._session.tracker, _top_mode, _pop_mode, _push_mode)
+        EAGER.__exit__()
+        try:
+            if raised is None and found:
+                self._session.close()
+        finally:
+            # The session's own; what it knows of the graph is not to wait for a search for cycles.
+            self._session.tracker.on_result = None
+        if isinstance(raised, RuntimeError) and _TORCH_REFUSES in str(raised):
+            raise UserError(NO_TRANSFORMS) from raised
+        if raised is None and not found:
+            raise UserError(_TAKEN_OUT)
+        return self._session.much_uncoded if raised is None else ""
+
+
+def _take_out(wanted: object, top: Callable[[], Any], pop: Callable[[], Any], push: Callable[[Any], Any]) -> bool:
+    """Take an entry out of a stack and leave those above it; whether it was there. ``top`` gives None for an empty stack."""
+    above = []
+    while (entry := top()) is not None:
+        pop()
+        if wanted in (entry if isinstance(entry, tuple) else (entry,)):
+            break
+        above.append(entry)
+    for entry_above in reversed(above):
+        push(entry_above)
+    return entry is not None
+
+
+def _top_hooks() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+
+
+def _pop_hooks() -> None:
+    torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+def _push_hooks(pair: tuple[Callable[..., Any], Callable[..., Any]]) -> None:
+    torch._C._autograd._push_saved_tensors_default_hooks(*pair)
+
+
+def _top_mode() -> Any:
+    count = torch._C._len_torch_function_stack()
+    return torch._C._get_function_stack_at(count - 1) if count else None
+
+
+def _pop_mode() -> None:
+    torch._C._pop_torch_function_stack()
+
+
+def _push_mode(mode: Any) -> None:
+    torch._C._push_on_torch_function_stack(mode)
 
 
 def in_checkpoint() -> bool:
     """Whether a checkpoint's own hooks are those that a context would now take the place of."""
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    hooks = _top_hooks()
     return hooks is not None and hooks[0].__module__ == torch.utils.checkpoint.__name__
 
 

@@ -2,7 +2,8 @@
 
 Tensors that operations save are sorted in this order; what a step does not settle goes on to the next one.
 
-1. What no codec takes: subclasses, sparse tensors, complex numbers; parameters and buffers. Kept as they are.
+1. What no codec takes: tensors without ordinary memory (:mod:`actcodec.saved.tensor_kinds`), complex numbers; parameters and
+   buffers. Kept as they are. Of DTensors, jagged tensors and the like the plain part goes on to the next steps.
 2. Of what the operation reads no values: shapes, bits, positions in windows. They serve this operation alone.
 3. Memory that is kept already: it is seen in the new shape, in a stronger form where the one that is there is not enough.
 4. The rest, for the first time: masks, statistics and small tensors exactly, activations as the policy says.
@@ -27,8 +28,17 @@ from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.needs import SIGNS, bears_errors
-from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer, source
-from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
+from actcodec.saved.operations import (
+    CHECKPOINT,
+    UNKNOWN,
+    Operation,
+    OperationTracker,
+    is_marked_weight,
+    plain,
+    producer,
+    source,
+)
+from actcodec.saved.ownership import ModelTensors, made_for_itself
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
@@ -36,7 +46,6 @@ from actcodec.saved.shape_only import SHAPE, ShapeOnly
 from actcodec.saved.statistics import (
     COMPLEX,
     MASKS,
-    OTHERS,
     POOL_INDICES,
     SMALL,
     STATISTICS,
@@ -45,7 +54,8 @@ from actcodec.saved.statistics import (
     TensorRecord,
     integers_of,
 )
-from actcodec.saved.views import codec_of
+from actcodec.saved.tensor_kinds import kind_of, part_of, parts_in
+from actcodec.saved.views import Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
@@ -71,13 +81,18 @@ class Session:
     """
 
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
-        self.tracker = OperationTracker(self._finished if compression.observed else None)
+        self._model = ModelTensors(model)
+        self.tracker = OperationTracker(self._finished if compression.observed else None, self._model.__contains__)
         self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
-        self._model = ModelTensors(model)
         self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
+
+    @property
+    def much_uncoded(self) -> str:
+        """One sentence where much is kept exactly by a policy that compresses; empty otherwise."""
+        return self.statistics.much_uncoded if self._compression.compresses else ""
 
     def close(self) -> None:
         """Tell the policy what was kept."""
@@ -89,6 +104,18 @@ class Session:
         if self._may_be_compiled and compiled_code_runs():
             self._may_be_compiled = False
             warnings.warn(RUNS_EAGERLY, stacklevel=1)
+        kind = None if operation is None else operation.inside
+        part = part_of(x) if kind is None else None
+        kind = kind_of(x) if kind is None and part is None else kind
+        if kind is not None:
+            return self._uncounted(x, WEIGHTS if self._model.own(x, None) else kind.name, Exact(x))
+        if part is None:
+            return self._packed(x, operation)
+        saved = self._packed(part.tensor, None if operation is None else operation.on_parts())
+        return Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
+
+    def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
+        """What is kept of a tensor, and the operation knows it."""
         saved = self._pack(x, operation)
         if operation is not None:
             codec = codec_of(saved.form)
@@ -100,16 +127,20 @@ class Session:
         return saved
 
     def _finished(self, operation: Operation, result: Any) -> None:
+        if operation.kinds:
+            if operation.inside is not None:
+                return
+            operation, result = operation.on_parts(), parts_in(result)
         self._compression.finished(operation, result, self._module_name())
 
     def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
-        if storage_of(x) is None or x.numel() == 0:
-            return self._uncounted(x, OTHERS, Exact(x))
+        if x.numel() == 0:
+            return self._uncounted(x, SMALL, Exact(x))
         if x.is_conj():  # its memory holds other values than it has
             return self._uncounted(x, COMPLEX, Exact(x))
         x = x.resolve_neg()
         found = self._cache.get(x)
-        if self._model.own(x, operation):
+        if self._model.own(x, operation) or self._is_computed_weight(x, operation):
             if found is not None and isinstance(found.entry.form, Exact):
                 return seen_as(x, found)
             return self._remembered(x, self._uncounted(x, WEIGHTS, Exact(x)))
@@ -121,6 +152,12 @@ class Session:
             return self._remembered(x, self._first(x, operation))
         return self._again(x, operation, found)
 
+    def _is_computed_weight(self, x: Tensor, operation: Operation | None) -> bool:
+        """Whether ``x`` is computed from weights alone (standardised, merged with adapters), or by an operation on these."""
+        return is_marked_weight(x) or (
+            operation is not None and not operation.makes_activations and self.tracker.of_weights(operation)
+        )
+
     def _remembered(self, x: Tensor, saved: Saved) -> Saved:
         self._cache.put(x, saved)
         return saved
@@ -129,7 +166,7 @@ class Session:
 
     def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
         """The form of a tensor of which the operation needs no values; None where it does."""
-        if operation is None or not self._compression.companions:
+        if operation is None or operation.of_parts or not self._compression.companions:
             return None
         if x.dtype == torch.int64:
             positions = WindowPositions.of(x, operation)
@@ -179,6 +216,7 @@ class Session:
             codec = self._compression.codec_for(x, tensor, operation)
             if _is_too_weak(saved, codec):
                 kept = self._compression.kept(x, tensor, codec, operation)
+                saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
                 return self._remembered(x, self._strengthened(x, kept, found, saved.record))
         return seen_as(x, found)
 
@@ -230,6 +268,7 @@ class Session:
         codec = self._compression.codec_for(x, tensor, operation)
         saved = self._counted(x, tensor, self._compression.kept(x, tensor, codec, operation))
         if saved.record is not None:
+            saved.record.uncoded = "" if codec is not None else self._compression.uncoded(x, tensor)
             self._compression.counted(saved.form, saved.record)
         return saved
 

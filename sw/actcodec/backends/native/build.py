@@ -1,16 +1,23 @@
-"""Compiling the kernels, once per machine and version: a shared library in the cache."""
+"""Compiling the kernels, once per machine and version: a shared library in the cache, and the object file of each source.
+
+An object file is in the cache as soon as it is compiled, so that a compilation that was ended goes on where it was.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import threading
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from cdu_spec import affine, bitstream, geometry, gmc, huffman, jpeg, mx, randomness, sfpr
 from cdu_tools import cache
 from cdu_tools.compilers import cpp_compiler
 from cdu_tools.errors import UserError
+from cdu_tools.parallel import largest_first
 
 from actcodec.backends import sign_arithmetic
 from actcodec.golden import lorenzo, run_length, shift_quantizer
@@ -30,9 +37,12 @@ _GMC_NUMBERS = (
 )
 #: Floating point as the standards have it: a product and a sum are never fused, as they are two operations in torch.
 _OPTIONS = (
-    *("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-Wall", "-Wextra", "-Wno-psabi"),
+    *("-O3", "-march=native", "-std=c++20", "-fPIC", "-fopenmp", "-Wall", "-Wextra", "-Wno-psabi"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
 )
+_OBJECT = "kernel.o"
+#: A compilation that takes longer says how far it is.
+_SILENT_SECONDS = 2.0
 
 
 def compiler() -> str:
@@ -87,20 +97,77 @@ def _code_words(name: str, codes: gmc.Codes) -> list[str]:
 def library() -> Path:
     """The compiled kernels; compiles them (some seconds) where the cache has none for this machine.
 
+    After two seconds lines on standard error say how many files are compiled. Of a compilation that was ended the cache keeps
+    what was compiled.
+
     Raises MissingToolError without a compiler, UserError for one that fails or a cache that cannot be written.
     """
     program = compiler()
     texts = {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in (*_SOURCES, *_HEADERS)}
     texts["constants.h"] = constants()
-
-    def make(folder: Path) -> None:
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        _run([program, *_OPTIONS, *_SOURCES, "-o", _LIBRARY], folder)
-
     # What -march=native and the compiler's version mean shows in its own macros.
     machine = _run([program, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
+
+    def make(folder: Path) -> None:
+        with _Progress(len(_SOURCES)) as progress:
+
+            def compiled(source: str) -> str:
+                path = _object(program, source, texts, machine)
+                progress.step()
+                return str(path)
+
+            objects = largest_first(compiled, _SOURCES, lambda source: len(texts[source]))
+            _run([program, *_OPTIONS, "-shared", *objects, "-o", _LIBRARY], folder)
+
     return cache.entry("native", [texts, _OPTIONS, machine], make) / _LIBRARY
+
+
+def _object(program: str, source: str, texts: dict[str, str], machine: str) -> Path:
+    """The object file of a source; compiles it where the cache has none."""
+    headers = {name: text for name, text in texts.items() if name not in _SOURCES}
+
+    def make(folder: Path) -> None:
+        for name, text in {**headers, source: texts[source]}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        _run([program, *_OPTIONS, "-c", source, "-o", _OBJECT], folder)
+
+    return cache.entry("native-object", [source, texts[source], headers, _OPTIONS, machine], make) / _OBJECT
+
+
+class _Progress:
+    """Prints to standard error how many files are compiled, from :data:`_SILENT_SECONDS` on."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._loud = total, 0, False
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(_SILENT_SECONDS, self._begin)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Progress:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._timer.cancel()
+
+    def step(self) -> None:
+        """One more file is compiled."""
+        with self._lock:
+            self._done += 1
+            self._say()
+
+    def _begin(self) -> None:
+        with self._lock:
+            self._loud = True
+            self._say()
+
+    def _say(self) -> None:
+        if self._loud:
+            print(
+                f"compiling the native kernels, once on this machine: {self._done} of {self._total} files are ready",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _run(command: list[str], folder: Path | None = None) -> str:

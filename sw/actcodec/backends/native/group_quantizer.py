@@ -10,17 +10,18 @@ from torch import Tensor
 
 from actcodec.backends.group_quantizer import GroupQuantizer, greatest_codes, sample_count, sample_size
 from actcodec.backends.job import FORMATS
+from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 
 
 class NativeGroupQuantizer(GroupQuantizer):
-    """See :class:`GroupQuantizer`. Tensors are contiguous and on the CPU."""
+    """See :class:`GroupQuantizer`. Tensors are on the CPU."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
         """See :class:`GroupQuantizer`."""
         samples, size = sample_count(x.shape), sample_size(x.shape)
         least, greatest = torch.empty(2, samples, -(-size // group), dtype=torch.float32)
-        kernels()("group_edges", x, FORMATS[x.dtype], samples, size, group, least, greatest)
+        kernels()("group_edges", host(x), FORMATS[x.dtype], samples, size, group, least, greatest)
         return least.add_(0.0), greatest.add_(0.0)
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
@@ -28,7 +29,7 @@ class NativeGroupQuantizer(GroupQuantizer):
         codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         random = (seed is not None, seed or 0)
-        kernels()("group_codes", x, FORMATS[x.dtype], *codes.shape, group, *ranges, *random, codes)
+        kernels()("group_codes", host(x), FORMATS[x.dtype], *codes.shape, group, *ranges, *random, codes)
         return codes
 
     def values(

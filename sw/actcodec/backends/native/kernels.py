@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 
 import torch
 from cdu_tools import cache
@@ -109,6 +110,10 @@ class Kernels:
             function = getattr(compiled, name)
             function.argtypes, function.restype = (*parameters, _INT), result
             self._functions[name] = function
+
+    def __reduce__(self) -> tuple[Callable[[], Kernels], tuple[()]]:
+        """A copy, by pickle or :mod:`copy`, has the functions of its own process."""
+        return kernels, ()
 
     def __call__(self, name: str, *arguments: Tensor | float) -> int:
         """Call a kernel with torch's number of threads; tensors become pointers to their data."""

@@ -31,12 +31,13 @@ def launch(kernel: Any, programs: int, *arguments: Tensor | int, **constants: An
         )
     if programs:
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-            kernel[(programs,)](*arguments, **constants, **OPTIONS)
+            resolved = (part.resolve_neg() if isinstance(part, Tensor) else part for part in arguments)
+            kernel[(programs,)](*resolved, **constants, **OPTIONS)
 
 
 def bits_of(x: Tensor) -> Tensor:
     """A tensor as kernels take it: bfloat16 as int16, for the interpreter does not round as the format says."""
-    return x.view(torch.int16) if x.dtype == torch.bfloat16 else x
+    return x.resolve_neg().view(torch.int16) if x.dtype == torch.bfloat16 else x
 
 
 def programs_for(count: int, each: int) -> int:

@@ -152,7 +152,8 @@ def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bit
     """Multipliers (float32) and offsets (int16) of BLPA's range ``beta - 3 gamma`` to ``beta + 3 gamma``.
 
     Takes float64 (channels,). A gamma with which the offset would not fit 16 bits is raised. The offset follows from the
-    multiplier as it is after rounding.
+    multiplier as it is after rounding. A channel of zeros, whose beta and gamma are 0, has an offset of minus half a step: the
+    middle of the step in which zero then lies is decoded as 0.0.
     """
     step, whole = 1 << settings.step_log2, 1 << (settings.bits + settings.step_log2)
     most = MOST // step
@@ -161,4 +162,5 @@ def blpa_scales(gamma: Tensor, beta: Tensor, settings: AffineSettings, scale_bit
     exact = whole / width  # infinite, then limited, for channels of zeros
     k = rounded_scales(exact, scale_bits, exponent_limit=RECIPROCAL_EXPONENT_LIMIT)
     steps = (beta * k.to(torch.float64) / step).floor().clamp(-most, most)
-    return k, (steps * step).to(torch.int16)
+    zeros = (gamma == 0) & (beta == 0)
+    return k, torch.where(zeros, -(step >> 1), steps * step).to(torch.int16)

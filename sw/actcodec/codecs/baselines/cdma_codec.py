@@ -68,7 +68,7 @@ class CdmaCodec(Codec):
     def compress(self, x: Tensor) -> CdmaForm:
         """See :class:`Codec`."""
         check_input(x)
-        words = x.detach().contiguous().flatten().view(_WORDS[x.element_size()])
+        words = x.detach().resolve_neg().contiguous().flatten().view(_WORDS[x.element_size()])
         nonzero = words != 0
         bits = pack_tight(nonzero.view(torch.uint8), 1)
         masks = bits.new_zeros(-(-words.numel() // BLOCK_WORDS) * (BLOCK_WORDS // LANES))

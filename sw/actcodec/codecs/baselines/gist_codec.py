@@ -107,7 +107,7 @@ class GistCodec(Codec):
         check_input(x)
         if self.nonfinite == "raise":
             check_finite(x)
-        return x.detach().flatten()
+        return x.detach().resolve_neg().flatten()
 
     def _encoded(self, values: Tensor) -> Tensor:
         """int32 (n,) of values (n,)."""

@@ -1,6 +1,7 @@
 """Compiling the kernels: once, and with a clear sentence when it cannot be done."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -39,6 +40,62 @@ def test_nothing_is_compiled_twice(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda command, **options: compiled.append(command) or run(command, **options))
     assert build.library() == first
     assert all("-shared" not in command for command in compiled)
+
+
+def _compiler(tmp_path, monkeypatch, most=None):
+    """Put a compiler in place that logs the sources that it is given, and fails after so many. Returns what gives them."""
+    log, program = tmp_path / f"log-{most}", tmp_path / f"c++-{most}"
+    stop = "" if most is None else f"[ $(wc -l < {log}) -gt {most} ] && exit 1\n"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *" -c "*) echo "$*" >> {log}\n{stop}sleep .1;; esac\n'
+        'case "$*" in *-o*) for last in "$@"; do :; done; echo made > "$last";; *) echo macros;; esac\n'
+    )
+    program.chmod(0o755)
+    log.touch()
+    monkeypatch.setenv("CXX", str(program))
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    return lambda: [re.search(r"\S+\.cpp", line)[0] for line in log.read_text().splitlines()]
+
+
+def test_a_compilation_that_was_ended_goes_on_where_it_was(monkeypatch, tmp_path):
+    """What was compiled is in the cache file by file, and is not compiled again."""
+    before = _compiler(tmp_path, monkeypatch, most=5)
+    with pytest.raises(UserError, match="cannot be compiled"):
+        build.library()
+    made = len(list((tmp_path / "cache").glob("native-object-*")))
+    assert made == 5
+    assert not list((tmp_path / "cache").glob("native-[0-9a-f]*"))
+    after = _compiler(tmp_path, monkeypatch)
+    assert build.library().is_file()
+    assert len(after()) == len(build._SOURCES) - made
+    assert set(before()) | set(after()) == set(build._SOURCES)
+
+
+def test_one_changed_source_is_compiled_alone(monkeypatch, tmp_path):
+    compiled = _compiler(tmp_path, monkeypatch)
+    build.library()
+    assert sorted(compiled()) == sorted(build._SOURCES)
+    read = type(build.files("actcodec")).read_text
+    monkeypatch.setattr(
+        type(build.files("actcodec")),
+        "read_text",
+        lambda path, **options: read(path, **options) + "// changed" * (path.name == "signs.cpp"),
+    )
+    build.library()
+    assert compiled()[len(build._SOURCES) :] == ["signs.cpp"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_long_compilation_says_how_far_it_is(monkeypatch, tmp_path, capfd, seconds):
+    _compiler(tmp_path, monkeypatch)
+    monkeypatch.setattr(build, "_SILENT_SECONDS", seconds)
+    build.library()
+    lines = capfd.readouterr().err.splitlines()
+    count = len(build._SOURCES)
+    last = f"compiling the native kernels, once on this machine: {count} of {count} files are ready"
+    assert lines[-1:] == ([] if seconds else [last])
+    assert build.library().is_file()
+    assert not capfd.readouterr().err
 
 
 def test_another_source_is_another_library(monkeypatch, tmp_path):

@@ -183,6 +183,20 @@ def test_blpa_takes_its_range_from_the_tensor_or_from_the_options():
     assert error.shape == (3,)
 
 
+@pytest.mark.parametrize("step_log2", [0, 1, 8])
+@pytest.mark.parametrize("bits", CODE_BITS)
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_blpa_keeps_channels_of_zeros(bits, step_log2, zero):
+    """Also beside other channels, and with rows that end in padding."""
+    codec = actcodec.codec("blpa", bits=bits, step_log2=step_log2)
+    x = torch.full((2, 3, 5, 7), zero)
+    assert not codec.compress(x).decompress().any()
+    x[:, 1] = maps((2, 1, 5, 7), 1)[:, 0]
+    y = codec.compress(x).decompress()
+    assert not y[:, ::2].any()
+    assert y[:, 1].any()
+
+
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_calls_draw_different_numbers_and_runs_repeat(name):
     x = maps((2, 3, 16, 16), 1)

@@ -271,9 +271,28 @@ def test_table_and_error():
     assert 0 < conv["relative_error"] < 0.2
     assert rows[("blocks.0.relu1", "relu")]["codec"] == "sfpr+zvc"
     assert "blocks.0.relu1" in stats.table()
-    *_, everything, others = stats.table().splitlines()
-    assert everything.split()[-1] == f"{stats.ratio:.2f}"
+    headline, *_, activations, others = stats.table().splitlines()
+    assert headline == stats.headline
+    assert headline.endswith(f"ratio of everything {stats.ratio_of_everything:.2f}")
+    assert str(stats) == stats.table()
+    assert repr(stats) == f"<Statistics: {headline}>"
+    assert activations.split()[0] == "activations"
+    assert activations.split()[-1] == f"{stats.ratio:.2f}"
     assert others.startswith("not counted, in bytes: ")
+
+
+def test_a_tensor_that_is_computed_again_has_no_ratio():
+    """Of the result of an activation policy ``transformer`` keeps nothing: it computes it again from the input."""
+    model, x = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)), torch.randn(32, 64)
+    with actcodec.compress_activations(model, "transformer") as stats:
+        loss = model(x).square().sum()
+    loss.backward()
+    (row,) = [row for row in stats.tensors if not row["bytes_compressed"]]
+    assert (row["name"], row["op"], row["ratio"]) == ("3", "gelu", None)
+    assert [line.split()[-2:] for line in str(stats).splitlines() if " gelu " in line] == [["-", "-"]]
+    found = actcodec.training.diagnose(model, lambda: model(x).square().sum(), "transformer")
+    assert [tensor.ratio for tensor in found.tensors].count(None) == 1
+    assert " gelu " in found.table()
 
 
 def test_the_model_is_not_changed():

@@ -97,4 +97,6 @@ def test_an_lstms_ratio_is_not_what_its_activations_say():
     assert stats.ratio_of_everything < 1.4
     table = stats.table()
     assert f"{workspace} {count}" in table
-    assert table.endswith(f"the ratio is {stats.ratio_of_everything:.2f}")
+    assert table.splitlines()[0].endswith(f"ratio of everything {stats.ratio_of_everything:.2f}")
+    share = stats.uncoded[workspace] / held
+    assert table.endswith(f"{workspace} {share:.0%}; the ratio of everything is {stats.ratio_of_everything:.2f}")

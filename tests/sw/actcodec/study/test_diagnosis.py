@@ -166,7 +166,8 @@ def test_table_data_and_mean():
     model, step = small_resnet()
     found = diagnose(model, step, "sfpr")
     lines = found.table().splitlines()
-    assert len(lines) == len(found.tensors) + 2
+    assert len(lines) == len(found.tensors) + 3
+    assert lines[0] == f"ratio of everything that autograd keeps: {found.ratio_of_everything:.2f}"
     assert lines[-1].startswith("all together")
     assert found.to_data()["tensors"][0]["shape"] == [16, 1, 16, 16]
     assert found.worst[0].gradient_error == max(row.gradient_error for row in found.tensors)
@@ -174,6 +175,7 @@ def test_table_data_and_mean():
     assert mean.bytes_original == 2 * found.bytes_original
     assert mean.gradient_error == pytest.approx(found.gradient_error)
     assert mean.ratio == pytest.approx(found.ratio)
+    assert mean.ratio_of_everything == pytest.approx(found.ratio_of_everything) != found.ratio
     other = nn.Linear(8, 2)
     with pytest.raises(UserError, match="not of the same tensors"):
         Diagnosis.mean([found, diagnose(other, lambda: other(torch.ones(3, 8)).sum(), "actnn")])

@@ -1,14 +1,21 @@
 """The context itself: entered again and within itself, a decorator, switched by hand; what it leaves out (S37, S39, S40)."""
 
+import copy
+import gc
+import itertools
+import pickle
 import threading
 
 import actcodec
 import pytest
 import torch
-from cdu_tools.errors import UserError
+from actcodec.training.hooks import NO_TRANSFORMS
+from cdu_tools.errors import MissingToolError, UserError
 from codecs_for_tests import ExactCodec
 from torch import nn
+from torch.autograd.graph import save_on_cpu
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 
@@ -188,3 +195,233 @@ def test_s37_inputs_of_checkpoints_on_request(reentrant, which):
     assert 0 < (got - exact).norm() < 0.2 * exact.norm()
     again, _ = step(checkpoints=True)
     assert torch.equal(got, again)
+
+
+def stacks():
+    """Depths of torch's stacks of hooks and of function modes on this thread."""
+    hooks = []
+    while (pair := torch._C._autograd._top_saved_tensors_default_hooks(True)) is not None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+        hooks.append(pair)
+    for pair in reversed(hooks):
+        torch._C._autograd._push_saved_tensors_default_hooks(*pair)
+    return len(hooks), torch._C._len_torch_function_stack()
+
+
+@pytest.fixture
+def nothing_is_left():
+    before = stacks()
+    yield
+    assert stacks() == before
+
+
+class Packs:
+    """Contexts each of which is the only one whose statistics grow while it is the innermost one that is enabled."""
+
+    def __init__(self, count):
+        self.model = network()
+        self.contexts = [actcodec.compress_activations(self.model, "sfpr") for _ in range(count)]
+        self.entered = []  # (context, its statistics), the innermost last
+        self.all = []  # statistics
+
+    def enter(self, number):
+        context = self.contexts[number]
+        self.entered.append((context, context.enable()))
+        self.all.append(context.statistics)
+
+    def leave(self, number):
+        context = self.contexts[number]
+        context.disable()
+        last = max(place for place, (entered, _) in enumerate(self.entered) if entered is context)
+        del self.entered[last]
+
+    def check(self):
+        before = [len(one.records) for one in self.all]
+        loss = loss_of(self.model)
+        grown = [one for one, count in zip(self.all, before, strict=True) if len(one.records) > count]
+        assert grown == [statistics for _, statistics in self.entered[-1:]]
+        assert gradient(self.model, loss).isfinite().all()
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_contexts_are_left_in_any_order(order):
+    packs = Packs(3)
+    for number in range(3):
+        packs.enter(number)
+    for number in order:
+        packs.check()
+        packs.leave(number)
+    packs.check()
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+@pytest.mark.parametrize("seed", range(8))
+def test_any_sequence_of_entries_and_exits(seed):
+    """One object within itself included: its entries end in the reverse order."""
+    choose = torch.Generator().manual_seed(seed)
+    packs = Packs(3)
+    for _ in range(24):
+        number = int(torch.randint(3, (), generator=choose))
+        if packs.contexts[number].enabled and int(torch.randint(2, (), generator=choose)):
+            packs.leave(number)
+        else:
+            packs.enter(number)
+        assert [one.enabled for one in packs.contexts] == [
+            any(entered is one for entered, _ in packs.entered) for one in packs.contexts
+        ]
+        packs.check()
+    while packs.entered:
+        packs.leave(packs.contexts.index(packs.entered[0][0]))
+    packs.check()
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_contexts_in_generators_end_when_these_do():
+    model = network()
+    contexts = [actcodec.compress_activations(model, "sfpr") for _ in range(2)]
+
+    def losses(context):
+        with context as stats:
+            while True:
+                yield loss_of(model), stats
+
+    first, second = (losses(context) for context in contexts)
+    _, of_first = next(first)
+    _, of_second = next(second)
+    first.close()
+    kept = len(of_first.records)
+    next(second)
+    assert len(of_first.records) == kept
+    assert len(of_second.records) > kept
+    del second
+    gc.collect()
+    assert not any(context.enabled for context in contexts)
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_other_hooks_and_modes_stay_where_they_are():
+    """Torch's own contexts above and below one that is left, whose exits take the top of the stack whatever it is."""
+    model, seen = network(), []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    context, above, mode = actcodec.compress_activations(model, "sfpr"), save_on_cpu(), Mode()
+    context.enable()
+    above.__enter__()
+    mode.__enter__()
+    context.disable()
+    assert torch.equal(gradient(model, loss_of(model)), gradient(model, loss_of(model)))
+    assert seen
+    mode.__exit__(None, None, None)
+    above.__exit__()
+
+
+def test_a_context_that_was_taken_out_says_so():
+    """Torch's own contexts take the top of a stack for theirs."""
+    context, below = actcodec.compress_activations(network(), "sfpr"), save_on_cpu()
+    below.__enter__()
+    context.enable()
+    below.__exit__()
+    with pytest.raises(UserError, match="was opened before this compression was closed while it was enabled"):
+        context.disable()
+    assert not context.enabled
+    below.__exit__()
+    assert stacks() == (0, torch._C._len_torch_function_stack())
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_errors_leave_only_what_they_pass_through():
+    model = network()
+    outer, inner = (actcodec.compress_activations(model, "sfpr") for _ in range(2))
+    with outer as stats:
+        with pytest.raises(ZeroDivisionError), inner:
+            raise ZeroDivisionError
+        assert outer.enabled
+        assert not inner.enabled
+        loss_of(model)
+    assert stats.records
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_disabled_on_another_thread():
+    context, said = actcodec.compress_activations(network(), "sfpr"), []
+
+    def disable():
+        try:
+            context.disable()
+        except UserError as error:
+            said.append(str(error))
+
+    with context:
+        thread = threading.Thread(target=disable)
+        thread.start()
+        thread.join()
+        assert context.enabled
+    assert said == ["this compression is not enabled on this thread: enable it first"]
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_transforms_that_allow_no_hooks_are_named():
+    model = network()
+    context = actcodec.compress_activations(model, "sfpr")
+
+    def within(x):
+        with context:
+            return model(x).sum()
+
+    for transform in (torch.func.grad, torch.func.jacrev, torch.func.hessian, lambda f: lambda x: torch.func.vjp(f, x)):
+        with pytest.raises(UserError) as said:
+            transform(within)(X)
+        assert str(said.value) == NO_TRANSFORMS
+        with pytest.raises(UserError) as said, context:
+            transform(lambda x: model(x).sum())(X)
+        assert str(said.value) == NO_TRANSFORMS
+        assert not context.enabled
+
+
+def test_generators_and_coroutines_are_not_decorated():
+    context = actcodec.compress_activations(network(), "sfpr")
+
+    def generator():
+        yield
+
+    async def coroutine():
+        pass
+
+    async def both():
+        yield
+
+    for function in (generator, coroutine, both):
+        with pytest.raises(UserError, match=r"is a generator or a coroutine, .* use a `with` within it"):
+            context(function)
+
+
+@pytest.mark.parametrize("backend", ["torch", "native"])
+@pytest.mark.parametrize("name", actcodec.training.POLICY_NAMES)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
+def test_copies_do_what_the_original_does(name, backend, copied):
+    if backend != "torch" and "backend" not in actcodec.training.policy_options(name):
+        pytest.skip("has no backends")
+    model = network()
+    options = {} if backend == "torch" else {"backend": backend}
+    try:
+        context = actcodec.compress_activations(model, name, measure_peak=True, **options)
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    with context:
+        loss_of(model).backward()
+        assert not copied(context).enabled
+    other = copied(context)
+    assert vars(other.statistics) is not vars(context.statistics)
+    found = []
+    for one in (context, other):
+        with one as stats:
+            loss = loss_of(one._model)
+        found.append((stats.bytes_compressed, gradient(one._model, loss)))
+        assert not one.enabled
+    assert found[0][0] == found[1][0]
+    assert torch.equal(found[0][1], found[1][1])
