@@ -14,6 +14,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.saved.forms import Exact
 from actcodec.saved.kept import Saved
+from actcodec.saved.second_order import SecondOrder
 from actcodec.saved.untraced import untraced
 from actcodec.training.compiled import EAGER
 from actcodec.training.compression import naming
@@ -24,7 +25,7 @@ from actcodec.training.session import Session
 def hooked(session: Session) -> Iterator[None]:
     """While entered, autograd gives what it saves on this thread to ``session``; the policy is told when it ends in peace."""
     try:
-        with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), _unpack):
+        with EAGER, session.tracker, saved_tensors_hooks(partial(_pack, session), partial(_unpack, session.second_order)):
             yield
         session.close()
     finally:
@@ -45,11 +46,12 @@ def _pack(session: Session, x: Tensor) -> Saved:
 
 
 @untraced
-def _unpack(saved: Saved) -> Tensor:
+def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
     """Unpack hook: the tensor for backward; the same values however often it is called."""
     form = saved.form
     if isinstance(form, Exact):
         return form.tensor()
+    second_order.unpacked(saved)
     with _PlainTorch(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
         return form.tensor()
 
