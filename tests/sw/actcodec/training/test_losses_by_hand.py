@@ -8,7 +8,6 @@ import torch
 from actcodec.policies.recommended import families, has_kernels, measured, recommended
 from actcodec.saved.second_order import SecondOrderWarning
 from losses_by_hand import LOSSES
-from torch import nn
 
 #: What is recommended for a kind of networks, with and without kernels, and what people begin with.
 RECOMMENDED = [recommended(family, among).text for family in families() for among in (has_kernels, lambda name: True)]
