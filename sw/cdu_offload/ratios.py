@@ -24,8 +24,8 @@ SHIPPED = Path(__file__).with_name("ratios.json")
 _SPARSE = ("relu", "pool", "dropout")
 #: Producers and forms that are no offloaded activations: losses, masks, and inputs of pools.
 _LEFT_OUT = ("softmax", "loss", "mask")
-#: What ``cdu train`` calls a tensor that is kept as it is, and the network without compression.
-_EXACT, _BASELINE = "exact", "none"
+#: What ``cdu train`` calls tensors that are kept as they are, and the network without compression.
+_EXACT, _BASELINE = ("exact", "loss"), "none"
 
 
 @dataclass
@@ -45,9 +45,9 @@ class Ratios:
         What a loss reads stays exact in every method. Exact rows count only in kinds that a method does not code at all.
         """
         kinds = [(kind_of(row), row) for row in rows]
-        coded = {kind for kind, row in kinds if row["codec"] != _EXACT}
+        coded = {kind for kind, row in kinds if row["codec"] not in _EXACT}
         for kind, row in kinds:
-            if kind is not None and (row["codec"] != _EXACT or kind not in coded):
+            if kind is not None and (row["codec"] not in _EXACT or kind not in coded):
                 original = float(VALUE_BYTES * prod(row["shape"]) * row.get("count", 1))
                 self.add(kind, row["op"], original, original / row["ratio"])
 

@@ -54,6 +54,7 @@ class SavedTensor:
     module: str = ""  #: name of the module in whose forward it is saved, as in ``model.named_modules()``
     smooth: bool = True  #: whether the consumer's gradient bears small errors of it (:mod:`actcodec.saved.needs`)
     function: str = ""  #: the consumer's own name without case and underscores (``layernorm`` of the norms)
+    loss: bool = False  #: whether it belongs to a loss (:mod:`actcodec.saved.loss`), whose gradient bears no error
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
         return tensor.producer == tensor.consumer == "relu"
     named = (tensor.consumer, tensor.function)
     vouched = rule is not None and any(name in rule.consumer and name in named for name in _VOUCHED)
-    return tensor.smooth or codec.lossless or vouched
+    return (tensor.smooth and not tensor.loss) or codec.lossless or vouched
 
 
 def signs_only(codec: Codec) -> bool:

@@ -45,13 +45,17 @@ class Exact:
         """Bytes of the distinct values."""
         return distinct_bytes(self._tensor)
 
+    @property
+    def changed(self) -> bool:
+        """Whether the tensor was changed in place since."""
+        return self._tensor._version != self._version
+
     def tensor(self) -> Tensor:
         """The tensor; RuntimeError when it was changed in place."""
-        now = self._tensor._version
-        if now != self._version:
+        if self.changed:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{self._tensor.type()} {list(self._tensor.shape)}] is at version {now}; "
+                f"[{self._tensor.type()} {list(self._tensor.shape)}] is at version {self._tensor._version}; "
                 f"expected version {self._version} instead."
             )
         return self._tensor

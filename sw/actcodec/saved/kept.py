@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from actcodec.saved.cache import Found, Place
 from actcodec.saved.forms import Coded, Exact, Form
@@ -52,10 +53,12 @@ class Saved:
         Bytes of the signs and regions that other operations keep of the same tensor; they are in the record too.
     """
 
-    __slots__ = ("__weakref__", "beside", "form", "record", "uncounted")
+    __slots__ = ("__weakref__", "beside", "form", "record", "uncounted", "weights")
 
     def __init__(self, form: Form, record: TensorRecord | None = None, *, uncounted: str = "", beside: int = 0) -> None:
         self.form, self.record, self.uncounted, self.beside = form, record, uncounted, beside
+        #: For each operation that reads a codec's form the weight for whose gradient it does; None where it is for others, too.
+        self.weights: list[Node | Tensor | None] = []
 
     @property
     def without_values(self) -> bool:

@@ -172,6 +172,7 @@ class Operation:
     saved: list[Codec] = field(default_factory=list)  #: codec of each compressed tensor that it has saved
     sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
+    factors: list[Any] = field(default_factory=list)  #: what a pole behind it would multiply the error of
     call: Callable[..., Any] | None = None  #: what is called
     of_parts: bool = False  #: whether plain parts stand for arguments of other kinds, which may have other axes
 

@@ -47,7 +47,8 @@ class TensorRecord:
     op: str  #: operation that produced it
     shape: tuple[int, ...]
     dtype: str
-    #: A codec's name, ``exact``, ``bits`` (a mask, or in which region each value lies), or ``shape`` (no value is needed)
+    #: A codec's name, ``exact``, ``loss`` (exact because it belongs to one), ``bits`` (a mask, or in which region each value
+    #: lies), or ``shape`` (no value is needed)
     codec: str
     bytes_original: int
     bytes_compressed: int

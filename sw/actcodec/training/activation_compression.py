@@ -47,6 +47,8 @@ def compress_activations(
     exclude: str | Sequence[str] = (),
     min_bytes: int = LEAST_BYTES,
     checkpoints: bool = False,
+    compress_loss: bool = False,
+    double_backward: bool = False,
     **options: Any,
 ) -> ActivationCompression:
     """Compress what autograd saves while the context is open; gradients come from the reconstructions.
@@ -71,7 +73,8 @@ def compress_activations(
     normalisation layers, integers, boolean masks and dropout masks (one bit per value), factors that stand for several values
     of the other one, masks of an attention, what a checkpoint around a part of the model saves (unless ``checkpoints``),
     tensors of rank 0 and 1 and of few bytes, subclasses of Tensor, what is saved by operations whose gradients would not bear
-    an error (:mod:`actcodec.saved.needs`), and what the policy leaves exact. As these share memory with the model, changing
+    an error (:mod:`actcodec.saved.needs`), losses (unless ``compress_loss``), factors of what a pole reads
+    (:mod:`actcodec.saved.poles`), and what the policy leaves exact. As these share memory with the model, changing
     one in place before backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original
     does not matter.
 
@@ -111,14 +114,23 @@ def compress_activations(
     checkpoints
         Whether what a ``torch.utils.checkpoint`` begins with is compressed too. What is computed again is then computed from
         the reconstruction, the same however often; the part of the model within it sees one more error.
+    compress_loss
+        Whether what belongs to a loss is compressed too. Unless it is, code outside of all modules, behind a module of the
+        model, is a loss, and so are modules without parameters that are not the model's, and modules that are called a loss or
+        a criterion (:mod:`actcodec.saved.loss`): what they save is kept exactly, and called ``loss`` in the statistics.
+    double_backward
+        For losses that contain a gradient (``create_graph=True``): keeps exactly whatever the values of a gradient by inputs
+        depend on, signs of ReLU included. What is left to compress are inputs of linear layers and convolutions, which only
+        gradients of weights read.
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero.
 
     Warns once, when it is left, where more than a tenth of the bytes that autograd keeps, parameters aside, are not compressed
     and neither the policy nor an argument wants it so: the share, and why. Warns inside a function of
-    ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a policy keeps so few bits of
-    what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
+    ``torch.utils.checkpoint``, which the context would keep from saving memory; once where a policy keeps so few bits of what
+    a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); and once, in backward, where
+    values are computed from what a codec has rounded (:mod:`actcodec.saved.second_order`).
 
     Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
     together with it, which torch does not allow. In forward, a codec's other errors pass through.
@@ -130,7 +142,7 @@ def compress_activations(
     policy = policy_of(codec, codec_factory, **options)
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")
-    limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints)
+    limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints, compress_loss, double_backward)
     return ActivationCompression(
         model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE
     )

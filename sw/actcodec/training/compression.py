@@ -14,13 +14,16 @@ from torch import Tensor
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
-from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor
+from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor, signs_only
 from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept
 from actcodec.saved.layout import Layout
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation
+from actcodec.saved.second_order import weight_of
 from actcodec.saved.statistics import Statistics, TensorRecord, relative_error
 
+#: In place of a codec's name: exact, as it belongs to a loss.
+LOSS = "loss"
 #: What happens to a tensor whose values its codec cannot hold: NaN, infinity, or beyond the range of a 16-bit form.
 RAISE, SATURATE = NONFINITE_POLICIES
 _UNKNOWN = "what TorchScript, custom autograd functions and fused operators save"
@@ -42,6 +45,10 @@ class Limits:
         Of a tensor, 0 or more.
     checkpoints
         Whether what a checkpoint begins with is compressed.
+    compress_loss
+        Whether what belongs to a loss is compressed.
+    double_backward
+        Whether what the values of a gradient depend on stays exact.
 
     Raises UserError for numbers of bytes that are none.
     """
@@ -49,6 +56,8 @@ class Limits:
     modules: Container[str]
     min_bytes: int = LEAST_BYTES
     checkpoints: bool = False
+    compress_loss: bool = False
+    double_backward: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.min_bytes, bool) or not isinstance(self.min_bytes, int) or self.min_bytes < 0:
@@ -79,7 +88,7 @@ class Compression:
     """
 
     def __init__(self, policy: Policy, limits: Limits, *, measure_error: bool, strict: bool) -> None:
-        self._policy, self._limits = policy, limits
+        self._policy, self.limits = policy, limits
         self._observer = policy.observer()
         self._groups = self._observer if isinstance(self._observer, GroupObserver) else None
         self._measure_error, self._strict = measure_error, strict
@@ -93,8 +102,8 @@ class Compression:
 
     @property
     def keep_signs(self) -> bool:
-        """See :class:`Policy`."""
-        return self._policy.keep_signs
+        """See :class:`Policy`; values of gradients depend on signs, too."""
+        return self._policy.keep_signs or self.limits.double_backward
 
     @property
     def observed(self) -> bool:
@@ -106,11 +115,18 @@ class Compression:
         unsuitable = (
             x.ndim < LEAST_RANK
             or Layout.of(x).overlaps
-            or self._limits.leave_out(x, tensor)
+            or self.limits.leave_out(x, tensor)
             or (tensor.consumer == UNKNOWN and x.grad_fn is None)
             or (operation is not None and operation.is_side_argument(x))
         )
-        return None if unsuitable else self._policy.choose(tensor)
+        codec = None if unsuitable else self._policy.choose(tensor)
+        return None if self._loses_values(x, codec, operation) else codec
+
+    def _loses_values(self, x: Tensor, codec: Codec | None, operation: Operation | None) -> bool:
+        """Whether a codec would change the values of gradients that are to be exact."""
+        if codec is None or not self.limits.double_backward:
+            return False
+        return not (codec.lossless or signs_only(codec)) and weight_of(x, operation) is None
 
     @property
     def compresses(self) -> bool:
@@ -122,7 +138,7 @@ class Compression:
 
         Empty where the policy or the limits of the context leave it out.
         """
-        if x.ndim < LEAST_RANK or self._limits.leave_out(x, tensor):
+        if x.ndim < LEAST_RANK or self.limits.leave_out(x, tensor):
             return ""
         if not tensor.smooth and self._policy.choose(replace(tensor, smooth=True)) is not None:
             return _UNKNOWN if tensor.consumer == UNKNOWN else f"what {tensor.function} saves, whose gradient bears no error"
@@ -133,7 +149,7 @@ class Compression:
     def kept(self, x: Tensor, tensor: SavedTensor, codec: Codec | None, operation: Operation | None) -> Kept:
         """A tensor compressed by ``codec``; as it is for None, and where the codec cannot hold its values."""
         if codec is None:
-            return self.kept_as(x, EXACT, Exact(x))
+            return self.kept_as(x, LOSS if tensor.loss else EXACT, Exact(x))
         choice = self._choices
         self._choices += 1
         if self._observer is not None:

@@ -5,8 +5,8 @@
     [compression]
     policy = "jpeg-act"               # a name, or a policy file, found from this one; "jpeg-gmc" unless given
     options = { dqt = "optH" }        # of the policy
-    exclude = ["head"]                # as arguments are only, min_bytes, nonfinite, checkpoints, measure_error, measure_peak
-    min_bytes = 4096
+    exclude = ["head"]                # as arguments are only, min_bytes, nonfinite, and the switches: checkpoints,
+    min_bytes = 4096                  # compress_loss, double_backward, measure_error, measure_peak
 
 In place of policy and options there may be the rules of a policy (:mod:`actcodec.policies.policy_data`), as
 ``[[compression.rules]]``; and a name alone may stand for the table: ``compression = "sfpr"``.
@@ -28,7 +28,7 @@ from actcodec.training.activation_compression import ActivationCompression, comp
 
 #: Where it stands in a file.
 KEY = "compression"
-_SWITCHES = ("checkpoints", "measure_error", "measure_peak")
+_SWITCHES = ("checkpoints", "compress_loss", "double_backward", "measure_error", "measure_peak")
 _ARGUMENTS = ("only", "exclude", "min_bytes", "nonfinite", *_SWITCHES)
 _SIGNS = "keep_signs"
 _BY_NAME = ("policy", "options", _SIGNS)

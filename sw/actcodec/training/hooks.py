@@ -15,6 +15,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from actcodec.saved.forms import Exact
 from actcodec.saved.kept import Saved
+from actcodec.saved.second_order import SecondOrder
 from actcodec.saved.untraced import untraced
 from actcodec.training.compiled import EAGER
 from actcodec.training.compression import naming
@@ -41,7 +42,7 @@ class Hooks:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._hooks = saved_tensors_hooks(partial(_pack, session), _unpack)
+        self._hooks = saved_tensors_hooks(partial(_pack, session), partial(_unpack, session.second_order))
 
     def enter(self) -> None:
         """Begin. UserError within a transform that allows no hooks."""
@@ -125,11 +126,12 @@ def _pack(session: Session, x: Tensor) -> Saved:
 
 
 @untraced
-def _unpack(saved: Saved) -> Tensor:
+def _unpack(second_order: SecondOrder, saved: Saved) -> Tensor:
     """Unpack hook: the tensor for backward; the same values however often it is called."""
     form = saved.form
     if isinstance(form, Exact):
         return form.tensor()
+    second_order.unpacked(saved)
     with _PlainTorch(), torch.no_grad(), naming("" if saved.record is None else saved.record.name):
         return form.tensor()
 

@@ -27,6 +27,7 @@ from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, runn
 from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
+from actcodec.saved.loss import Losses
 from actcodec.saved.needs import SIGNS, bears_errors
 from actcodec.saved.operations import (
     CHECKPOINT,
@@ -40,8 +41,10 @@ from actcodec.saved.operations import (
 )
 from actcodec.saved.ownership import ModelTensors, made_for_itself
 from actcodec.saved.peak_memory import PeakMemory
+from actcodec.saved.poles import Poles
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.regions import regions_of
+from actcodec.saved.second_order import SecondOrder, weight_of
 from actcodec.saved.shape_only import SHAPE, ShapeOnly
 from actcodec.saved.statistics import (
     COMPLEX,
@@ -55,7 +58,7 @@ from actcodec.saved.statistics import (
     integers_of,
 )
 from actcodec.saved.tensor_kinds import kind_of, part_of, parts_in
-from actcodec.saved.views import Whole, codec_of
+from actcodec.saved.views import View, Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
@@ -82,11 +85,14 @@ class Session:
 
     def __init__(self, model: nn.Module, compression: Compression, peak: PeakMemory | None = None) -> None:
         self._model = ModelTensors(model)
-        self.tracker = OperationTracker(self._finished if compression.observed else None, self._model.__contains__)
+        self.tracker = OperationTracker(self._finished, self._model.__contains__)
+        self.second_order = SecondOrder(compression.limits.double_backward)
         self.statistics = Statistics(peak=peak)
         self._compression = compression
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
+        self._losses = None if compression.limits.compress_loss else Losses(model)
+        self._poles = Poles(self._keep_exactly)
         self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
 
     @property
@@ -112,16 +118,23 @@ class Session:
         if part is None:
             return self._packed(x, operation)
         saved = self._packed(part.tensor, None if operation is None else operation.on_parts())
-        return Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
+        whole = Saved(Whole(saved, part.rebuild), saved.record, uncounted=saved.uncounted)
+        whole.weights = saved.weights
+        return whole
 
     def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
         """What is kept of a tensor, and the operation knows it."""
-        saved = self._pack(x, operation)
         if operation is not None:
-            codec = codec_of(saved.form)
+            self._poles.read(operation)
+        saved = self._pack(x, operation)
+        codec = codec_of(saved.form)
+        if codec is not None:
+            saved.weights.append(weight_of(x, operation))
+        if operation is not None:
             if codec is not None:
                 operation.saved.append(codec)
                 operation.sources.append(source(x))
+                self._poles.saved(x, saved, operation)
             if operation.name == "attention":
                 operation.packed.append((x.shape, saved))
         return saved
@@ -131,7 +144,9 @@ class Session:
             if operation.inside is not None:
                 return
             operation, result = operation.on_parts(), parts_in(result)
-        self._compression.finished(operation, result, self._module_name())
+        self._poles.finished(operation, result)
+        if self._compression.observed:
+            self._compression.finished(operation, result, self._module_name())
 
     def _pack(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.numel() == 0:
@@ -234,6 +249,18 @@ class Session:
             weak.form = seen_from(found.place, both, Place.of(x))
         return both
 
+    def _keep_exactly(self, saved: Saved, exact: Exact) -> None:
+        """Put a tensor itself in the place of what a codec has made of it."""
+        if codec_of(saved.form) is None or saved.record is None or exact.changed:
+            return
+        if isinstance(saved.form, View):
+            saved.record.bytes_compressed += exact.nbytes
+        else:
+            self._compression.replaced(saved.form, saved.record)
+            Kept(exact, EXACT, None if saved.record.relative_error is None else 0.0).enter(saved.record)
+            saved.record.bytes_compressed += saved.beside
+        saved.form = exact
+
     def _count(self, x: Tensor, operation: Operation | None, saved: Saved) -> None:
         """Count what an operation kept for its own use, or as a vector, when another one saves it as an activation."""
         kept_exactly = saved.uncounted in (STATISTICS, SMALL)
@@ -305,7 +332,8 @@ class Session:
         # What a checkpoint computes again it computes from one reconstruction: the error is that of an input of the model.
         smooth = bears_errors(operation, x) if operation is not None else consumer == CHECKPOINT
         function = "" if operation is None else plain(operation.function)
-        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function)
+        loss = self._losses is not None and consumer != CHECKPOINT and self._losses.running()
+        return SavedTensor(producer(x), consumer, tuple(x.shape), x.dtype, self._module_name(), smooth, function, loss)
 
     def _module_name(self) -> str:
         """Name of the innermost of the model's modules that is running; empty outside all of them."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 PAGE = (TESTS.parents[2] / "docs" / "user" / "plugin.md").read_text()
-ROWS = [f"S{number}" for number in range(1, 41) if number != 24] + [f"C{number}" for number in range(1, 15)]
+ROWS = [f"S{number}" for number in range(1, 44) if number != 24] + [f"C{number}" for number in range(1, 15)]
 
 
 def test_every_row_has_tests_that_exist():

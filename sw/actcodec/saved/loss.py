@@ -1,0 +1,60 @@
+"""Whether what runs is a loss: it is kept exactly, as it is small and the whole gradient goes through it.
+
+A loss is
+
+- code in the ``forward`` of a module that is called a loss or a criterion, by its class or by its name in the model, and in
+  modules without parameters that it calls;
+- code outside of every network, behind one: no step says where its forward pass ends, so that it is decided when a tensor is
+  saved. What stands between two calls of a network counts as a loss, too.
+
+A network is a module of the model, or any module with parameters: the networks within a perceptual loss, the teacher of a
+distillation and a critic are networks. A module without parameters that is none of the model's is no network, whatever it is
+called.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+from actcodec.saved.call_stack import running_modules
+
+#: A word for a loss within a name, such as those of ``MSELoss``, ``loss_fn`` and ``SetCriterion``.
+_NAMED = re.compile(r"([Ll]oss|LOSS)(es)?(?![a-z])|[Cc]riteri(on|a)")
+
+
+class Losses:
+    """Tells loss and network apart while one context is open.
+
+    Parameters
+    ----------
+    model
+        The model of the context.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._of_model = {id(module) for module in model.modules()}
+        names = [(name.rpartition(".")[2], module) for name, module in model.named_modules()]
+        named = [module for name, module in names if _NAMED.search(name) or _is_named(module)]
+        whole = [part for module in named if not _has_parameters(module) for part in module.modules()]
+        self._losses = {id(module) for module in (*named, *whole)}
+        self._behind_network = False
+
+    def running(self) -> bool:
+        """Whether a tensor that is saved now belongs to a loss."""
+        for module in running_modules():
+            if id(module) in self._losses or _is_named(module):
+                return True
+            if id(module) in self._of_model or _has_parameters(module):
+                self._behind_network = True
+                return False
+        return self._behind_network
+
+
+def _is_named(module: nn.Module) -> bool:
+    return _NAMED.search(type(module).__name__) is not None
+
+
+def _has_parameters(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None

@@ -1,0 +1,149 @@
+"""Factors of what a pole reads are kept exactly, once the pole is met.
+
+``sqrt(d * d + eps)`` has the derivative d / sqrt(d * d + eps). The root is exact, but the product has saved d: where d is small
+the derivative of the root is large, and multiplies the error of d with it. So it is with every operation that has a pole (or an
+end of its domain) and reads a product, a power, a quotient or an exponential: a value is near the pole where its factors are
+near zero. When the product saves its factors nobody knows yet of the pole.
+
+Each such factor is therefore remembered, as it is, together with the result of its operation, and with what follows from this
+by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the codec's form is replaced by the exact
+factor. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, behind
+:data:`MOST_STEPS` steps, and where a sum or mean of more than :data:`FEW` values averages the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from actcodec.saved.forms import Exact
+from actcodec.saved.kept import Saved
+from actcodec.saved.operations import Operation, plain, tensors_in
+
+#: Steps between a product and a pole, and values that a sum on the way adds up.
+MOST_STEPS, FEW = 8, 8
+
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_QUOTIENTS = _names("div divide truediv itruediv truedivide")
+_POWERS = _names("pow ipow")
+#: Operations that are near zero, or an end of their range, where a tensor that they save is.
+_PRODUCTS = (
+    _names("mul imul rmul multiply addcmul square lerp exp exp2 expm1 sigmoid specialexpit tanh softplus erf erfc softmax")
+    | _QUOTIENTS
+    | _POWERS
+)
+_REDUCTIONS = _names("sum mean nansum nanmean")
+#: Operations whose gradient is that of their result, times something.
+_STEPS = (
+    _names("add iadd radd sub isub rsub subtract neg negative abs absolute relu clamp clip clampmin clampmax where maskedfill")
+    | _names("maximum minimum max min amax amin cat stack concat chunk split unbind diff roll cumsum getitem gather")
+    | _names("view viewas reshape flatten unflatten unsqueeze squeeze transpose permute movedim get expand repeat indexselect")
+    | _names("contiguous clone to type float double half bfloat16")
+    | _PRODUCTS
+    | _REDUCTIONS
+)
+_FIRST = _names(
+    "sqrt rsqrt log log2 log10 log1p reciprocal rdiv rtruediv acos arccos asin arcsin acosh arccosh atanh arctanh logit "
+    "speciallogit specialentr digamma lgamma erfinv binarycrossentropy poissonnllloss"
+)
+#: Operations with a pole in the argument of this number.
+_POLES = dict.fromkeys(_FIRST, 0) | dict.fromkeys(_QUOTIENTS | _names("xlogy specialxlogy"), 1)
+_POLES |= {"addcdiv": 2, "gaussiannllloss": 2}
+_DENOMINATOR, _EXPONENT = 1, 1
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A tensor that an operation has saved in a codec's form."""
+
+    saved: Saved
+    exact: Exact  #: the tensor itself
+    steps: int = 0  #: from the result of the operation to the tensor that bears it
+    averaged: float = 1.0  #: values that were added up on the way
+
+    def behind(self, name: str, argument: Tensor, result: Tensor) -> Factor:
+        """The factor behind one more step."""
+        ratio = argument.numel() / max(1, result.numel()) if name in _REDUCTIONS else 1.0
+        return replace(self, steps=self.steps + 1, averaged=self.averaged * ratio)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a pole would multiply its error."""
+        return self.steps <= MOST_STEPS and self.averaged <= FEW
+
+
+class Poles:
+    """Factors of the tensors that are alive, while one context is open.
+
+    Parameters
+    ----------
+    keep_exactly
+        Called with each factor that a pole multiplies.
+    """
+
+    def __init__(self, keep_exactly: Callable[[Saved, Exact], None]) -> None:
+        self._keep_exactly = keep_exactly
+        self._factors: Any = WeakTensorKeyDictionary()
+
+    def saved(self, x: Tensor, saved: Saved, operation: Operation) -> None:
+        """Remember ``x``, which an operation saves in a codec's form."""
+        if plain(operation.function) in _PRODUCTS:
+            operation.factors.append(Factor(saved, Exact(x)))
+
+    def read(self, operation: Operation) -> None:
+        """Forget the factors of what an operation saves that is neither a step nor a pole."""
+        if self._factors and not _is_known(plain(operation.function)):
+            for argument in operation.tensors():
+                self._factors.pop(argument, None)
+
+    def finished(self, operation: Operation, result: Any) -> None:
+        """Hand on the factors of an operation's arguments to its result, or keep them exactly where it has a pole."""
+        factors: list[Factor] = operation.factors
+        if self._factors:
+            name = plain(operation.function)
+            for argument in _at_pole(operation, name):
+                for factor in self._factors.get(argument, ()):
+                    self._keep_exactly(factor.saved, factor.exact)
+            if name in _STEPS:
+                factors = [*factors, *self._handed_on(name, operation, result)]
+        if factors:
+            for tensor in tensors_in((result,)):
+                if tensor.grad_fn is not None:
+                    mine = {id(factor.saved): factor for factor in (*self._factors.get(tensor, ()), *factors)}
+                    self._factors[tensor] = tuple(mine.values())
+
+    def _handed_on(self, name: str, operation: Operation, result: Any) -> Iterator[Factor]:
+        first = next(tensors_in((result,)), None)
+        if first is None:
+            return
+        arguments = operation.args[:_DENOMINATOR] if name in _QUOTIENTS else (*operation.args, *operation.kwargs.values())
+        for argument in tensors_in(arguments):
+            for factor in self._factors.get(argument, ()):
+                behind = factor.behind(name, argument, first)
+                if behind.counts:
+                    yield behind
+
+
+def _is_known(name: str) -> bool:
+    return name in _STEPS or name in _POLES
+
+
+def _at_pole(operation: Operation, name: str) -> Iterator[Tensor]:
+    """Arguments in which an operation has a pole."""
+    if name in _POWERS:
+        exponent = operation.argument(_EXPONENT, "exponent", None)
+        if isinstance(exponent, (int, float)) and exponent >= 1:
+            return
+        yield from tensors_in(operation.args[:1])
+    elif name in _POLES:
+        place = _POLES[name]
+        yield from tensors_in(operation.args[place : place + 1])
+        yield from tensors_in(operation.kwargs.values())

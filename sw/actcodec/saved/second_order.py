@@ -1,0 +1,87 @@
+"""Values that are computed from reconstructions: gradients that are differentiated again (``create_graph=True``).
+
+Such a gradient is a value of the loss: forces, a gradient penalty, the residual of a differential equation. It is exact where
+backward reads nothing but exact tensors and signs. What a linear layer or a convolution saves of its input is read for the
+gradient of its weight alone, and not where no such gradient is asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node, get_gradient_edge
+
+from actcodec.policies.policy import signs_only
+from actcodec.saved.kept import Saved
+from actcodec.saved.operations import Operation
+from actcodec.saved.ownership import same_storage
+from actcodec.saved.views import codec_of
+
+_REMEDY = {
+    False: "give compress_activations double_backward=True, which keeps exactly what such values depend on, or compute what is "
+    "differentiated outside of the context",
+    True: "double_backward=True keeps exactly what gradients of inputs depend on, not those of weights: compute what is "
+    "differentiated outside of the context",
+}
+
+
+class SecondOrderWarning(UserWarning):
+    """A gradient that is differentiated again, and with it perhaps the value of a loss, is computed from reconstructions."""
+
+
+class SecondOrder:
+    """Watches the backward passes of one context, and warns of the first value that is computed from a reconstruction.
+
+    Parameters
+    ----------
+    double_backward
+        Whether the context keeps exactly what gradients of inputs depend on.
+    """
+
+    def __init__(self, double_backward: bool) -> None:
+        self._double_backward = double_backward
+        self._warned = False
+
+    def unpacked(self, saved: Saved) -> None:
+        """Called when backward reads a tensor, in the mode in which backward runs."""
+        if not self._warned and torch.is_grad_enabled() and _is_in_backward() and _changes_values(saved):
+            self._warned = True
+            warnings.warn(
+                "a gradient is computed with create_graph=True from activations that a codec has rounded, so that the values "
+                f"of the gradient, and of a loss that contains it, are not exact: {_REMEDY[self._double_backward]}",
+                SecondOrderWarning,
+                stacklevel=2,
+            )
+
+
+def weight_of(x: Tensor, operation: Operation | None) -> Node | Tensor | None:
+    """The weight for whose gradient alone an operation saves ``x``, a leaf or a node of the graph; None where there is none."""
+    if operation is None or not (operation.name == "conv" or operation.function == "linear"):
+        return None
+    activation, weight = next(operation.tensors(), None), next(operation.weights(), None)
+    if activation is None or weight is None or not same_storage(x, activation) or same_storage(x, weight):
+        return None
+    return weight if weight.grad_fn is None else weight.grad_fn
+
+
+def _changes_values(saved: Saved) -> bool:
+    codec = codec_of(saved.form)
+    if codec is None or codec.lossless or signs_only(codec):
+        return False
+    return any(weight is None or _gets_gradient(weight) for weight in saved.weights)
+
+
+def _gets_gradient(weight: Node | Tensor) -> bool:
+    """Whether the backward pass that runs computes the gradient of a weight."""
+    node = get_gradient_edge(weight).node if isinstance(weight, Tensor) else weight
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # the weight is among the inputs of torch.autograd.grad
+        return True
+
+
+def _is_in_backward() -> bool:
+    """Whether autograd asks, not a user who looks at a node of the graph."""
+    return torch._C._current_graph_task_id() != -1
