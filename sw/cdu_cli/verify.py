@@ -31,9 +31,7 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of all random stimulus.", min=0, max=MAX_SEED)] = 1,
     level: Annotated[str, typer.Option(help="quick, or full (more parameter sets and longer tests).")] = "quick",
     waves: Annotated[bool, typer.Option(help="Record waveforms, dump.fst of each run (Verilator).")] = False,
-    waves_format: Annotated[
-        str | None, typer.Option(help="Record them as fst, or as vcd: a third of the time, larger files.")
-    ] = None,
+    waves_format: Annotated[str | None, typer.Option(help="Record them as fst, or as vcd: text, and larger files.")] = None,
     coverage: Annotated[bool, typer.Option(help="Count lines, branches, toggles, expressions (Verilator).")] = False,
     training: Annotated[bool, typer.Option(help="Train a network through the simulated unit instead, with 4 CDUs.")] = False,
     steps: Annotated[
