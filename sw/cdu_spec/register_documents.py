@@ -39,7 +39,8 @@ The two lowest bits of an address are ignored: an access is one of the whole reg
 Bits outside the fields read 0. In registers of flags a write to them is ignored: a driver of another map may clear or enable
 all bits at once. An RW register that holds a number refuses a write with a 1 outside its fields, which would cut the number
 off, and a write with a number that a field does not take ("takes" in the tables below): SLVERR, BUS_ERRORS.bad_access, and the
-register keeps what it had. What START judges ("START takes") is written as it is, and the job refused with ERRORS.bad_job.
+register keeps what it had. A signed number may be written with its sign repeated up to bit 31. What START judges ("START
+takes") is written as it is, and the job refused with ERRORS.bad_job.
 
 | access | meaning |
 |---|---|

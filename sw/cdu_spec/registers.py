@@ -122,6 +122,11 @@ class Field:
         return range(self.lowest, (1 << self.width if self.highest is None else self.highest + 1))
 
     @property
+    def written(self) -> range:
+        """The numbers that a write may have."""
+        return range(1 << self.width) if self.at_start else self.bounds
+
+    @property
     def mask(self) -> int:
         """The bits of the field in the register."""
         return ((1 << self.width) - 1) << self.low
@@ -174,12 +179,15 @@ class Register:
 
     def takes(self, value: int) -> bool:
         """Whether a write of the whole register is carried out if it may be written at all; else it is answered with SLVERR."""
-        outside = value & ~sum(part.mask for part in self.fields)
-        if self.is_exact and outside:
-            top = next((part for part in self.fields if part.signed), None)
-            if top is None or value >> (top.low + top.width - 1) != (1 << REGISTER_BITS - top.low - top.width + 1) - 1:
-                return False
-        return all(part.get(value) in part.bounds for part in self.fields if not part.at_start)
+        fields = sum(part.mask for part in self.fields)
+        # A sign that is repeated up to the top is no other number
+        for part in self.fields:
+            signs = (1 << REGISTER_BITS) - (1 << part.low + part.width - 1)
+            if part.signed and value & signs == signs:
+                value &= fields
+        if self.is_exact and value & ~fields:
+            return False
+        return all(part.get(value) in part.written for part in self.fields)
 
     @property
     def reset(self) -> int:
@@ -193,13 +201,14 @@ class Register:
     def pack(self, **values: int) -> int:
         """The register's value with these fields, zeros elsewhere.
 
-        Raises KeyError for an unknown field and ValueError for a number that does not fit.
+        Raises KeyError for an unknown field and ValueError for a number that a write must not have.
         """
         known = {part.name: part for part in self.fields}
         result = 0
         for name, value in values.items():
-            if not 0 <= value < 1 << known[name].width:
-                raise ValueError(f"{self.name}.{name} = {value} is not allowed: use 0 to {(1 << known[name].width) - 1}")
+            numbers = known[name].written
+            if value not in numbers:
+                raise ValueError(f"{self.name}.{name} = {value} is not allowed: use {numbers.start} to {numbers.stop - 1}")
             result |= value << known[name].low
         return result
 

@@ -38,7 +38,7 @@ class DescriptorFetch(wiring.Component):
     working
         A descriptor is being read, or waits.
     rewind
-        Begins with number 0 again; must be low while ``working``.
+        Begins with number 0 again; must be low with ``enable`` and while ``working``.
     """
 
     enable: Signal

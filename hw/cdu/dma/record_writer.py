@@ -67,13 +67,15 @@ class RecordWriter(wiring.Component):
         writes = self.i.valid & ~outcome["nowhere"] & ~outcome["failed"]
         goes_on = Signal()
         whole = self._within_a_word(outcome["address"])
+        record = outcome["record"].as_value()
         size = Mux(ending, flag.size, Mux(whole, COMPLETION_BYTES, flag.offset))
         m.d.comb += [
             segment["address"].eq(outcome["address"] + Mux(ending, flag.offset, 0)),
             segment["bytes"].eq(size),
             segment["last"].eq(1),
             self.segments.valid.eq(writes & ~placed),
-            content["data"].eq(Mux(ending, outcome["record"]["done"], outcome["record"].as_value())),
+            # Bytes behind the count are 0
+            content["data"].eq(Mux(ending, record >> 8 * flag.offset, Mux(whole, record, record[: 8 * flag.offset]))),
             content["count"].eq(size),
             content["last"].eq(1),
             converter.i.valid.eq(writes & ~sent),

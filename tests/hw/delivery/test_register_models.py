@@ -47,6 +47,10 @@ def wanted(config):
             access = entry.access
             if entry.name.startswith("SHIFTS") and "jpeg-act" not in config.modes:
                 access = Access.RO  # writes do nothing in units without the mode
+            if config.dma_bits and block in [channel.value for channel in Channel]:
+                if access is Access.WO:
+                    continue  # commands are the engine's alone
+                access = Access.RO
             for index in range(entry.count):
                 place = base + entry.offset + 4 * index
                 for part in entry.fields:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cdu_spec import CduConfig, registers
+from cdu_spec.dma import DMA_CHANNEL, dma_register
 from cdu_spec.register_documents import c_header, registers_markdown
 from cdu_spec.registers import CHANNEL, ERROR_FLAGS, GLOBAL, Access, Channel, address, entries, register
 
@@ -65,6 +66,38 @@ def test_pack_refuses_what_does_not_fit():
         register("MODE").pack(mode=16)
     with pytest.raises(KeyError):
         register("MODE").pack(size=1)
+    with pytest.raises(ValueError, match=r"RING_SIZE.log2 = 17 is not allowed: use 0 to 16"):
+        dma_register("RING_SIZE").pack(log2=17)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("MODE", (0x2103, 0x3000, 0), (0x10, 0x200, 0x4000, 1 << 31)),
+        ("BEATS", (0, 1 << 26, 0xFFFFFFFF), ()),
+        ("SCALE_OFFSET", (0, 0x7FFF, 0x8000, 0xFFFF, 0xFFFF8000, 0xFFFFFFFF), (0x10000, 0x18000, 0xFFFF7FFF, 0x80008000)),
+        ("QUANTIZER", (0x7F3,), (4, 0x800)),
+        ("SHIFTS0", (0x77777777,), (8, 0x80000000)),
+        ("ERROR_ENABLE", (0xFFFFFFFF,), ()),
+        ("PAYLOAD_CRC", (0xFFFFFFFF,), ()),
+        ("RING_LOW", (0xFFFFFF80,), (1, 0x40)),
+        ("RING_HIGH", (0xFF,), (0x100, 1 << 31)),
+        ("RING_SIZE", (0, 16), (17, 31, 32, 40)),
+        ("TAIL", (0xFFFFFFFF,), ()),
+    ],
+)
+def test_what_a_register_takes(name, taken, refused):
+    entry = next(one for one in (*CHANNEL, *DMA_CHANNEL) if one.name == name)
+    assert [value for value in taken if not entry.takes(value)] == []
+    assert [value for value in refused if entry.takes(value)] == []
+
+
+def test_numbers_of_fields_lie_within_their_bounds():
+    for entry in (*GLOBAL, *CHANNEL, *DMA_CHANNEL):
+        for part in entry.fields:
+            assert 0 <= part.bounds.start < part.bounds.stop <= 1 << part.width, f"{entry.name}.{part.name}"
+            assert all(value in part.bounds for value in part.values.values()), f"{entry.name}.{part.name}"
+            assert part.reset in part.written, f"{entry.name}.{part.name}"
 
 
 def test_shift_registers_hold_the_table_in_order():

@@ -111,6 +111,14 @@ FAULTS = [
     ("burst_former", "words", 8, r"\{ closes, i__payload\[111:40\] \}", "i__payload[112:40]"),
     # the words of a request are taken from the other writer
     ("axi_write_master", "turns", 16, r"\.w_data\(_signal\)", ".w_data(~_signal)"),
+    # TAIL is not compared with HEAD
+    ("descriptor_fetch", "rung", None, r"= given <= \{ 15'h0000, places \}", "= 1'h1"),
+    # TAIL is not compared with the next descriptor
+    ("descriptor_fetch", "rung", None, r"= waiting <= \{ 15'h0000, places \}", "= 1'h1"),
+    # a place beyond the last address is read at the first one
+    ("descriptor_fetch", "rung", None, r"= ~ address\[40\]", "= 1'h1"),
+    # the end of a record is not looked at
+    ("job_planner", "places", None, r"(i__payload\[679:640\] \} \+ 41'h0000000002)0", r"\g<1>0 - 41'h20"),
     # output waits for more input
     ("shift_quantizer", "progress_o", 8, r"(o__valid <= )i__valid;", r"\g<1>1'h0;"),
 ]

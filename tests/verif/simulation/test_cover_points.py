@@ -6,6 +6,7 @@ from actcodec.backends.job import Job
 from cdu_spec.affine import AffineSettings
 from cdu_spec.bitstream import Dtype, Mode
 from cdu_spec.config import CONFIGS, CduConfig
+from cdu_spec.dma import RING_REGISTERS
 from cdu_spec.registers import ERROR_FLAGS, Channel
 from cdu_verif.regression import plan, results
 from cdu_verif.simulation import cover_points
@@ -100,3 +101,11 @@ def test_a_narrow_packed_port_is_the_limit():
     config = CduConfig(cdus=8, packed_port_bits=128)
     assert rates.least_cycles(config, _job(Mode.JPEG_ACT, 16), payload) == 2 * 5  # 72 bytes in slices of 16
     assert rates.least_cycles(config, _job(Mode.JPEG_ACT, 16), bytes(16)) == 2
+
+
+def test_a_host_can_do_each_wrong_thing_in_both_directions():
+    names = cover_points.engine_bins(CduConfig(dma_bits=128))["cp_host"]
+    assert len(set(names)) == len(names)
+    for register in RING_REGISTERS:
+        for event in (cover_points.bad_number(register), cover_points.moved(register)):
+            assert {cover_points.host(channel, event) for channel in Channel} <= set(names)

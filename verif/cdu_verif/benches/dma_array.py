@@ -206,7 +206,7 @@ async def lost_records(bench: DmaBench, response: str) -> None:
         await bench.write("TAIL", channel, value=2)
         while (await bench.read("HEAD", channel))["value"] < 2:
             pass
-        assert (await bench.read("ERRORS", channel)) == {"descriptor": 0, "completion": 1}
+        assert await bench.errors(channel) == {"completion"}
         assert int(bench.dut.irq.value)
         await bench.write("ERRORS", channel, completion=1)
         await bench.write("INTERRUPT_STATUS", channel, job_done=1, error=1)
@@ -214,7 +214,7 @@ async def lost_records(bench: DmaBench, response: str) -> None:
         await bench.write("TAIL", channel, value=5)  # the ring begins again with the first job
         while (await bench.read("HEAD", channel))["value"] < 5:
             pass
-        assert (await bench.read("ERRORS", channel)) == {"descriptor": 1, "completion": 1}
+        assert await bench.errors(channel) == {"descriptor", "completion"}
         bench.record(jobs[0], 4)
         await bench.write("ERRORS", channel, descriptor=1, completion=1)
         await bench.write("INTERRUPT_STATUS", channel, job_done=1, error=1)

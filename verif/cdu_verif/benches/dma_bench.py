@@ -69,7 +69,7 @@ class DmaJob:
     unit_errors: frozenset[str] = frozenset()
 
 
-class _Host:
+class Host:
     """The register port, as the driver wants it."""
 
     def __init__(self, bus: Registers) -> None:
@@ -189,16 +189,20 @@ class DmaBench(Bench):
         """The fields of a register of the engine."""
         return dma_register(name).unpack(await self.bus.read(dma_address(name, channel)))
 
+    async def errors(self, channel: Channel) -> set[str]:
+        """Names of the bits of ERRORS that are set."""
+        return {name for name, bit in (await self.read("ERRORS", channel)).items() if bit}
+
     async def open(self, channel: Channel, log2: int) -> int:
         """Give a direction an empty ring; its address."""
         ring = self.room(DESCRIPTOR_BYTES << log2, DESCRIPTOR_BYTES)
-        await open_ring(_Host(self.bus), channel, ring, log2)
+        await open_ring(Host(self.bus), channel, ring, log2)
         await self.write("INTERRUPT_ENABLE", channel)
         return ring
 
     async def close(self, channel: Channel) -> None:
         """Stop a ring; AssertionError when it does not come to rest."""
-        await stop_ring(_Host(self.bus), channel, 100)
+        await stop_ring(Host(self.bus), channel, 100)
         assert (await self.read("HEAD", channel))["value"] == 0
 
     async def play(self, channel: Channel, jobs: list[DmaJob], log2: int = 2, patience: int = 60) -> list[Completion]:

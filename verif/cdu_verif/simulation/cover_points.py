@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cdu_spec.bitstream import Coder, Mode
 from cdu_spec.config import CduConfig
+from cdu_spec.dma import RING_REGISTERS
 from cdu_spec.geometry import TILE_BLOCKS, TILE_COLUMNS
 from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.registers import ERROR_FLAGS, Channel
@@ -25,6 +26,13 @@ EMPTY = ("empty before", "empty inside", "empty behind")
 PARTIAL = "partial"
 #: What comes first, of two jobs started together that name their sources.
 SCALE_ORDERS = ("scales of the first job", "scales of the second job at the port", "scales of the second job in registers")
+#: What a host of a DMA engine may do wrong.
+TAIL_AHEAD, TAIL_BEHIND = "TAIL too far ahead", "TAIL behind"
+BEYOND = "a place of the ring beyond the last address"
+ABORT, OWNED = "commands to the unit", "a register of the unit"
+#: What it left behind when it comes back and opens a new ring.
+RESTARTS = ("back: running", "back: stopping", "back: stopping, then on", "back: TAIL at random", "back: opened carelessly")
+RESET, NEVER_STARTED = "back: reset", "back: never started"
 
 
 def bins(config: CduConfig) -> dict[str, list[str]]:
@@ -54,6 +62,28 @@ def bins(config: CduConfig) -> dict[str, list[str]]:
         found["cp_width"] = [f"W mod {TILE_COLUMNS} = {rest}" for rest in range(TILE_COLUMNS)]
         found["cp_tile"] = [f"{blocks} blocks in the last tile" for blocks in range(1, TILE_BLOCKS + 1)]
     return found
+
+
+def engine_bins(config: CduConfig) -> dict[str, list[str]]:
+    """All bins that the benches of a DMA engine have to hit."""
+    rings = [name(register) for register in RING_REGISTERS for name in (bad_number, moved)]
+    events = (TAIL_AHEAD, TAIL_BEHIND, BEYOND, ABORT, OWNED, *rings, *RESTARTS, RESET, NEVER_STARTED)
+    return {"cp_host": [host(channel, event) for channel in Channel for event in events]}
+
+
+def host(channel: Channel, event: str) -> str:
+    """Bin of ``cp_host``: something that a host did to a direction of the engine."""
+    return f"{channel.value}: {event}"
+
+
+def bad_number(register: str) -> str:
+    """Event of ``cp_host``: a number that a register of the ring does not take."""
+    return f"{register} with a number that it does not take"
+
+
+def moved(register: str) -> str:
+    """Event of ``cp_host``: a write to a register of a ring that runs."""
+    return f"{register} while the ring runs"
 
 
 def _transfers(channel: Channel) -> tuple[str, ...]:

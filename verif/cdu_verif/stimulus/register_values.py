@@ -12,8 +12,7 @@ def taken(entry: Register, rng: Random) -> int:
     fields = sum(part.mask for part in entry.fields)
     value = 0 if entry.is_exact else rng.getrandbits(REGISTER_BITS) & ~fields
     for part in entry.fields:
-        numbers = range(1 << part.width) if part.at_start else part.bounds
-        value |= rng.choice(numbers) << part.low
+        value |= rng.choice(part.written) << part.low
     return value
 
 
@@ -29,7 +28,6 @@ def refused(entry: Register, rng: Random) -> list[int]:
     if outside:
         found += [(taken(entry, rng) & fields) | rng.choice(outside) | rng.choice(outside) for _ in range(4)]
     for part in entry.fields:
-        if not part.at_start:
-            wrong = [number for number in range(1 << part.width) if number not in part.bounds] if part.is_bounded else []
-            found += [(taken(entry, rng) & ~part.mask) | number << part.low for number in wrong]
+        wrong = [number for number in range(1 << min(part.width, 16)) if number not in part.written]
+        found += [(taken(entry, rng) & ~part.mask) | number << part.low for number in wrong]
     return found

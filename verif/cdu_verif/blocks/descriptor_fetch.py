@@ -1,0 +1,39 @@
+"""What reads descriptors out of a ring."""
+
+from __future__ import annotations
+
+from cdu.dma.descriptor_fetch import DescriptorFetch
+from cdu_spec.config import CduConfig
+from cdu_spec.dma import DESCRIPTOR_BYTES
+
+from cdu_verif.blocks import Record
+from cdu_verif.formal import device
+from cdu_verif.formal.binding import fields, instance
+from cdu_verif.formal.device import Device
+from cdu_verif.formal.proof import Property
+from cdu_verif.formal.solver import INDUCTION, Sby
+from cdu_verif.formal.stream_rules import with_assumptions
+
+#: Bytes of the words of memory that are proven.
+_BYTES = 64
+
+
+def _harness(fetch: Device) -> str:
+    ports = fields(fetch, "segments__payload", "address", "bytes") | fields(fetch, "o__payload", "number")
+    return with_assumptions(fetch, instance("rung_descriptors", {"BYTES": DESCRIPTOR_BYTES}, ports))
+
+
+def _properties(config: CduConfig) -> list[Property]:
+    return [
+        Property(
+            "descriptor_fetch",
+            "rung",
+            "A descriptor is read only when TAIL was ahead of it, and not more than the places of the ring ahead of HEAD: each"
+            " in its turn, from its place in the ring, and from no address of more than 40 bits.",
+            lambda: device.of_component(DescriptorFetch(_BYTES), "descriptor_fetch", config),
+            Sby(INDUCTION, 4, _harness),
+        )
+    ]
+
+
+RECORD = Record(benches=[], streams=None, properties=_properties)
