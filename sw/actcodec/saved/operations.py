@@ -22,8 +22,8 @@ from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
+from actcodec.codecs.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.call_stack import torch_function
-from actcodec.saved.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.untraced import untraced
 
 #: Producer of a tensor without history.
