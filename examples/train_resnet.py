@@ -63,7 +63,7 @@ def train(policy: str | None, steps: int, batch: int) -> list[float]:
         if step % max(steps // 5, 1) == 0 or step == steps - 1:
             print(f"{policy or 'uncompressed':>14}  step {step:3}  loss {losses[-1]:.3f}", flush=True)
     if stats is not None:
-        print(f"\nlast step: activations in 1/{stats.ratio:.1f} of their bytes; by tensor:\n{stats.table()}")
+        print(f"\nlast step: saved tensors in 1/{stats.ratio_of_everything:.1f} of their bytes; by tensor:\n{stats}")
     return losses
 
 

@@ -24,9 +24,9 @@ from actcodec.backends.backend import Backend, backend
 from actcodec.backends.job import FORMATS, compression_job, payload_shifts
 from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.jpeg.block_codec import BlockCodec
+from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
-from actcodec.saved.tensor_kinds import QUANTISED, kind_of
 
 
 class Codec(ABC):

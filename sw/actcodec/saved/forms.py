@@ -10,9 +10,9 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.centring import CentredForm, compress_centred, decompress_centred
+from actcodec.codecs.tensor_kinds import bytes_of, kind_of
 from actcodec.golden.wide_codes import put_wide, take_wide, wide_bytes
 from actcodec.saved.layout import Layout, parts
-from actcodec.saved.tensor_kinds import bytes_of, kind_of
 
 #: In place of a codec's name: what is needed, without loss, in one or two bits a value.
 BITS = "bits"

@@ -25,8 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from actcodec.codecs.tensor_kinds import same_storage
 from actcodec.saved.operations import Operation, plain
-from actcodec.saved.tensor_kinds import same_storage
 
 _RANKS = (1, 2, 3)
 

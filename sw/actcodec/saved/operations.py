@@ -11,6 +11,7 @@ as the outer one (the ``max`` inside ``F.cross_entropy`` is ``loss``, a product 
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,8 +23,8 @@ from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
+from actcodec.codecs.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.call_stack import torch_function
-from actcodec.saved.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.untraced import untraced
 
 #: Producer of a tensor without history.
@@ -266,6 +267,7 @@ class OperationTracker(TorchFunctionMode):
         self.current: Operation | None = None
         self.on_result = on_result
         self._is_weight = is_weight
+        self._judged: tuple[weakref.ref[Operation] | None, bool] = (None, False)  #: the last operation that was asked about
 
     @untraced
     def __torch_function__(
@@ -291,13 +293,13 @@ class OperationTracker(TorchFunctionMode):
 
     def of_weights(self, operation: Operation) -> bool:
         """Whether all tensors that an operation works on are weights or computed from these; single constants do not count."""
-        found = False
-        for tensor in operation.tensors():
-            if self._is_weight(tensor) or is_marked_weight(tensor):
-                found = True
-            elif tensor.requires_grad or tensor.numel() != 1:
-                return False
-        return found
+        judged, answer = self._judged
+        if judged is None or judged() is not operation:
+            others = (x for x in operation.tensors() if not self._is_weight(x) and not is_marked_weight(x))
+            constants = all(not x.requires_grad and x.numel() == 1 for x in others)
+            answer = constants and any(self._is_weight(x) or is_marked_weight(x) for x in operation.tensors())
+            self._judged = weakref.ref(operation), answer
+        return answer
 
 
 def is_parameter(x: Any) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from actcodec.codecs.tensor_kinds import same_storage, storages_of
 from actcodec.saved.operations import Operation, is_parameter, leaf_of, low_precision_copy
-from actcodec.saved.tensor_kinds import same_storage, storages_of
 
 
 class ModelTensors:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
 
+from actcodec.codecs.tensor_kinds import same_storage
 from actcodec.policies.policy import signs_only
 from actcodec.saved.kept import Saved
 from actcodec.saved.operations import Operation
-from actcodec.saved.tensor_kinds import same_storage
 from actcodec.saved.views import codec_of
 
 _REMEDY = {

@@ -2,7 +2,7 @@
 
 Tensors that operations save are sorted in this order; what a step does not settle goes on to the next one.
 
-1. What no codec takes: tensors without ordinary memory (:mod:`actcodec.saved.tensor_kinds`), complex numbers; parameters and
+1. What no codec takes: tensors without ordinary memory (:mod:`actcodec.codecs.tensor_kinds`), complex numbers; parameters and
    buffers. Kept as they are. Of DTensors, jagged tensors and the like the plain part goes on to the next steps.
 2. Of what the operation reads no values: shapes, bits, positions in windows. They serve this operation alone.
 3. Memory that is kept already: it is seen in the new shape, in a stronger form where the one that is there is not enough.
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from actcodec.codecs import Codec
+from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.policies.policy import EXACT, SavedTensor, signs_only
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import Found, Place, TensorCache
@@ -57,7 +58,6 @@ from actcodec.saved.statistics import (
     TensorRecord,
     integers_of,
 )
-from actcodec.saved.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.saved.views import View, Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from actcodec.codecs import CODEC_NAMES, codec_options
+from actcodec.codecs.tensor_kinds import kind_of
 from actcodec.policies.recommended import families, recommended
-from actcodec.saved.tensor_kinds import kind_of
 from actcodec.training.hooks import NO_TRANSFORMS
 from cdu_tools.errors import UserError
 from tensor_kinds_for_tests import CASES, FEATURES, KEPT, REFUSED, TRAINED, Renamed, Wrapper, images

@@ -39,21 +39,26 @@ _ASYNCHRONOUS = ("torch.distributed._functional_collectives", "AsyncCollectiveTe
 _LAYOUTS = {torch._mkldnn: ONEDNN}  # type: ignore[attr-defined]
 
 
+#: Every operation asks: names of their own are found faster.
+_is_transformed, _is_functional = torch._C._functorch.is_functorch_wrapped_tensor, torch._is_functional_tensor
+_STRIDED = torch.strided
+
+
 def kind_of(x: Tensor) -> Kind | None:
     """The kind of a tensor without ordinary memory; None for ordinary tensors."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(x):
+    if _is_transformed(x):
         return TRANSFORMED
     if overrides_dispatch(x):
         return Kind(f"tensors of the class {type(x).__name__}", "compress a plain tensor of its values", wraps=True)
     if x.is_nested:
         return NESTED
-    if x.layout != torch.strided:
+    if x.layout != _STRIDED:
         return _LAYOUTS.get(x.layout, SPARSE)
     if x.is_meta:
         return META
     if x.is_quantized:
         return QUANTISED
-    if torch._is_functional_tensor(x):
+    if _is_functional(x):
         return FUNCTIONAL
     return ZEROS if x._is_zerotensor() else None
 
@@ -70,13 +75,14 @@ def storage_of(x: Tensor) -> torch.UntypedStorage | None:
 
 def storages_of(x: Tensor) -> list[torch.UntypedStorage]:
     """The storages of all tensors that a tensor is made of; none of kinds of which that is not known."""
-    storage = storage_of(x)
-    return [inner for part in _inside(x) for inner in storages_of(part)] if storage is None else [storage]
+    if kind_of(x) is None:
+        return [x.untyped_storage()]
+    return [inner for part in _inside(x) for inner in storages_of(part)]
 
 
 def _inside(x: Tensor) -> tuple[Tensor, ...]:
     """The tensors that a wrapper or a sparse tensor is made of."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(x):
+    if _is_transformed(x):
         return (torch._C._functorch.get_unwrapped(x),)
     if overrides_dispatch(x):
         names = x.__tensor_flatten__()[0] if hasattr(x, "__tensor_flatten__") else ()
@@ -122,7 +128,7 @@ def part_of(x: Tensor) -> Part | None:
 
 def plain_part(x: Tensor) -> Tensor:
     """The plain part of ``x`` without its history; ``x`` itself where it has none."""
-    if type(x) is Tensor or torch._C._functorch.is_functorch_wrapped_tensor(x):
+    if type(x) is Tensor or _is_transformed(x):
         return x
     if not overrides_dispatch(x):
         return x if kind_of(x) is not None or isinstance(x, torch.nn.Parameter) else x.detach().as_subclass(Tensor)
