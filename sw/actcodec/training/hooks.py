@@ -29,7 +29,7 @@ def hooked(session: Session) -> Iterator[None]:
             yield
         session.close()
     finally:
-        session.tracker.on_result = None  # the session's own; what it knows of the graph is not to wait for a search for cycles
+        session.leave()
 
 
 def in_checkpoint() -> bool:
