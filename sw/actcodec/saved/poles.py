@@ -13,7 +13,7 @@ factor. The factor is forgotten when the result is freed, when a convolution, a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,16 +81,9 @@ class Factor:
 
 
 class Poles:
-    """Factors of the tensors that are alive, while one context is open.
+    """Factors of the tensors that are alive, while one context is open."""
 
-    Parameters
-    ----------
-    keep_exactly
-        Called with each factor that a pole multiplies.
-    """
-
-    def __init__(self, keep_exactly: Callable[[Saved, Exact], None]) -> None:
-        self._keep_exactly = keep_exactly
+    def __init__(self) -> None:
         self._factors: Any = WeakTensorKeyDictionary()
 
     def saved(self, x: Tensor, saved: Saved, operation: Operation) -> None:
@@ -104,14 +97,14 @@ class Poles:
             for argument in operation.tensors():
                 self._factors.pop(argument, None)
 
-    def finished(self, operation: Operation, result: Any) -> None:
-        """Hand on the factors of an operation's arguments to its result, or keep them exactly where it has a pole."""
+    def finished(self, operation: Operation, result: Any) -> list[Factor]:
+        """Hand on the factors of an operation's arguments to its result; return those whose error it multiplies."""
         factors: list[Factor] = operation.factors
+        multiplied: list[Factor] = []
         if self._factors:
             name = plain(operation.function)
             for argument in _at_pole(operation, name):
-                for factor in self._factors.get(argument, ()):
-                    self._keep_exactly(factor.saved, factor.exact)
+                multiplied += self._factors.get(argument, ())
             if name in _STEPS:
                 factors = [*factors, *self._handed_on(name, operation, result)]
         if factors:
@@ -119,6 +112,7 @@ class Poles:
                 if tensor.grad_fn is not None:
                     mine = {id(factor.saved): factor for factor in (*self._factors.get(tensor, ()), *factors)}
                     self._factors[tensor] = tuple(mine.values())
+        return multiplied
 
     def _handed_on(self, name: str, operation: Operation, result: Any) -> Iterator[Factor]:
         first = next(tensors_in((result,)), None)

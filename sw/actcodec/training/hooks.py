@@ -65,8 +65,7 @@ class Hooks:
             if raised is None and found:
                 self._session.close()
         finally:
-            # The session's own; what it knows of the graph is not to wait for a search for cycles.
-            self._session.tracker.on_result = None
+            self._session.leave()
         if isinstance(raised, RuntimeError) and _TORCH_REFUSES in str(raised):
             raise UserError(NO_TRANSFORMS) from raised
         if raised is None and not found:

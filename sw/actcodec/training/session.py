@@ -92,7 +92,7 @@ class Session:
         self._cache: TensorCache[Saved] = TensorCache()
         self._module_names = {id(module): name for name, module in model.named_modules()}
         self._losses = None if compression.limits.compress_loss else Losses(model)
-        self._poles = Poles(self._keep_exactly)
+        self._poles = Poles()
         self._may_be_compiled = compiler_is_loaded()  # and nothing was said of it
 
     @property
@@ -103,6 +103,11 @@ class Session:
     def close(self) -> None:
         """Tell the policy what was kept."""
         self._compression.close(self.statistics)
+
+    def leave(self) -> None:
+        """Forget what only an open context needs: the graph, which holds the session, is freed by counting references."""
+        self.tracker.on_result = None
+        self._poles = Poles()
 
     def pack(self, x: Tensor) -> Saved:
         """What the graph holds in place of a tensor that the running operation saves."""
@@ -144,7 +149,8 @@ class Session:
             if operation.inside is not None:
                 return
             operation, result = operation.on_parts(), parts_in(result)
-        self._poles.finished(operation, result)
+        for factor in self._poles.finished(operation, result):
+            self._keep_exactly(factor.saved, factor.exact)
         if self._compression.observed:
             self._compression.finished(operation, result, self._module_name())
 

@@ -87,7 +87,7 @@ def test_an_lstms_ratio_is_not_what_its_activations_say():
     """The work space that oneDNN keeps for the backward pass is most of the bytes; it is not compressed, and that is said."""
     model, loss_of = lstm(None, None)
     held = held_by_autograd(model, loss_of)["all"]
-    stats = compressed_step(model, loss_of, "actnn").stats
+    stats = compressed_step(model, loss_of, "actnn", compress_loss=True).stats
     (workspace, count), *_ = stats.not_counted.items()
     assert workspace == integers_of("recurrent")
     assert count > 0.7 * held

@@ -142,3 +142,20 @@ def test_factors_are_forgotten_with_the_result_and_by_the_layer_behind_it():
 
     rows(function)
     assert alive
+
+
+def test_nothing_outlives_the_context():
+    """What is remembered of results that are still there is freed by counting references, as the graph is."""
+    model = nn.Linear(16, 64)
+    gc.disable()
+    try:
+        with actcodec.compress_activations(model, "sfpr", min_bytes=0, compress_loss=True):
+            y = model(torch.randn(8, 16))
+            result = y * y
+            factor = weakref.ref(y.untyped_storage())
+            del y
+            assert factor() is not None
+        assert factor() is None
+        result.sum().backward()
+    finally:
+        gc.enable()
