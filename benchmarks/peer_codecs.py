@@ -1,6 +1,6 @@
 """Codecs of others on the activations of seven networks, beside ours: ratio and error, and speed on one core.
 
-    pip install 'cdu[peers]'
+    pip install 'actcodec[peers]'
     python benchmarks/peer_codecs.py --data cifar10.npz
     python benchmarks/peer_codecs.py              # no measurement: picture and tables of what is on record
 
