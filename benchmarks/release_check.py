@@ -97,8 +97,9 @@ def resolve(folder: Path) -> None:
             print(f"{python} is not here: whether the packages resolve for it is left out")
             continue
         run(f"{python}: environment", [program, "-m", "venv", folder / python], folder)
-        pip = [folder / python / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--dry-run"]
-        run(f"{python}: resolving", [*pip, "-c", ROOT / "constraints.txt", f"{ROOT}[{','.join(RESOLVED)}]"], folder)
+        pip: list[str | Path] = [folder / python / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+        wanted = f"{ROOT}[{','.join(RESOLVED)}]"
+        run(f"{python}: resolving", [*pip, "--dry-run", "-c", ROOT / "constraints.txt", wanted], folder)
 
 
 def checksums(folder: Path) -> dict[str, str]:
