@@ -22,12 +22,10 @@ import time
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONFIGURATION = "tiny"
-#: Programs of the Pythons that pyproject.toml claims.
-PYTHONS = [f"python{line.rpartition(' ')[2]}" for line in PROJECT["classifiers"] if line.startswith("Programming Language")]
 #: Everything that the wheel installs.
 PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
 #: Extras that have all others in them, or stand alone.
@@ -78,10 +76,16 @@ def run(what: str, command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
+def project() -> dict[str, Any]:
+    """The distribution as pyproject.toml describes it."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
+
+
 def archives(folder: Path) -> list[Path]:
     """Wheel and source archive; the wheel is built from the source archive, so that this is enough to build it."""
     run("build", [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], folder)
-    name, version = PROJECT["name"], PROJECT["version"]
+    name, version = project()["name"], project()["version"]
     found = [folder / f"{name}-{version}-py3-none-any.whl", folder / f"{name}-{version}.tar.gz"]
     for path in found:
         if not path.is_file():
@@ -91,7 +95,8 @@ def archives(folder: Path) -> list[Path]:
 
 def resolve(folder: Path) -> None:
     """Resolve all packages of constraints.txt, without installing them, for every Python that is claimed and is here."""
-    for python in PYTHONS:
+    for classifier in project()["classifiers"]:
+        python = f"python{classifier.rpartition(' ')[2]}"
         program = shutil.which(python)
         if program is None or subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode:
             print(f"{python} is not here: whether the packages resolve for it is left out")
