@@ -1,7 +1,7 @@
 """nvCOMP on a CUDA device beside our codecs, at equal error on what seven networks save.
 
     pip install nvidia-nvcomp-cu13
-    python benchmarks/gpu_peers.py --record numbers.npz --data cifar10.npz    # on any machine, with 'cdu[peers]'
+    python benchmarks/gpu_peers.py --record numbers.npz --data cifar10.npz    # on any machine, with 'actcodec[peers]'
     python benchmarks/gpu_peers.py --numbers numbers.npz                      # on the device
 
 nvCOMP's codecs in Python are lossless. They get the numbers of equal steps of the tensors of benchmarks/peer_codecs.py,

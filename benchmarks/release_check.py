@@ -5,7 +5,8 @@
 Builds wheel and source archive into OUT/dist, installs each into an empty virtual environment with the versions of
 constraints.txt, and uses it from another folder: `cdu --version`, `cdu list`, `cdu generate`, a compression by the golden model
 and, where there is a C++ compiler, by the native kernels. The files of `cdu generate` must be those of the checkout, byte for
-byte. Exit code 1, and one sentence, where anything is not so.
+byte. Before that pip resolves those versions, with all extras, for every Python of pyproject.toml that is installed. Exit code
+1, and one sentence, where anything is not so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,11 +22,14 @@ import time
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = "tiny"
 #: Everything that the wheel installs.
 PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
+#: Extras that have all others in them, or stand alone.
+RESOLVED = ("test", "docs", "peers")
 #: Lines of a failed program that are shown.
 _SHOWN_LINES = 15
 
@@ -71,15 +76,35 @@ def run(what: str, command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
+def project() -> dict[str, Any]:
+    """The distribution as pyproject.toml describes it."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
+
+
 def archives(folder: Path) -> list[Path]:
     """Wheel and source archive; the wheel is built from the source archive, so that this is enough to build it."""
     run("build", [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], folder)
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    found = [folder / f"cdu-{version}-py3-none-any.whl", folder / f"cdu-{version}.tar.gz"]
+    name, version = project()["name"], project()["version"]
+    found = [folder / f"{name}-{version}-py3-none-any.whl", folder / f"{name}-{version}.tar.gz"]
     for path in found:
         if not path.is_file():
             raise ReleaseError(f"`python -m build` did not write {path.name}.")
     return found
+
+
+def resolve(folder: Path) -> None:
+    """Resolve all packages of constraints.txt, without installing them, for every Python that is claimed and is here."""
+    for classifier in project()["classifiers"]:
+        python = f"python{classifier.rpartition(' ')[2]}"
+        program = shutil.which(python)
+        if program is None or subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode:
+            print(f"{python} is not here: whether the packages resolve for it is left out")
+            continue
+        run(f"{python}: environment", [program, "-m", "venv", folder / python], folder)
+        pip: list[str | Path] = [folder / python / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+        wanted = f"{ROOT}[{','.join(RESOLVED)}]"
+        run(f"{python}: resolving", [*pip, "--dry-run", "-c", ROOT / "constraints.txt", wanted], folder)
 
 
 def checksums(folder: Path) -> dict[str, str]:
@@ -112,6 +137,7 @@ def check(out: Path) -> None:
     wheel, source = archives(dist)
     with tempfile.TemporaryDirectory(prefix="cdu-release-") as name:
         folder = Path(name)
+        resolve(folder)
         venv.create(folder / "venv", with_pip=True)
         programs = folder / "venv" / "bin"
         pip: list[str | Path] = [programs / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]

@@ -26,6 +26,8 @@ from cdu_cli.options import (
     SOption,
     codec_backend,
     given,
+    source_argument,
+    target_argument,
     waiting,
     whole,
     write_json,
@@ -41,8 +43,8 @@ def register(app: typer.Typer) -> None:
 
 
 def compress(
-    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array of float32 or float16.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT.cdu", help="The bitstream to write.")],
+    source: Annotated[Path, source_argument("IN.npy", "Array of float32 or float16")],
+    target: Annotated[Path, target_argument("OUT.cdu", "The bitstream to write")],
     codec: Annotated[str, typer.Option(help=f"Codec: {_FILE_CODECS}.")] = "jpeg-act",
     dqt: Annotated[str | None, typer.Option(help=f"Quantisation table of jpeg-act, jpeg-gmc, jpeg-base: {DQT_HELP}.")] = None,
     rec: Annotated[
@@ -110,8 +112,8 @@ def compress(
 
 
 def decompress(
-    source: Annotated[Path, typer.Argument(metavar="IN.cdu", help="A bitstream.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="The array to write.")],
+    source: Annotated[Path, source_argument("IN.cdu", "A bitstream")],
+    target: Annotated[Path, target_argument("OUT.npy", "The array to write")],
     backend: BackendOption = "torch",
     check: CheckOption = False,
     max_bytes: MaxBytesOption = None,

@@ -42,9 +42,9 @@ def coverage(
     try:
         from cdu_verif.coverage.cover_report import MARKS, CoverageSettings, put_tables, report_coverage
     except ModuleNotFoundError as error:
-        from cdu_tools.errors import MissingToolError
+        from cdu_tools.distribution import missing
 
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
+        raise missing(error.name, "verify") from None
     if table is not None:
         MARKS.check(table)
     with Shown() as shown:

@@ -13,7 +13,17 @@ from cdu_tools.errors import UserError
 from cdu_tools.files import check_target, write_whole
 
 from cdu_cli.inputs import read_either
-from cdu_cli.options import HuffmanOption, JsonOption, MaxBytesOption, SOption, given, waiting, write_json
+from cdu_cli.options import (
+    HuffmanOption,
+    JsonOption,
+    MaxBytesOption,
+    SOption,
+    given,
+    source_argument,
+    target_argument,
+    waiting,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from actcodec.codecs import Compressed, JpegBaseCompressed
@@ -27,9 +37,9 @@ def register(app: typer.Typer) -> None:
 def export_jpeg(
     source: Annotated[
         Path,
-        typer.Argument(metavar="IN.npy|IN.cdu", help="Array of float32 or float16, or a bitstream of jpeg-base or jpeg-act."),
+        source_argument("IN.npy|IN.cdu", "Array of float32 or float16, or a bitstream of jpeg-base or jpeg-act"),
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT.jpg", help="The image to write.")],
+    target: Annotated[Path, target_argument("OUT.jpg", "The image to write")],
     rows: Annotated[
         str | None,
         typer.Option(metavar="BEGIN:END", help="Rows of the matrix (N*C*H, W); BEGIN is a multiple of 8. Default: all."),

@@ -37,9 +37,9 @@ def formal(
     try:
         from cdu_verif.formal.prove_blocks import ProofSettings, prove_blocks
     except ModuleNotFoundError as error:
-        from cdu_tools.errors import MissingToolError
+        from cdu_tools.distribution import missing
 
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[formal]'`") from None
+        raise missing(error.name, "formal") from None
     wanted = ProofSettings(chosen, output, distinct("--block", block), name, table)
     given = [("--config", config), *(("--set", item) for item in settings or []), *(("--block", item) for item in block or [])]
     given += [("--property", name)] if name else []

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from cdu_tools.errors import UserError
+from cdu_tools.files import STANDARD_INPUT
 from cdu_tools.memory import tensor_bytes
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def read_either(path: Path, max_bytes: int | None) -> npt.NDArray[np.generic] | 
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file to read; UserError for what the system says meanwhile."""
     try:
-        with path.open("rb") as file:
+        # Opened anew, standard input would begin where its file does, and a socket cannot be.
+        with open(0, "rb", closefd=False) if path == STANDARD_INPUT else path.open("rb") as file:
             yield file
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
@@ -97,6 +99,9 @@ def _array(path: Path, file: BinaryIO, begin: bytes, max_bytes: int | None) -> n
     values = np.empty(prod(shape), dtype)
     if values.size and _read_into(file, values.view(np.uint8).data) < size:
         raise UserError(f"cannot read {path}: {_NO_ARRAY}")
+    if behind := file.read(len(_NPY_MAGIC)):
+        what = "another array" if behind == _NPY_MAGIC else "other bytes"
+        raise UserError(f"{path} has {what} behind the end of its array: write one array to a file")
     array = values.reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array, dtype=native).reshape(shape)
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +137,15 @@ def _policies() -> list[Row]:
 def _backends() -> list[Row]:
     """What computes codecs: the golden model, the kernels, and what packages add."""
     try:
-        from actcodec.backends.backend import AUTO, BACKEND_GROUP, NATIVE, TORCH, TRITON
+        from actcodec.backends.backend import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
     except ImportError as error:
         return [_absent("torch", f"{error}; `pip install torch` adds it")]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     gpu = _asked(TRITON, _triton)
-    added = [_asked(entry.name, partial(_added_backend, entry.name)) for entry in entry_points(group=BACKEND_GROUP)]
+    others = [_asked(name, partial(_added_backend, name)) for name in added()]
     fastest = _present(AUTO, about=f"{NATIVE} for tensors on the CPU, {TRITON} on GPUs, where these are here, else {TORCH}")
-    return [_present(TORCH, about="the golden model"), native, gpu, fastest, *added]
+    return [_present(TORCH, about="the golden model"), native, gpu, fastest, *others]
 
 
 def _triton() -> Row:

@@ -47,9 +47,9 @@ def mutate(
     try:
         from cdu_verif.mutation.mutate_blocks import MutationSettings, mutate_blocks
     except ModuleNotFoundError as error:
-        from cdu_tools.errors import MissingToolError
+        from cdu_tools.distribution import missing
 
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
+        raise missing(error.name, "verify") from None
     wanted = MutationSettings(chosen, output, blocks, mutants, seed, table)
     make_folder(output)
     with Shown() as shown:

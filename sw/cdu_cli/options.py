@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ import typer
 from cdu_spec.config import CONFIGS, CduConfig, ConfigError, named_config
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
-from cdu_tools.files import write_whole
+from cdu_tools.files import STANDARD_INPUT, STANDARD_OUTPUT, write_whole
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
@@ -45,6 +47,26 @@ def folder_name(text: str) -> Path:
     if not text:
         raise UserError("-o names no directory: give it a name, or . for the present one")
     return Path(text)
+
+
+def source_argument(metavar: str, about: str) -> Any:
+    """The argument of a file to read; ``-`` is standard input, and UserError where that is a terminal."""
+    parser = partial(_standard, stream=STANDARD_INPUT, descriptor=0, instead="pipe one into the command")
+    return typer.Argument(metavar=metavar, parser=parser, help=f"{about}; -: standard input.")
+
+
+def target_argument(metavar: str, about: str) -> Any:
+    """The argument of a file to write; ``-`` is standard output, and UserError where that is a terminal."""
+    parser = partial(_standard, stream=STANDARD_OUTPUT, descriptor=1, instead="pipe it into a program")
+    return typer.Argument(metavar=metavar, parser=parser, help=f"{about}; -: standard output.")
+
+
+def _standard(text: str, *, stream: Path, descriptor: int, instead: str) -> Path:
+    if text != "-":
+        return Path(text)
+    if os.isatty(descriptor):
+        raise UserError(f"{stream} (-) is a terminal, which shows no bytes: name a file, or {instead}")
+    return stream
 
 
 _OUTPUT: Any = typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,17 @@ _FOLDER = "output"
 
 
 def check_outputs(values: Mapping[str, Any]) -> None:
-    """UserError when a file to write cannot be written, is written twice, or is a file that the command reads.
+    """UserError when a file to write cannot be written, is written twice, or is a file that the command reads, or is ``-``.
 
     Parameters
     ----------
     values
         Parameters of a command by name. Whatever names a file that is there counts as read, but for what is written.
     """
+    if Path("-") in _flat(values.values()):
+        raise UserError(
+            "- stands for standard input and output only where --help says so: name a file, by its whole path if it is called -"
+        )
     outputs = [(name, Path(values[name])) for name in (*_WRITTEN, *_CHANGED) if values.get(name) is not None]
     folder = values.get(_FOLDER)
     if folder is not None:
@@ -42,12 +46,17 @@ def check_outputs(values: Mapping[str, Any]) -> None:
 
 def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:
     """Files that values name, alone, in lists, or with commas between them."""
-    for value in values.values():
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(item, Path):
-                yield item
-            elif isinstance(item, str):
-                yield from map(Path, {item, *item.split(",")})
+    for item in _flat(values.values()):
+        if isinstance(item, Path):
+            yield item
+        elif isinstance(item, str):
+            yield from map(Path, {item, *item.split(",")})
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    """Values, and the items of those that are lists."""
+    for value in values:
+        yield from value if isinstance(value, (list, tuple)) else [value]
 
 
 def _same(one: Path, other: Path) -> bool:

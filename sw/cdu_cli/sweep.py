@@ -9,7 +9,8 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_synth.area.recipes import CLOCK_NS
 from cdu_tools.distinct import check_distinct
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.distribution import missing
+from cdu_tools.errors import UserError
 
 from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import (
@@ -151,7 +152,7 @@ def _rate(seed: int) -> Noted:
     try:
         from cdu_verif.stimulus.sweep_rate import Rate
     except ModuleNotFoundError as error:
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
+        raise missing(error.name, "verify") from None
     how = "of the unit, simulated; by direction the greatest of any mode and content; least: the lowest"
     return Rate(seed), "rate", how
 

@@ -8,7 +8,8 @@ import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import Mode
 from cdu_spec.config import ConfigError
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.distribution import missing
+from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder
 
 from cdu_cli.options import (
@@ -50,7 +51,7 @@ def vectors(
     try:
         from cdu_verif.stimulus import vectors as writer
     except ModuleNotFoundError as error:
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
+        raise missing(error.name, "verify") from None
     folder = make_folder(output)
     content = writer.write(chosen, modes, seed, folder)
     for half, part in content["halves"].items():

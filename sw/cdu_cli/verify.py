@@ -50,9 +50,9 @@ def verify(
         from cdu_verif.regression.regression import Settings
         from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
     except ModuleNotFoundError as error:
-        from cdu_tools.errors import MissingToolError
+        from cdu_tools.distribution import missing
 
-        raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[verify]'`") from None
+        raise missing(error.name, "verify") from None
     given = [("--config", config), *(("--set", item) for item in settings or [])]
     command = " ".join(["cdu verify", *(f"{name} {shlex.quote(value)}" for name, value in given)])
     pinned = [item.partition("=")[0].strip() for item in settings or []]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-
 from cdu_spec import bitstream, registers
+from cdu_tools.distribution import version
 
 
 def versions() -> dict[str, str]:
     """Versions of the installed package, of the register map of its units, and of the streams that it writes."""
     return {
-        "cdu": importlib.metadata.version("cdu"),
+        "cdu": version(),
         "registers": f"{registers.MAJOR}.{registers.MINOR}",
         "bitstream": str(bitstream.VERSION),
     }

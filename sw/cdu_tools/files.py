@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cdu_tools.errors import UserError
 
+STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
 #: What is written, one after the other.
 Parts = Sequence[str | bytes | memoryview]
 #: Symbolic links that the kernel follows.
@@ -56,7 +57,7 @@ def check_target(path: Path) -> None:
     """UserError where :func:`write_whole` cannot succeed as far as that can be known without writing."""
     with _refusals(path):
         there = _there(path)
-        if there is None or stat.S_ISREG(there.st_mode):
+        if _own_descriptor(path) is None and (there is None or stat.S_ISREG(there.st_mode)):
             folder = Path(os.path.realpath(path)).parent
             if not stat.S_ISDIR(folder.stat().st_mode):
                 raise NotADirectoryError(None, os.strerror(errno.ENOTDIR))

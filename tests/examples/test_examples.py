@@ -58,7 +58,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-@pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate: pip install 'cdu[frameworks]'")
+@pytest.mark.skipif(not find_spec("accelerate"), reason="needs accelerate: pip install 'actcodec[frameworks]'")
 def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "transformers_trainer.py", "--steps", 6)
     first, last, ratio = map(float, re.search(r"^loss (\S+) to (\S+); activations in 1/(\S+) of", said, re.MULTILINE).groups())
@@ -67,7 +67,7 @@ def test_transformers_trainer_goes_on_from_a_checkpoint(tmp_path):
     assert "weights of the run that was gone on with: the same to the last bit" in said
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="needs transformers: pip install 'cdu[models]'")
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs transformers: pip install 'actcodec[models]'")
 @pytest.mark.parametrize(("codec", "least"), [("bypass", 0.99), ("mxint8", 1.9)])
 def test_a_model_writes_with_a_compressed_cache(tmp_path, codec, least):
     said = run(tmp_path, "-c", BESIDE_TORCHVISION, EXAMPLES / "kv_generate.py", "--codec", codec, "--new", 40)
@@ -76,7 +76,7 @@ def test_a_model_writes_with_a_compressed_cache(tmp_path, codec, least):
     assert same == new or codec != "bypass"
 
 
-@pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'cdu[frameworks]'")
+@pytest.mark.skipif(not find_spec("lightning"), reason="needs lightning: pip install 'actcodec[frameworks]'")
 def test_lightning_trains_as_a_file_says(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text('[compression]\npolicy = "sfpr"\nonly = "layers.4"\n', encoding="utf-8")

@@ -11,7 +11,8 @@ from typing import Any
 
 from cdu_spec.config import CduConfig
 from cdu_spec.systemrdl import systemrdl
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.distribution import missing
+from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder, write_whole
 
 from cdu.delivery.fusesoc import VENDOR
@@ -90,9 +91,7 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingToolError(
-            f"{error.name} is not installed, which register models need: add it with `pip install 'cdu[rdl]'`"
-        ) from None
+        raise missing(error.name, "rdl") from None
 
 
 def _delivered(source: Path, target: Path) -> Path:

@@ -29,6 +29,7 @@ from amaranth.hdl._ir import Fragment, PortDirection
 from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
+from cdu_tools.distribution import version
 
 from cdu.delivery.full_widths import full_widths
 from cdu.delivery.instance_names import named_by_instances
@@ -131,7 +132,7 @@ def convert(
 
 def versions() -> dict[str, str]:
     """Versions of everything that the text of a generated file depends on."""
-    return {package: importlib.metadata.version(package) for package in ("cdu", "amaranth", yosys.GENERATOR)}
+    return {"cdu": version()} | {package: importlib.metadata.version(package) for package in ("amaranth", yosys.GENERATOR)}
 
 
 def top_name(name: str) -> str:

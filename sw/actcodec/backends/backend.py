@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
 from cdu_spec.bitstream import MatrixView
+from cdu_tools.distribution import missing
 from cdu_tools.errors import MissingToolError, UserError
 from torch import Tensor
 
@@ -124,7 +125,7 @@ class Backend(ABC):
 def triton_backend() -> Backend:
     """The kernels for GPUs; MissingToolError without Triton, or with one that is too old."""
     if find_spec("triton") is None:
-        raise MissingToolError("backend 'triton' needs the package triton: add it with `pip install 'cdu[gpu]'`")
+        raise missing("the package triton of backend 'triton'", "gpu")
     import triton
 
     if tuple(map(int, triton.__version__.split(".")[:2])) < LEAST_TRITON:
@@ -136,6 +137,11 @@ def triton_backend() -> Backend:
     from actcodec.backends.triton.backend import TritonBackend
 
     return TritonBackend()
+
+
+def added() -> dict[str, EntryPoint]:
+    """The backends that installed packages add, by name."""
+    return {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
 
 
 def backend(which: str | Backend) -> Backend:
@@ -167,16 +173,14 @@ def backend(which: str | Backend) -> Backend:
 
         return AutoBackend()
     name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
-    found = {entry.name: entry for entry in entry_points(group=BACKEND_GROUP)}
+    found = added()
     if name not in found:
         names = ", ".join(repr(known) for known in (TORCH, NATIVE, TRITON, AUTO, *found))
         raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
     try:
         make = found[name].load()
     except ModuleNotFoundError as error:
-        raise MissingToolError(
-            f"backend {name!r} needs the package {error.name}: add it with `pip install 'cdu[verify]'`"
-        ) from error
+        raise missing(f"the package {error.name} of backend {name!r}", "verify") from error
     made = make(argument if colon else None)
     assert isinstance(made, Backend), f"{found[name].value} did not return a Backend"
     return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import torch
+from cdu_tools.distribution import version
 from cdu_tools.errors import UserError
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report, json_text
@@ -63,7 +63,7 @@ def fit_levels(settings: LevelSettings, command: str, progress: Progress | None 
     result = level_fit.table(
         measured,
         command=command,
-        versions={"cdu": version("cdu"), "torch": torch.__version__, "python": platform.python_version()},
+        versions={"cdu": version(), "torch": torch.__version__, "python": platform.python_version()},
         source={
             "network": f"{setup.model}, width {recipe.width}, depth {recipe.depth}",
             "images": f"{images.name}: {images.note}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ _FILLED = 0.96
 #: Effort of Coloquinte, 1 to 9.
 EFFORT = 3
 PACKAGE = "coloquinte"
-HINT = "`pip install coloquinte` adds it"
+#: The release that placements are compared with, and the latest Python that the package index has a file of it for.
+RELEASE, LATEST_PYTHON = "0.4.1", (3, 12)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,15 @@ def version() -> str:
     try:
         return installed(PACKAGE)
     except PackageNotFoundError:
-        raise MissingToolError(f"cdu place needs the placer Coloquinte, which is not installed: {HINT}") from None
+        raise MissingToolError(f"cdu place needs the placer Coloquinte, which is not installed: {_remedy()}") from None
+
+
+def _remedy() -> str:
+    """How the placer is added to this Python."""
+    if sys.version_info[:2] <= LATEST_PYTHON:
+        return f"`pip install {PACKAGE}=={RELEASE}` adds it"
+    here, latest = (".".join(map(str, python)) for python in (sys.version_info[:2], LATEST_PYTHON))
+    return f"release {RELEASE} has no file for Python {here}; use Python {latest}"
 
 
 def check_use(use: float) -> None:

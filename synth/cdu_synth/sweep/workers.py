@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.distribution import missing
+from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
 from cdu_synth.sweep.task import Task, Work, perform
@@ -85,7 +86,7 @@ class ClusterWorkers(Workers):
         try:
             from distributed import Client
         except ModuleNotFoundError as error:
-            raise MissingToolError(f"{error.name} is not installed: add it with `pip install 'cdu[cluster]'`") from None
+            raise missing(error.name, "cluster") from None
         check_address(address)
         try:
             self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)

@@ -173,7 +173,7 @@ def test_pages_have_a_beginning(models):
 
 def test_what_is_missing_is_named_and_nothing_is_written(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "peakrdl_uvm", None)
-    with pytest.raises(MissingToolError, match=r"peakrdl_uvm is not installed.*pip install 'cdu\[rdl\]'"):
+    with pytest.raises(MissingToolError, match=r"peakrdl_uvm is not installed.*pip install 'actcodec\[rdl\]'"):
         register_models.write_models(CduConfig(), ["uvm"], tmp_path)
     with pytest.raises(UserError, match="unknown format 'svd': use ipxact, uvm, html"):
         register_models.write_models(CduConfig(), ["svd"], tmp_path)

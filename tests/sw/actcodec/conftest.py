@@ -17,4 +17,4 @@ def torchvision():
 @pytest.fixture(scope="session")
 def transformers(torchvision):
     """The library; it imports torchvision where that is installed."""
-    return pytest.importorskip("transformers", reason="needs transformers: pip install 'cdu[models]'")
+    return pytest.importorskip("transformers", reason="needs transformers: pip install 'actcodec[models]'")

@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import importlib.metadata
 import json
 import re
 import sys
@@ -15,6 +14,7 @@ import actcodec
 import pytest
 from cdu_spec import bitstream, registers
 from cdu_spec.register_documents import c_header
+from cdu_tools import distribution
 
 sys.path.insert(0, str(Path(__file__).parent))
 import released
@@ -56,14 +56,14 @@ def least_version(old, new, version):
 
 def test_the_package_has_one_version():
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert importlib.metadata.version("cdu") == metadata["version"], "run: pip install -e ."
+    assert distribution.version() == metadata["version"], "run: pip install -e ."
     assert re.fullmatch(r"\d+\.\d+\.\d+", metadata["version"])
 
 
 def test_the_command_says_all_three():
     program = Path(sysconfig.get_path("scripts")) / "cdu"
     said = run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    package = importlib.metadata.version("cdu")
+    package = distribution.version()
     map_version = f"{registers.MAJOR}.{registers.MINOR}"
     assert said == f"cdu {package}\nregisters {map_version}\nbitstream {bitstream.VERSION}\n"
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -53,6 +54,8 @@ def netlist(nangate45):
 
 @pytest.fixture(scope="module")
 def placed(netlist, nangate45):
+    if sys.version_info[:2] > placer.LATEST_PYTHON:
+        pytest.skip("Coloquinte has no file for this Python")
     return place(netlist, nangate45, rows.rows_of(nangate45), 0.7)
 
 
@@ -243,5 +246,11 @@ def test_cells_that_meet_are_put_apart(seed):
 
 def test_without_the_placer_one_sentence_says_so(netlist, nangate45, monkeypatch):
     monkeypatch.setattr(placer, "PACKAGE", "no_such_placer")
-    with pytest.raises(MissingToolError, match=r"cdu place needs the placer Coloquinte.*`pip install coloquinte` adds it"):
+    said = r"cdu place needs the placer Coloquinte, which is not installed: "
+    here = "{}.{}".format(*sys.version_info)
+    monkeypatch.setattr(placer, "LATEST_PYTHON", sys.version_info[:2])
+    with pytest.raises(MissingToolError, match=said + "`pip install no_such_placer==0.4.1` adds it$"):
+        place(netlist, nangate45, rows.rows_of(nangate45), 0.7)
+    monkeypatch.setattr(placer, "LATEST_PYTHON", (3, 10))
+    with pytest.raises(MissingToolError, match=said + rf"release 0.4.1 has no file for Python {here}; use Python 3.10$"):
         place(netlist, nangate45, rows.rows_of(nangate45), 0.7)

@@ -20,7 +20,7 @@ from tools_here import needs_verilator
 
 _WITHOUT = [
     *([] if shutil.which("riscv64-unknown-elf-gcc") else ["apt-get install gcc-riscv64-unknown-elf"]),
-    *([] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pip install 'cdu[soc]'"]),
+    *([] if importlib.util.find_spec("pythondata_cpu_vexriscv") else ["pip install 'actcodec[soc]'"]),
 ]
 needs_system = pytest.mark.skipif(bool(_WITHOUT), reason=f"the system needs {' and '.join(_WITHOUT)}")
 CONFIG = system.configuration(CduConfig())
@@ -115,7 +115,7 @@ def test_what_is_missing_is_named(monkeypatch):
     with pytest.raises(MissingToolError, match="apt-get install gcc-riscv64-unknown-elf"):
         program.compiler()
     monkeypatch.setitem(sys.modules, "pythondata_cpu_vexriscv", None)
-    with pytest.raises(MissingToolError, match=r"pip install 'cdu\[soc\]'"):
+    with pytest.raises(MissingToolError, match=r"pip install 'actcodec\[soc\]'"):
         system.processor()
 
 

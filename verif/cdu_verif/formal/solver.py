@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdu_tools.distribution import missing
 from cdu_tools.errors import MissingToolError
 
 from cdu_verif.formal import binding
@@ -175,7 +176,7 @@ def _search_path() -> str:
 def _required(name: str) -> str:
     found = shutil.which(name, path=_search_path())
     if found is None:
-        raise MissingToolError(f"{name} is not installed: add it with `pip install 'cdu[formal]'`")
+        raise missing(name, "formal")
     return found
 
 

@@ -15,7 +15,8 @@ from cdu.delivery.verilog import convert
 from cdu_spec.config import CduConfig
 from cdu_tools import cache, verilator
 from cdu_tools.compilers import cpp_compiler
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.distribution import missing
+from cdu_tools.errors import UserError
 
 from cdu_verif.soc.interconnect import Interconnect
 from cdu_verif.soc.memory_access import WORD_BYTES
@@ -53,7 +54,7 @@ def processor() -> Path:
     try:
         package: Any = importlib.import_module(_PROCESSOR_PACKAGE)
     except ModuleNotFoundError:
-        raise MissingToolError("the processor of the system is not installed: add it with `pip install 'cdu[soc]'`") from None
+        raise missing("the processor of the system", "soc") from None
     return Path(package.data_file(_PROCESSOR))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from cdu_tools.distribution import adding
 from cdu_tools.errors import MissingToolError
 
 #: Compiled operators for detection without whose names torchvision cannot be imported.
@@ -18,9 +19,9 @@ _OPERATORS = ("nms", "qnms")
 _ADDING = {
     "torchvision": "take it from the package index that torch came from",
     "timm": "`pip install timm` adds it, once torchvision is here",
-    "transformers": "`pip install 'cdu[models]'` adds it",
-    "lightning": "`pip install 'cdu[frameworks]'` adds it",
-    "pytorch_lightning": "`pip install 'cdu[frameworks]'` adds it",
+    "transformers": f"{adding('models')} adds it",
+    "lightning": f"{adding('frameworks')} adds it",
+    "pytorch_lightning": f"{adding('frameworks')} adds it",
 }
 
 

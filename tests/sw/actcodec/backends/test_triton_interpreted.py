@@ -81,7 +81,7 @@ def test_list_says_whether_it_is_here(monkeypatch):
     pytest.importorskip("triton")
     assert re.search(r"^  triton +[\d.]+, kernels for GPUs", listed(), re.MULTILINE)
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
-    assert "triton  missing: backend 'triton' needs the package triton" in listed()
+    assert "triton  missing: the package triton of backend 'triton' is not installed" in listed()
 
 
 def listed():
@@ -92,7 +92,8 @@ def listed():
 
 def test_without_triton_an_error_says_what_to_add(monkeypatch):
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
-    with pytest.raises(MissingToolError, match=r"needs the package triton: add it with `pip install 'cdu\[gpu\]'`"):
+    said = r"the package triton of backend 'triton' is not installed: add it with `pip install 'actcodec\[gpu\]'`"
+    with pytest.raises(MissingToolError, match=said):
         actcodec.codec("sfpr", backend="triton")
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore
 @pytest.fixture(scope="module")
 def pl(torchvision):
     """Lightning, whose metrics import torchvision where that is installed."""
-    return pytest.importorskip("lightning.pytorch", reason="needs lightning: pip install 'cdu[frameworks]'")
+    return pytest.importorskip("lightning.pytorch", reason="needs lightning: pip install 'actcodec[frameworks]'")
 
 
 @pytest.fixture
@@ -256,4 +256,4 @@ def test_what_is_missing_is_said(name):
         "except MissingToolError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.startswith(f"a callback for {name} needs {name}: `pip install 'cdu["), done.stderr
+    assert done.stdout.startswith(f"a callback for {name} needs {name}: `pip install 'actcodec["), done.stderr

@@ -16,7 +16,7 @@ STEPS, BREAK = 6, 4
 
 @pytest.fixture(scope="module")
 def hf(transformers):
-    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'cdu[frameworks]'")
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'actcodec[frameworks]'")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers

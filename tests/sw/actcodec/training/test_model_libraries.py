@@ -54,7 +54,7 @@ def test_the_list_says_what_to_do_with_a_torchvision_of_another_build(beside, tm
     [
         ("torchvision", "package index that torch came from"),
         ("timm", "pip install timm"),
-        ("transformers", r"pip install 'cdu\[models\]'"),
+        ("transformers", r"pip install 'actcodec\[models\]'"),
     ],
 )
 def test_what_is_missing_is_named_with_what_adds_it(monkeypatch, name, add):
