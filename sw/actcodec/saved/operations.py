@@ -37,6 +37,7 @@ _VOCABULARY = tuple(
     for pattern, name in (
         (r".*dropout.*", "dropout"),
         (r".*(batchnorm|layernorm|groupnorm|instancenorm|rmsnorm).*", "norm"),
+        (r"(linalg)?(vector|matrix)?norm", "vectornorm"),
         (r".*loss.*|.*crossentropy.*", "loss"),
         (r".*attention.*", "attention"),
         (r".*softmax", "softmax"),
@@ -147,6 +148,7 @@ class Operation:
     sources: list[Source] = field(default_factory=list)  #: of each of these tensors
     packed: list[tuple[torch.Size, Any]] = field(default_factory=list)  #: shape and holder of all that an attention has saved
     call: Callable[..., Any] | None = None  #: what is called
+    guards: dict[int, Any] = field(default_factory=dict)  #: what it keeps of the arguments of its 2-norms, by what they hold
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""

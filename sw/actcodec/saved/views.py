@@ -17,7 +17,13 @@ class Holder(Protocol):
     form: Form
 
 
-class View:
+class Derived:
+    """A form that is made of what is kept already."""
+
+    source: Holder
+
+
+class View(Derived):
     """A part of a kept tensor, or all of it, in another shape: a :class:`~actcodec.saved.forms.Form`.
 
     Parameters
@@ -49,7 +55,7 @@ class View:
 
 
 def codec_of(form: Form) -> Codec | None:
-    """The codec that compressed a form, or what it is a view of."""
-    while isinstance(form, View):
+    """The codec that compressed a form, or what it is made of."""
+    while isinstance(form, Derived):
         form = form.source.form
     return form.codec if isinstance(form, Coded) else None

@@ -26,7 +26,8 @@ from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, runn
 from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
-from actcodec.saved.needs import SIGNS, bears_errors
+from actcodec.saved.needs import SIGNS, bears_errors, norm_of
+from actcodec.saved.norms import guarded
 from actcodec.saved.operations import CHECKPOINT, UNKNOWN, Operation, OperationTracker, plain, producer, source
 from actcodec.saved.ownership import ModelTensors, made_for_itself, storage_of
 from actcodec.saved.peak_memory import PeakMemory
@@ -118,8 +119,8 @@ class Session:
             return reduced
         found = found or self._whole(x, operation)
         if found is None:
-            return self._remembered(x, self._first(x, operation))
-        return self._again(x, operation, found)
+            return self._guarded(x, operation, self._remembered(x, self._first(x, operation)))
+        return self._guarded(x, operation, self._again(x, operation, found))
 
     def _remembered(self, x: Tensor, saved: Saved) -> Saved:
         self._cache.put(x, saved)
@@ -204,6 +205,20 @@ class Session:
         kept = self._compression.kept_as(x, EXACT, saved.form)
         saved.record = self._record(x, self._facts(x, operation), kept)
         self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
+
+    def _guarded(self, x: Tensor, operation: Operation | None, saved: Saved) -> Saved:
+        """``saved``, with the values without which a 2-norm that the operation takes would lose its gradient."""
+        norm = None if operation is None else norm_of(operation, x)
+        if operation is None or norm is None:
+            return saved
+        guard: Saved | None = operation.guards.get(id(saved))
+        if guard is None:
+            form = guarded(x, saved, norm)
+            guard = operation.guards[id(saved)] = saved if form is None else Saved(form)
+            if form is not None and saved.record is not None:
+                saved.beside += form.nbytes
+                saved.record.bytes_compressed += form.nbytes
+        return guard
 
     # 4.: what is saved for the first time
 
