@@ -18,6 +18,7 @@ from torch import nn
 from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.kernels import KernelsWarning, warning_of_backend
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
@@ -111,10 +112,11 @@ def compress_activations(
         the reconstruction, the same however often; the part of the model within it sees one more error.
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
-        error of values that were rounded to zero.
+        error of values that were rounded to zero. The policies ``sfpr`` and ``sfpr+zvc`` keep them unless told otherwise.
 
     Warns inside a function of ``torch.utils.checkpoint``, which the context would keep from saving memory, and once where a
-    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`).
+    policy keeps so few bits of what a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`),
+    and where it has no kernels on the GPU that its tensors are on (:mod:`actcodec.policies.kernels`).
 
     Raises UserError for unknown codecs and options. In forward, a codec's other errors pass through.
     """
@@ -125,6 +127,10 @@ def compress_activations(
     policy = policy_of(codec, codec_factory, **options)
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")
+    said = None if policy.kernels_told else warning_of_backend(policy)
+    if said is not None:
+        policy.kernels_told = True
+        warnings.warn(said, KernelsWarning, stacklevel=2)
     limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints)
     return ActivationCompression(
         model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE
