@@ -127,8 +127,8 @@ def _batches(found: dict[str, Table]) -> str:
 
 
 def _recommended(found: dict[str, Table]) -> str:
-    """What the file of recommendations says, as on the front page, and what plain storage and two bits do."""
-    return f"{front_page.BEGIN}\n\n{front_page.by_family()}\n\n{front_page.END}\n\n{found['harm'].markdown()}"
+    """What the file of recommendations says, as on the front page, beside what plain storage and two bits do."""
+    return f"{front_page.BEGIN}\n\n{front_page.by_family(found['harm'])}\n\n{front_page.END}"
 
 
 _BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "zvc_encoder", "control", "compressor", "decompressor")
@@ -342,10 +342,8 @@ SECTIONS = (
     Section(
         "families",
         "Policies by family",
-        "Lowest cosine of the gradient with the exact one over all models of a family and all seeds, before and after 32 steps "
-        "of training; 0.99 or more is good. Ratio: of everything that is kept but weights; all in float32. Of `bf16` and "
-        "`int8-rows` ratio and cosine. Last: 2 bits for what normalisations save or for the rest, 8 elsewhere. "
-        "[policies.md](../user/policies.md#which-one) says what follows.",
+        "Lowest cosine of the gradient with the exact one over models and seeds, before and after 32 steps, float32; ratio of "
+        "all but weights. Last: 2 bits for what normalisations save or for the rest. [Rule](../user/policies.md#which-one).",
         "python benchmarks/families.py",
         tables=("harm", "models"),
         summary=_recommended,

@@ -53,8 +53,8 @@ PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 LH_SWITCH_EPOCH = 5
 
 MAX_DIVISOR = 255
-#: Shifts of a table. With the least one no coefficient of 8-bit samples leaves int8, whatever the samples: DC reaches 8 * 128,
-#: and every other coefficient 837 or more, which with a smaller shift would saturate.
+#: Shifts of a table. With the least one no coefficient of 8-bit samples loses more than rounding does, whatever the samples: DC
+#: reaches 8 * 128. With a smaller one every coefficient may saturate in int8, as each of them reaches 837 or more.
 LEAST_SHIFT, MAX_SHIFT = 3, (1 << SHIFT_BITS) - 1
 #: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
 DC_DIVISOR = 1 << LEAST_SHIFT
