@@ -124,5 +124,6 @@ def test_paths_of_code_are_there(page):
 
 def test_what_is_a_path_of_code():
     fenced = "\n```\n`sw/no`\n```\n\n"
-    text = "`sw/a.py` `python benchmarks/x.py --y` `cdu_verif/streams/` `text/plain` `a or b`" + fenced + "    pytest tests/t.py::x\n"
+    text = "`sw/a.py` `python benchmarks/x.py --y` `cdu_verif/streams/` `text/plain` `a or b`"
+    text += f"{fenced}    pytest tests/t.py::x\n"
     assert paths(text) == {"sw/a.py", "benchmarks/x.py", "cdu_verif/streams/", "tests/t.py"}

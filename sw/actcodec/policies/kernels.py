@@ -36,7 +36,7 @@ def kernels_of(name: str) -> tuple[str, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # levels that move tensors say that there is nothing to move
         try:
-            codecs = policy(name).codecs
+            codecs = policy(name).codecs_of_rules
         except MissingToolError:  # its memory is that of a CUDA device
             return ()
     return (CPU,) if any(codec.name in WITHOUT_GPU_KERNELS for codec in codecs) else (CPU, GPU)
@@ -56,6 +56,6 @@ def warning_of(chosen: Policy, codec: Codec) -> str | None:
 
 def warning_of_backend(chosen: Policy) -> str | None:
     """What to say of a policy whose codecs were given backend ``triton``, before it meets a tensor."""
-    given = [codec for codec in chosen.codecs if getattr(codec, "backend", None) == TRITON]
+    given = [codec for codec in chosen.codecs_of_rules if getattr(codec, "backend", None) == TRITON]
     given.sort(key=lambda codec: codec.name not in ON_THE_HOST)
     return next((said for codec in given if (said := warning_of(chosen, codec)) is not None), None)

@@ -199,7 +199,7 @@ class Policy:
         return None
 
     @property
-    def codecs(self) -> tuple[Codec, ...]:
+    def codecs_of_rules(self) -> tuple[Codec, ...]:
         """The codecs of its rules, each once."""
         return tuple(self._codecs.values())
 

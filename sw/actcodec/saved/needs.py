@@ -98,7 +98,9 @@ class Norm:
         """The norms in the shape of ``x`` with extent 1 along the axes."""
         axes = self.axes or tuple(range(x.ndim))
         x = x.to(torch.promote_types(x.dtype, torch.float32))
-        return torch.linalg.vector_norm(x - x.mean(axes, keepdim=True) if self.centred else x, dim=axes, keepdim=True)
+        values = x - x.mean(axes, keepdim=True) if self.centred else x
+        norms: Tensor = torch.linalg.vector_norm(values, dim=axes, keepdim=True)
+        return norms
 
 
 #: Arguments with which norms are the same.

@@ -102,10 +102,10 @@ def test_backend_triton_says_once_that_it_has_no_kernels(name):
 
 def test_what_is_said_of_the_host():
     chosen = policy("blpa-coded")
-    (said,) = {warning_of(chosen, one) for one in chosen.codecs if one.name == "blpa-coded"}
+    (said,) = {warning_of(chosen, one) for one in chosen.codecs_of_rules if one.name == "blpa-coded"}
     assert "its entropy coder runs on the host, to which every tensor is copied" in said
     chosen = policy("nvfp4")
-    (said,) = {warning_of(chosen, one) for one in chosen.codecs if one.name == "nvfp4"}
+    (said,) = {warning_of(chosen, one) for one in chosen.codecs_of_rules if one.name == "nvfp4"}
     assert "host" not in said
     assert warning_of(policy("sfpr"), actcodec.codec("sfpr")) is None
 
@@ -115,7 +115,7 @@ def test_a_tensor_on_a_gpu_makes_a_policy_say_it_once():
     chosen = policy("blpa-coded")
     work = Compression(chosen, Limits(ModuleSelection(nn.Identity(), "*", ())), measure_error=False, strict=False)
     tensor = SavedTensor("linear", "linear", (4, 64), torch.float32)
-    (codec,) = (one for one in chosen.codecs if one.name == "blpa-coded")
+    (codec,) = (one for one in chosen.codecs_of_rules if one.name == "blpa-coded")
     on_gpu = SimpleNamespace(device=torch.device("cuda"))
     with pytest.warns(KernelsWarning, match="policy 'blpa-coded'"), pytest.raises(AttributeError):
         work.kept(on_gpu, tensor, codec, None)  # it is no tensor: compressing it is past the warning
