@@ -18,12 +18,13 @@ import torch
 from actcodec.codecs import codec
 from actcodec.study.activations import load_activations
 from actcodec.study.dqt.comparison import interpolated
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.report import table_row
 from torch import Tensor
 
 _TABLES = ("optL", "uniform-16", "optH", "uniform-32")
 _CHOICES = (("trunc", 0.0), ("trunc", 3 / 8), ("half_away", 0.0))
-_UNIFORM = tuple(f"uniform-{step}" for step in (4, 8, 16, 32, 64))
+_UNIFORM = tuple(f"uniform-{step}" for step in (8, 16, 32, 64))
 _POINTS = (0.0, 1 / 4, 3 / 8, 1 / 2)
 _ERRORS = (0.15, 0.2, 0.3)
 
@@ -51,7 +52,7 @@ def main() -> None:
 
 def measured(name: str, tensors: Sequence[Tensor], table: str, rounding: str, rec: float) -> tuple[float, float]:
     """Ratio and error of a codec."""
-    chosen = codec(name, dqt=table, rounding=rounding, rec=rec, backend="native")
+    chosen = codec(name, dqt=table, S=PUBLISHED_S, rounding=rounding, rec=rec, backend="native")
     kept = [chosen.compress(x) for x in tensors]
     errors = [float((one.decompress("native") - x).norm() / x.norm()) for one, x in zip(kept, tensors, strict=True)]
     return sum(4 * x.numel() for x in tensors) / sum(one.nbytes for one in kept), sum(errors) / len(errors)

@@ -29,6 +29,7 @@ from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any
 
 import published
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
 from cdu_tools.files import write_whole
 
@@ -63,6 +64,8 @@ SETTINGS = {
     "vit": Setting("vit", "cifar10", "Vision transformer", {"width": 32, "depth": 2, "epochs": 2}, 8192),
     "vdsr": Setting("vdsr", "photos", "VDSR", {"epochs": 24}),
 }
+#: SFPR as JPEG-ACT has it.
+_PUBLISHED: dict[str, Any] = {"S": PUBLISHED_S, "keep_signs": False}
 #: Method -> policy and its options.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     BASELINE: ("none", {}),
@@ -70,8 +73,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "gist fp8": ("gist", {"dpr": "fp8"}),
     "bf16": ("bf16", {}),
     "int8-rows": ("int8-rows", {}),
-    "sfpr": ("sfpr", {}),
-    "sfpr+zvc": ("sfpr+zvc", {}),
+    "sfpr": ("sfpr", _PUBLISHED),
+    "sfpr+zvc": ("sfpr+zvc", _PUBLISHED),
     "jpeg-base optL": ("jpeg-base", {"dqt": "optL"}),
     "jpeg-act optL": ("jpeg-act", {"dqt": "optL"}),
     "jpeg-act optH": ("jpeg-act", {"dqt": "optH"}),

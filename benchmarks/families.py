@@ -1,44 +1,51 @@
 """Gradients of foreign models under every policy, and the policy that this recommends for each kind of network.
 
-    python benchmarks/families.py
-    python benchmarks/families.py --models timm.test_resnet torch.LSTM
+    python benchmarks/families.py --jobs 16
+    python benchmarks/families.py --models timm.test_resnet torch.LSTM --seeds 1
     python benchmarks/families.py --models timm.test_vit --policies transformer nvfp4
     python benchmarks/families.py --policies transformer "transformer bits=5"
 
-Models have random weights and take batches of real images and text (:mod:`actcodec.study.zoo`). Each policy is tried on one
-batch with these weights and after 32 steps of training without compression. Prints a markdown table with a row for each family
-and one with a row for each model and policy:
+Models have random weights, by three seeds, and take batches of real images and text (:mod:`actcodec.study.zoo`). Each policy is
+tried on one batch with these weights and after 32 steps of training without compression. Seed 0 is for all policies; the others
+are for those that are good for the family so far. Prints a markdown table of plain storage and of what two bits do, with
+a row for each family, and one with a row for each model and policy:
 
-cosine, norm
-    of the whole gradient with the exact one, and of their norms, before and after training;
+cosine, later, norm
+    of the whole gradient with the exact one, before and after training, and of their norms: of each the farthest off of all
+    seeds;
 worst layer, its cosine
-    of the pass in which the whole gradient is farther off;
+    of the pass in which the whole gradient is farthest off;
 ratio, of everything
-    of activations, and of all that autograd keeps but weights.
+    of activations, and of all that autograd keeps but weights: geometric means over the seeds.
 
-Without ``--models`` it writes sw/actcodec/policies/measured.json too, from which `cdu list` and the front page take what they
-say; with ``--policies`` of these alone, the others keep what they have there. What is measured of a model is kept in
-build/families, so that an interrupted run goes on where it stopped, and another one measures nothing but policies that are new.
-On one core of 2026 all models take about half an hour.
+Without ``--models`` it writes sw/actcodec/policies/measured.json too, from which `cdu list`, `benchmarks/front_page.py` and
+`benchmarks/results.py` take what they say; with ``--policies`` of these alone, the others keep what they have there. What is
+measured of a model with a seed is kept in build/families, so that an interrupted run goes on where it stopped, and another one
+measures nothing but policies that are new. ``--jobs`` are processes, each of which works on one model with one seed at a time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import as_completed
 from dataclasses import asdict
 from pathlib import Path
+from statistics import geometric_mean
 
 import torch
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
-from actcodec.policies.recommended import has_kernels, named, recommended
+from actcodec.policies.recommended import named
 from actcodec.study.families import BITS, POLICIES, Row, on_family, rows_of
 from actcodec.study.likeness import Likeness
 from actcodec.study.zoo import FAMILIES, ZOO
 from cdu_tools.files import write_whole
+from cdu_tools.parallel import processes
 from digest import Table
 
 ROOT = Path(__file__).parent.parent
@@ -47,73 +54,126 @@ KEPT = ROOT / "build" / "families"
 #: What everybody has: storage in fewer bits.
 BASELINES = ("bf16", "int8-rows")
 SPECS = {named(spec): spec for spec in POLICIES}
+SEEDS = 3
+
+#: A model, a seed, and names of policies.
+Task = tuple[str, int, tuple[str, ...]]
 
 
-def measured_of(name: str, specs: dict[str, CodecSpec] = SPECS) -> list[Row]:
-    """The rows of a model in the order of the policies, from the last run where that has them."""
-    file = KEPT / f"{name}.json"
+def kept(model: str, seed: int) -> list[Row]:
+    """What is known of a model with a seed."""
+    file = KEPT / f"{model}-{seed}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    rows = {row["policy"]: Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before}
-    missing = [spec for policy, spec in specs.items() if policy not in rows]
+    return [Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before]
+
+
+def measure(task: Task) -> str:
+    """Measure a model with a seed under those policies of which nothing is known, and keep it; says what it was."""
+    model, seed, policies = task
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    before = kept(model, seed)
+    known = {row.policy for row in before}
+    missing = [spec_of(policy) for policy in policies if policy not in known]
     if missing:
-        print(name, file=sys.stderr, flush=True)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows |= {row.policy: row for row in rows_of(ZOO[name], missing)}
-        write_whole(file, json.dumps([asdict(row) for row in rows.values()]))
-    return [rows[policy] for policy in (*specs, *BITS) if policy in rows]
+        found = {row.policy: row for row in (*before, *rows_of(ZOO[model], missing, seed=seed))}
+        KEPT.mkdir(parents=True, exist_ok=True)
+        write_whole(KEPT / f"{model}-{seed}.json", json.dumps([asdict(row) for row in found.values()]))
+    return f"{model} seed {seed}: {len(missing)} policies"
 
 
-def models_table(rows: list[Row]) -> Table:
+def spec_of(policy: str) -> CodecSpec:
+    """A policy by its name and options."""
+    return SPECS[policy] if policy in SPECS else CodecSpec(policy)
+
+
+def run(tasks: Sequence[Task], jobs: int) -> None:
+    """Do all of it, in so many processes; the first error ends it."""
+    if jobs == 1:
+        for task in tasks:
+            print(measure(task), file=sys.stderr, flush=True)
+        return
+    with processes(jobs) as pool:
+        futures = [pool.submit(measure, task) for task in tasks]
+        for done in as_completed(futures):
+            print(done.result(), file=sys.stderr, flush=True)
+
+
+def measured(models: Sequence[str], policies: Sequence[str], seeds: int, jobs: int) -> list[Row]:
+    """The rows of models in the order of the policies: seed 0 of all, the other seeds of what is good for a family so far."""
+    run([(model, 0, tuple(policies)) for model in models], jobs)
+    rows = [row for model in models for row in kept(model, 0) if row.policy in (*policies, *BITS)]
+    if seeds > 1:
+        good = {family: tuple(name for name in policies if _good(rows, family, name)) for family in FAMILIES}
+        run([(model, seed, good[ZOO[model].family]) for model in models for seed in range(1, seeds)], jobs)
+        rows += [
+            row
+            for model in models
+            for seed in range(1, seeds)
+            for row in kept(model, seed)
+            if row.policy in good[ZOO[model].family]
+        ]
+    order = {name: place for place, name in enumerate((*policies, *BITS))}
+    places = {name: place for place, name in enumerate(models)}
+    return sorted(rows, key=lambda row: (places[row.model], order[row.policy], row.seed))
+
+
+def _good(rows: Sequence[Row], family: str, policy: str) -> bool:
+    its = select(rows, family, policy)
+    return bool(its) and on_family(its).good
+
+
+def models_table(rows: Sequence[Row]) -> Table:
     """A row for each model and policy."""
-    header = ("family", "model", "policy", "cosine", "later", "norm", "later norm", "worst layer", "its cosine", "ratio")
-    return Table(
-        (*header, "of everything"),
-        tuple(
-            (
-                *(row.family, row.model, row.policy),
-                *(f"{number:.4f}" for number in (row.first.cosine, row.later.cosine)),
-                *(f"{number:.3f}" for number in (row.first.norm_ratio, row.later.norm_ratio)),
-                *(row.worse.worst_layer, f"{row.worse.worst_cosine:.4f}"),
-                *(f"{number:.2f}" for number in (row.ratio, row.ratio_of_everything)),
-            )
-            for row in rows
-        ),
-    )
+    header = ("family", "model", "policy", "seeds", "cosine", "later", "norm", "later norm", "worst layer", "its cosine")
+    return Table((*header, "ratio", "of everything"), tuple(_cells(rows)))
 
 
-def families_table(rows: list[Row]) -> Table:
-    """A row for each family: the densest of all good policies and of those with kernels, plain storage, and two bits' harm."""
+def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    together: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        together.setdefault((row.model, row.policy), []).append(row)
+    for its in together.values():
+        worst = min(its, key=lambda row: row.worse.cosine)
+        passes = [[getattr(row, when) for row in its] for when in ("first", "later")]
+        yield (
+            *(worst.family, worst.model, worst.policy, str(len(its))),
+            *(f"{min(one.cosine for one in found):.4f}" for found in passes),
+            *(f"{max((one.norm_ratio for one in found), key=lambda norm: abs(norm - 1)):.3f}" for found in passes),
+            *(worst.worse.worst_layer, f"{worst.worse.worst_cosine:.4f}"),
+            *(f"{geometric_mean(getattr(row, what) for row in its):.2f}" for what in ("ratio", "ratio_of_everything")),
+        )
+
+
+def harm_table(rows: Sequence[Row]) -> Table:
+    """A row for each family: plain storage, and what two bits do."""
     found = []
     for family in FAMILIES:
-        cells = [family]
-        for one in (recommended(family), recommended(family, has_kernels)):
-            its = one.families[family]
-            cells += [f"`{one.text}`", f"{its.ratio:.1f}", f"{its.cosine:.4f}"]
-        cells.insert(1, str(its.models))
-        for name in BASELINES:
-            plain = on_family(select(rows, family, name))
-            cells.append(f"{plain.ratio:.1f}, {plain.cosine:.4f}")
-        found.append((*cells, *(f"{on_family(select(rows, family, bits)).cosine:.2f}" for bits in BITS)))
-    header = ("network", "models", "densest", "ratio", "cosine", "with kernels", "its ratio", "its cosine")
-    return Table((*header, *BASELINES, *BITS), tuple(found))
+        plain = [on_family(select(rows, family, name)) for name in BASELINES]
+        harm = [f"{on_family(select(rows, family, bits)).cosine:.2f}" for bits in BITS]
+        found.append((family, *(f"{one.ratio:.1f}, {one.cosine:.4f}" for one in plain), *harm))
+    return Table(("network", *BASELINES, *BITS), tuple(found))
 
 
-def select(rows: list[Row], family: str, policy: str) -> list[Row]:
+def select(rows: Sequence[Row], family: str, policy: str) -> list[Row]:
     """A policy's rows of one family."""
     return [row for row in rows if (row.family, row.policy) == (family, policy)]
 
 
-def data(rows: list[Row], specs: dict[str, CodecSpec]) -> str:
+def data(rows: Sequence[Row], policies: Sequence[str]) -> str:
     """What is kept for :mod:`actcodec.policies.recommended`: JSON, a line for each policy, the old one of others."""
     before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []
     for policy, spec in SPECS.items():
-        if policy not in specs:
+        if policy not in policies:
             lines.append(json.dumps(before[policy]))
             continue
         its = {family: on_family(select(rows, family, policy)) for family in FAMILIES}
         found = {
-            family: asdict(one) | {"ratio": round(one.ratio, 3), "cosine": round(one.cosine, 6)} for family, one in its.items()
+            family: asdict(one)
+            | {"ratio": round(one.ratio, 3), "cosine": round(one.cosine, 6)}
+            | {"exceptions": {model: round(cosine, 6) for model, cosine in one.exceptions.items()}}
+            for family, one in its.items()
         }
         lines.append(json.dumps({"policy": spec.name, "options": spec.options, "families": found}))
     return "[\n" + ",\n".join(lines) + "\n]\n"
@@ -123,20 +183,20 @@ def main() -> None:
     """See the module's documentation."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=ZOO, metavar="NAME", help="of the zoo, all unless given")
-    of_all = {name: CodecSpec(name) for name in POLICY_NAMES} | SPECS
-    parser.add_argument("--policies", nargs="+", choices=of_all, metavar="NAME", help="these alone")
+    every = dict.fromkeys((*SPECS, *POLICY_NAMES))
+    parser.add_argument("--policies", nargs="+", choices=every, metavar="NAME", help="these alone")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of weights, from 0")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     arguments = parser.parse_args()
-    specs = {name: of_all[name] for name in arguments.policies or SPECS}
-    if arguments.models is None and not SPECS.keys() >= specs.keys():
+    policies = arguments.policies or list(SPECS)
+    if arguments.models is None and not SPECS.keys() >= set(policies):
         parser.error(f"without --models only policies are measured that may be recommended: {', '.join(SPECS)}")
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    rows = [row for name in arguments.models or ZOO for row in measured_of(name, specs)]
+    rows = measured(arguments.models or list(ZOO), policies, arguments.seeds, arguments.jobs)
     if arguments.models is None:
-        write_whole(DATA, data(rows, specs))
-        if specs == SPECS:
-            print(f"{families_table(rows).markdown()}\n")
-    print(models_table([row for row in rows if row.policy in specs or (row.policy in BITS and specs == SPECS)]).markdown())
+        write_whole(DATA, data(rows, policies))
+        if policies == list(SPECS):
+            print(f"{harm_table(rows).markdown()}\n")
+    print(models_table([row for row in rows if row.policy in policies or policies == list(SPECS)]).markdown())
 
 
 if __name__ == "__main__":

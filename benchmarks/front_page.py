@@ -1,4 +1,4 @@
-"""Writes the figures of README.md, docs/index.md and docs/user/policies.md from what has been measured.
+"""Writes the figures of README.md, docs/index.md, docs/user/policies.md and docs/evidence/results.md from what was measured.
 
     python benchmarks/front_page.py
 
@@ -15,8 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from actcodec.policies.catalog import POLICY_NAMES
-from actcodec.policies.recommended import EXPERIMENTAL, families, has_kernels, measured, recommended, status
+from actcodec.policies.recommended import (
+    EXPERIMENTAL,
+    Measured,
+    exceptions,
+    families,
+    has_gpu_kernels,
+    has_kernels,
+    measured,
+    recommended,
+    status,
+)
 from actcodec.study.zoo import FAMILIES
+from cdu_cli.measured import tests_in_words
 from cdu_tools.files import write_whole
 from digest import Table, read, tables
 
@@ -32,6 +43,8 @@ POLICIES = {
     "blpa-coded": "blpa-coded 4",
 }
 NETWORK = "ResNet on cifar10"
+#: What plain storage and two bits do, by family: written by benchmarks/results.py.
+HARM = EVIDENCE / "results_families_harm.csv"
 #: The section of the page of results.
 ANCHOR = "policies-by-family"
 
@@ -40,12 +53,10 @@ def configurations(figures: dict[str, Any]) -> str:
     """A row for each named configuration."""
     rows = []
     for name, found in figures.items():
-        tests = found["tests"]
-        run = tests["tests"] - tests["skipped"]
         cells = [f"{found['ge']['full'] / 1e3:.0f}", f"{1e3 / found['critical_path_ns']['full']:.0f}"]
-        cells += [f"{found['values_per_cycle']['compress']:.0f}", f"{run - tests['failures']} of {run}"]
+        cells += [f"{found['values_per_cycle']['compress']:.0f}", tests_in_words(found["tests"])]
         rows.append((f"`{name}`", *cells))
-    header = ("configuration", "area, kGE", "clock, MHz", "values per cycle", "tests passed")
+    header = ("configuration", "area, kGE", "clock, MHz", "values per cycle", "tests")
     return Table(header, tuple(rows)).markdown()
 
 
@@ -63,8 +74,7 @@ def recommendations() -> str:
     """A row for each kind of network: the densest policy whose gradient is good."""
     rows = []
     for family in families():
-        one = recommended(family)
-        rows.append((family, f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"))
+        rows.append((family, *_cells(recommended(family), family)))
     return Table(("network", "policy", "ratio", "cosine"), tuple(rows)).markdown()
 
 
@@ -72,28 +82,51 @@ def choices() -> str:
     """The same and the densest of those with kernels, with what each kind of network is; which policies are experimental."""
     rows = []
     for family in families():
-        cells = []
-        for one in (recommended(family), recommended(family, has_kernels)):
-            cells += [f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"]
-        rows.append((family, FAMILIES[family], *cells))
-    header = ("network", "what it has", "densest", "ratio", "cosine", "densest with kernels", "its ratio", "its cosine")
+        chosen = (recommended(family), recommended(family, has_kernels), recommended(family, has_gpu_kernels))
+        rows.append((family, FAMILIES[family], *(cell for one in chosen for cell in _cells(one, family))))
+    header = ("network", "what it has", "densest", "ratio", "cosine", "with kernels", "ratio", "cosine")
     experimental = ", ".join(f"`{name}`" for name in POLICY_NAMES if status(name) == EXPERIMENTAL)
-    return f"{Table(header, tuple(rows)).markdown()}\n\nExperimental: {experimental}. All others are stable."
+    found = Table((*header, "with kernels on GPUs", "ratio", "cosine"), tuple(rows)).markdown()
+    return f"{found}\n\n{_exceptions()}\n\nExperimental: {experimental}. All others are stable."
+
+
+def by_family(harm: Table) -> str:
+    """What the page of results says: the densest policies and those with kernels, and what ``harm`` says of each family."""
+    rows = []
+    for family, *others in harm.rows:
+        chosen = (recommended(family), recommended(family, has_kernels))
+        models = str(chosen[0].families[family].models)
+        cells = [cell for one in chosen for cell in _cells(one, family)]
+        rows.append((family, models, *cells, exceptions(family) or "none", *others))
+    header = ("network", "models", "densest", "ratio", "cosine", "with kernels", "ratio", "cosine", "below 0.99")
+    return Table((*header, *harm.header[1:]), tuple(rows)).markdown()
+
+
+def _cells(one: Measured, family: str) -> tuple[str, str, str]:
+    return f"`{one.text}`", f"{one.families[family].ratio:.1f}x", f"{one.families[family].cosine:.4f}"
+
+
+def _exceptions() -> str:
+    """The models on which recommended policies are not good, by family."""
+    found = {family: exceptions(family) for family in families()}
+    named = "; ".join(f"{family}: {models}" for family, models in found.items() if models)
+    return f"Below 0.99 with these policies: {named or 'no model'}."
 
 
 def _units(to_docs: str) -> str:
     units = json.loads(DATA.read_text(encoding="utf-8"))
     versions = ", ".join(sorted({found["registers"] for found in units.values()}))
-    note = f"Before layout, 45 nm, register map {versions}: [configurations]({to_docs}evidence/configurations.md)."
+    note = f"Pre-layout, 45 nm, register map {versions}: [configurations]({to_docs}evidence/configurations.md)."
     return f"{configurations(units)}\n\n{note}"
 
 
 def _families(to_docs: str) -> str:
     models = sum(one.models for one in measured()[0].families.values())
+    seeds = max(one.seeds for one in measured()[0].families.values())
     note = (
-        f"Lowest cosine of the gradient with the exact one, {models} models: "
-        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). What trainings lose: [paired]({to_docs}evidence/paired.md). "
-        f"With kernels, stable, experimental: [policies]({to_docs}user/policies.md#which-one)."
+        f"Lowest cosine with the exact gradient, {models} models, {seeds} seed{'s' * (seeds > 1)}: "
+        f"[by family]({to_docs}evidence/results.md#{ANCHOR}). Accuracy: [paired]({to_docs}evidence/paired.md). "
+        f"Kernels, exceptions: [policies]({to_docs}user/policies.md#which-one)."
     )
     return f"{recommendations()}\n\n{note}"
 
@@ -114,6 +147,7 @@ PAGES: dict[Path, tuple[str, tuple[Callable[[str], str], ...]]] = {
     ROOT / "README.md": ("docs/", (_units, _families)),
     ROOT / "docs" / "index.md": ("", (_units, _families, _training)),
     ROOT / "docs" / "user" / "policies.md": ("../", (lambda _: choices(),)),
+    EVIDENCE / "results.md": ("../", (lambda _: by_family(read(HARM.read_text(encoding="utf-8"))),)),
 }
 
 

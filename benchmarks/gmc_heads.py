@@ -20,6 +20,7 @@ from actcodec.golden import gmc
 from actcodec.golden.huffman import optimal_table
 from actcodec.study.activations import load_activations
 from cdu_spec.gmc import MAX_CATEGORY
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from torch import Tensor
@@ -38,7 +39,7 @@ def payload_bytes(bits: Tensor, together: int) -> int:
 
 def row(path: Path, table: str) -> list[str]:
     """A file's line."""
-    made = codec("jpeg-gmc", dqt=table, backend="native")
+    made = codec("jpeg-gmc", dqt=table, S=PUBLISHED_S, backend="native")
     packed = [cast(Compressed, made.compress(one.values.float())) for one in load_activations(path)]
     coded = [gmc.code_bits(gmc.decode(one.payload, one.header.view.blocks).view(-1, 64)) for one in packed]
     today, blocks = sum(one.payload.numel() for one in packed), sum(len(bits) for _, bits in coded)

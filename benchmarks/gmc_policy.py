@@ -24,6 +24,7 @@ from actcodec.study import experiment
 from actcodec.study.data import Dataset, load
 from actcodec.study.diagnosis import Passes
 from actcodec.training import policy
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.report import table_row
 from torch import Tensor, nn
 
@@ -71,7 +72,7 @@ def _rows(model: nn.Module, images: Dataset) -> Iterator[list[str]]:
         ("jpeg-gmc", "uniform-16"),
         ("jpeg-gmc", "uniform-32"),
     ):
-        chosen = policy(name, dqt=table, backend="native")
+        chosen = policy(name, dqt=table, S=PUBLISHED_S, backend="native")
         shown = f"{name}, {table}"
         ratio, cosine = measured(chosen)
         yield [shown, "coded" if name == "jpeg-gmc" else "", f"{ratio:.1f}", f"{cosine:.4f}"]

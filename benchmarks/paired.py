@@ -49,6 +49,7 @@ from actcodec.study.experiment import BASELINE, Recipe, initial_model, loss_of, 
 from actcodec.study.paired import compare, spread
 from actcodec.study.setup import torch_device
 from actcodec.training.activation_compression import compress_activations
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.files import write_whole
 from cdu_tools.parallel import processes
 from cdu_tools.report import Table
@@ -66,7 +67,7 @@ RECIPES = {
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     BASELINE: (BASELINE, {}),
     "blpa-coded bits=6": ("blpa-coded", {"bits": 6}),
-    "jpeg-gmc": ("jpeg-gmc", {}),
+    "jpeg-gmc": ("jpeg-gmc", {"S": PUBLISHED_S}),
     "actnn-L2": ("actnn-L2", {}),
 }
 MARGINS = (0.1, 0.5, 1.0, 2.0, 5.0)

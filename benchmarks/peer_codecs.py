@@ -41,7 +41,7 @@ from actcodec.study.data import load
 from actcodec.study.dqt.coefficients import quantized_matrix
 from actcodec.study.dqt.comparison import interpolated
 from cdu_spec.bitstream import RECIPROCAL_BYTES, MatrixView, Mode
-from cdu_spec.sfpr import DEFAULT_S, SFPR_RECIPROCAL_BITS
+from cdu_spec.sfpr import PUBLISHED_S, SFPR_RECIPROCAL_BITS
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ class Peer:
 
 
 def _ours(name: str, x: Tensor, step: float) -> Coded:
-    packed = actcodec.codec(name, dqt=f"uniform-{step:g}", backend="native").compress(x)
+    packed = actcodec.codec(name, dqt=f"uniform-{step:g}", S=PUBLISHED_S, backend="native").compress(x)
     return Coded(packed.nbytes, partial(packed.decompress, "native"))
 
 
@@ -151,7 +151,7 @@ def _unblosc2(data: bytes, kind: torch.dtype) -> Tensor:
 def _turbo(x: Tensor, quality: float) -> Coded:
     """SFPR's integers plus 128 as grey images as wide as a channel, with Huffman codes of their own."""
     view = MatrixView.of(x.shape, Mode.JPEG_ACT)
-    integers, k = quantized_matrix(x, DEFAULT_S)
+    integers, k = quantized_matrix(x, PUBLISHED_S)
     grey = (integers.to(torch.int16) + 128).to(torch.uint8).numpy()
     images = [
         imagecodecs.jpeg8_encode(grey[row : row + _JPEG_ROWS], level=int(quality), optimize=True)

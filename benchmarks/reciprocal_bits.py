@@ -17,7 +17,7 @@ from actcodec.codecs.compressed import Compressed
 from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import reciprocals, scales
 from cdu_spec import CduConfig
-from cdu_spec.sfpr import DEFAULT_S, RECIPROCAL_BITS
+from cdu_spec.sfpr import PUBLISHED_S, RECIPROCAL_BITS
 from cdu_tools.report import table_row
 from rounding_choice import inputs, relative_error
 
@@ -29,9 +29,9 @@ def main() -> None:
     print("|---|---|" + "---|" * len(RECIPROCAL_BITS))
     for name, x in inputs().items():
         for kind in ("sfpr", "jpeg-act"):
-            packed = codec(kind).compress(x)
+            packed = codec(kind, S=PUBLISHED_S).compress(x)
             assert isinstance(packed, Compressed)
-            k, _ = scales(by_channel(x, packed.header.view), DEFAULT_S, CduConfig.scale_bits)
+            k, _ = scales(by_channel(x, packed.header.view), PUBLISHED_S, CduConfig.scale_bits)
             found = [replace(packed, reciprocals=reciprocals(k, bits)).decompress() for bits in RECIPROCAL_BITS]
             print(table_row([name, kind, *(f"{relative_error(x, y):.6f}" for y in found)]))
 

@@ -20,6 +20,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import front_page
 from cdu_tools.files import write_whole
 from cdu_verif.regression.results import MEASURED, TESTS
 from digest import Summary, Table, both, digest, first, numbers, wrapped
@@ -123,6 +124,11 @@ def _batches(found: dict[str, Table]) -> str:
         cells = [table.where(network=network, step=way).only("peak", "kept MiB", "largest batch").rows for network in networks]
         rows.append((way, *(", ".join(row[0]) if row else "" for row in cells)))
     return Table(("step: peak, kept MiB, largest batch", *networks), tuple(rows)).markdown()
+
+
+def _recommended(found: dict[str, Table]) -> str:
+    """What the file of recommendations says, as on the front page, beside what plain storage and two bits do."""
+    return f"{front_page.BEGIN}\n\n{front_page.by_family(found['harm'])}\n\n{front_page.END}"
 
 
 _BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "shift_quantizer", "zvc_encoder", "control", "compressor", "decompressor")
@@ -336,13 +342,11 @@ SECTIONS = (
     Section(
         "families",
         "Policies by family",
-        "Lowest cosine of the gradient with the exact one over all models of a family, before and after 32 steps of training; "
-        "0.99 or more is good. Ratio: of everything that is kept but weights; all in float32. `bf16`, `int8-rows`: ratio and "
-        "cosine. Last: 2 bits for what normalisations save or for the rest, 8 elsewhere. "
-        "[policies.md](../user/policies.md#which-one) says what follows.",
+        "Lowest cosine of the gradient with the exact one over models and seeds, before and after 32 steps, float32; ratio of "
+        "all but weights. Last: 2 bits for what normalisations save or for the rest. [Rule](../user/policies.md#which-one).",
         "python benchmarks/families.py",
-        tables=("summary", "models"),
-        summary=first("summary"),
+        tables=("harm", "models"),
+        summary=_recommended,
     ),
     Section(
         "largest_batch",

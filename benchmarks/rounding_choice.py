@@ -18,7 +18,7 @@ from actcodec.golden.blocks import by_channel
 from actcodec.golden.sfpr import scales
 from cdu_spec import CduConfig, Dtype, MatrixView, Mode, Rounding
 from cdu_spec.bitstream import Header
-from cdu_spec.sfpr import DEFAULT_S, SCALE_BITS
+from cdu_spec.sfpr import PUBLISHED_S, SCALE_BITS
 from cdu_tools.report import table_row
 from golden_speed import conv_features
 from sklearn.datasets import load_sample_images
@@ -44,7 +44,7 @@ def uniform_point(x: Tensor, shift: int, rounding: Rounding) -> tuple[float, flo
     """Bytes per value and error with the DC shift 3 (which keeps DC from saturating) and all other shifts equal."""
     config, unit = CduConfig(), TorchBackend()
     view = MatrixView.of(x.shape, Mode.JPEG_ACT)
-    k, r = scales(by_channel(x, view), DEFAULT_S, config.scale_bits)
+    k, r = scales(by_channel(x, view), PUBLISHED_S, config.scale_bits)
     shifts = (3, *(shift,) * 63)
     job = compression_job(view, Dtype.FP32, k, shifts, config.const_bits, config.pass1_bits, rounding)
     payload = unit.compress_tensor(x, view, job)
@@ -83,7 +83,7 @@ def main() -> None:
     print("|---|---|" + "---|" * len(SCALE_BITS))
     for name, x in tensors.items():
         for kind in ("sfpr", "jpeg-act"):
-            found = [codec(kind, scale_bits=bits) for bits in SCALE_BITS]
+            found = [codec(kind, S=PUBLISHED_S, scale_bits=bits) for bits in SCALE_BITS]
             errors_text = [f"{relative_error(x, one.decompress(one.compress(x))):.6f}" for one in found]
             print(table_row([name, kind, *errors_text]))
 

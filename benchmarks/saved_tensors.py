@@ -10,6 +10,7 @@ the database's sample inputs, without hooks and under policy ``sfpr`` (8 bits). 
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 import unittest
@@ -179,23 +180,73 @@ def _significant(wanted: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
 
 
 def row(name: str, found: Iterable[Outcome]) -> str | None:
-    """The line of the page's table for one operation; None for those that save no activation."""
+    """The line of the page's table for one operation; None for those that save no activation.
+
+    ValueError for one of which something is kept exactly and of which no reason is known.
+    """
     found = list(found)
     kept = frozenset().union(*(outcome.kept for outcome in found))
     if not kept:
         return None
     words = [word for codec, word in _WORDS.items() if codec in kept]
     nodes = sorted(frozenset().union(*(outcome.nodes for outcome in found)))
-    return f"| `{name}` | {', '.join(f'`{node}`' for node in nodes)} | {', '.join(words)} |"
+    why = reason(name) if "exact" in kept else ""
+    return f"| `{name}` | {', '.join(f'`{node}`' for node in nodes)} | {', '.join(words)} | {why} |"
 
 
+_HEADER = "| operation | nodes of the graph with floating-point tensors | kept | why exactly |"
 _WORDS = {"sfpr": "values", "brc": "signs", "bits": "bits", "shape": "sizes", "exact": "exactly"}
+
+#: Why tensors are kept exactly, and of which operations, by the first pattern that matches a name.
+_REASONS = (
+    ("loss", r".*loss.*|.*cross_entropy.*|.*kl_div|.*logits"),
+    ("softmax: the whole gradient passes through it", r".*softm.*"),
+    ("complex numbers", r"fft\..*|stft|complex|angle|sgn"),
+    ("decomposition or solver", r"(linalg\.)?(cholesky.*|cond|det|eig.*|householder_product|inv.*|lstsq.*|lu.*|pinv.*|qr)"),
+    ("decomposition or solver", r"(linalg\.)?(slogdet|solve.*|svd.*|tensor(inv|solve)|vander|matrix_power|norm\.nuc)"),
+    ("decomposition or solver", r"logdet|matrix_exp|ormqr|pca_lowrank|pinverse|triangular_solve"),
+    ("the norm, which divides", r"(linalg\.)?(vector_|matrix_)?norm.*|std(_mean)?(\..*)?"),
+    ("the norm, which divides", r"nn\.functional\.normalize"),
+    (
+        "an angle or a distance is small where its points are large",
+        r"cdist|dist|hypot|nn\.functional\.(pdist|pairwise_distance)",
+    ),
+    ("an angle or a distance is small where its points are large", r"nn\.functional\.cosine_similarity"),
+    ("denominator", r"(true_)?div.*|__rdiv__|addcdiv|reciprocal|nn\.functional\.local_response_norm"),
+    ("pole, or end of the domain", r"a(cos|cosh|sin|tan2|tanh)|tan|r?sqrt|pow|float_power|__rpow__|(masked\.)?(cum)?prod"),
+    ("pole, or end of the domain", r"(special\.)?(log|log10|log2|log1p|logit|xlog.*|entr|erfinv|ndtri|polygamma.*)"),
+    ("pole, or end of the domain", r"digamma|lgamma|mvlgamma.*"),
+    ("an error acts as its exponential", r"(masked\.)?log(addexp2?|cumsumexp|sumexp)|cosh|sinh"),
+    ("an error acts as its exponential", r"(special\.)?(i0e?|i1e?|erfcx|log_ndtr|ndtr)"),
+    ("periodic: an error acts by its size, however large the value", r"cos|sin|sinc"),
+    (
+        "compares",
+        r"f?(max|min).*|cum(max|min)|clamp.*|(masked\.)?a(min|max|minmax)|(nan)?(median|quantile)|fmod|remainder|__rmod__",
+    ),
+    ("compares", r"copysign|nextafter|(index|scatter|_segment)_reduce.*|renorm|nn\.functional\.rrelu"),
+    ("the places that are read", r"nn\.functional\.grid_sample|grid_sampler_.*"),
+    ("the weights of a sum, which are small", r"nn\.functional\.embedding_bag"),
+    ("sparse", r"sparse\..*"),
+    ("factors smaller than what they multiply", r"mul|__rmul__|lerp"),
+    ("probabilities", r"nn\.functional\.(scaled_dot_product_attention|multi_head_attention_forward)"),
+    ("several operations, no layer of a network", r"corrcoef|cov|(cumulative_)?(trapz|trapezoid)|masked\..*|nanmean|ldexp"),
+    ("a backward pass itself", r".*_backward"),
+    ("statistics", r"_?(native_)?batch_norm.*"),
+)
+
+
+def reason(name: str) -> str:
+    """Why some of what an operation saves is kept exactly; ValueError for an operation of which nobody has said why."""
+    for why, pattern in _REASONS:
+        if re.fullmatch(pattern, name):
+            return why
+    raise ValueError(f"{name} keeps tensors exactly: say why in _REASONS, or code them (sw/actcodec/saved/needs.py)")
 
 
 def page() -> str:
     """The markdown of docs/methods/saved_tensors.md."""
     lines = [line for entry in operations() if (line := row(name_of(entry), outcomes(entry, *_POLICY, samples=6)))]
-    table = "\n".join(["| operation | nodes of the graph with floating-point tensors | kept |", "|---|---|---|", *lines])
+    table = "\n".join([_HEADER, "|---|---|---|---|", *lines])
     return f"""\
 # What is kept of what torch's operations save
 
@@ -207,6 +258,7 @@ operation saves only where its gradient is known to bear it, under every policy 
 | kept | of which operations |
 |---|---|
 | values, by the policy's codec | products, convolutions, normalisations, smooth activations; whole powers; numerators |
+| values, and some exactly | 2-norms and standard deviations: groups of values with a small norm are exact |
 | bits | linear within a few regions: ReLU6, LeakyReLU, hardtanh, hardsigmoid, threshold, clamp, shrink, abs (two bits) |
 | bits and results | `amax`, `amin`, and `max` and `min` over everything |
 | sizes | pools, gather, padding |
@@ -215,6 +267,12 @@ operation saves only where its gradient is known to bear it, under every policy 
 `hardswish`, ELU and PReLU need values. `where` and `masked_fill` save boolean masks, one bit a value. `maximum` and `minimum`
 are exact. Bits and sizes are lossless and belong to the operation that saves the tensor: another one that needs its values has
 them as the policy says, beside the bits.
+
+**2-norms.** The gradient of a norm is `x / ||x||`. The norm is kept exactly, x as the codec makes it. A group of values whose
+norm is zero has no gradient; where a codec's error is more than an eighth of a group's norm, and by that more than twice as
+large as in the whole tensor, the values of the group are kept beside (`sw/actcodec/saved/norms.py`). So it is with `x.norm()`,
+`vector_norm`, `normalize` and `std`. Other norms are exact, and so are cosines and distances: their gradients are differences,
+which are small where two points are near each other, however large the points are.
 
 Saved tensors of custom autograd functions, of scripted ones and of a backward pass that is differentiated itself are exact too,
 as nothing is known of what reads them. Who knows better names their consumer in a rule of the policy:

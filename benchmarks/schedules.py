@@ -29,12 +29,13 @@ from actcodec.study.diagnosis import Passes
 from actcodec.study.experiment import BASELINE, Recipe, initial_model, summarise
 from actcodec.study.likeness import likeness
 from cdu_spec.dqt import LH_SWITCH_EPOCH
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.report import Table
 from torch import nn
 
 #: Options beside the table: as published, and what is better.
 FORMS: tuple[dict[str, Any], ...] = ({}, {"S": 1.0}, {"keep_signs": True}, {"S": 1.0, "keep_signs": True})
-OTHERS = (CodecSpec("jpeg-gmc"),)
+OTHERS = (CodecSpec("jpeg-gmc", {"S": PUBLISHED_S}),)
 _BATCH, _IMAGES, _TRIED = 32, 4096, 4
 _TRAINED = (0, 60, 240)
 _EPOCHS = 2 * LH_SWITCH_EPOCH

@@ -38,6 +38,7 @@ from actcodec.policies.recomputation import RecomputingPolicy
 from actcodec.study import data
 from actcodec.study.diagnosis import Passes, distance, norm_of
 from actcodec.study.models import VisionTransformer
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from torch import Tensor, nn
@@ -49,7 +50,7 @@ BITS, ERRORS, STEPS, IMAGES = (2.5, 3, 4, 5), (0.05, 0.1, 0.14), 150, 4096
 WIDTH, DEPTH, BATCHES = 64, 4, {"vit": 64, "gpt": 16}
 GROUP, SCALE_BYTES = 32, 2
 #: The transform coder, and binary logarithms of the steps of its tables.
-GMC, TABLES = "jpeg-gmc", (2, 3, 4, 5)
+GMC, TABLES = "jpeg-gmc", (3, 4, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ class Way(Codec):
 
     def _rounded(self, rows: Tensor) -> tuple[Tensor, int]:
         if self._steps_of == GMC:
-            codec = codecs.codec(GMC, dqt=f"uniform-{2 ** round(self._bits)}")
+            codec = codecs.codec(GMC, dqt=f"uniform-{2 ** round(self._bits)}", S=PUBLISHED_S)
             packed = codec.compress(rows.float()[None, None])
             return codec.decompress(packed)[0, 0].double(), packed.nbytes
         if self._steps_of in codecs.CODEC_NAMES:

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from actcodec.policies import recommended
+from cdu_cli.main import app
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -40,6 +43,38 @@ def test_figures_are_those_that_were_measured(writers):
         assert front_page.written(path) == page
     figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
     assert configurations.page(figures) == configurations.PAGE.read_text(encoding="utf-8")
+
+
+def test_figures_are_those_of_the_present_register_map(writers):
+    """Who changes the register map measures the configurations again: benchmarks/configurations.py."""
+    _, configurations = writers
+    figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
+    assert {name: found["registers"] for name, found in figures.items()} == dict.fromkeys(figures, configurations.REGISTERS)
+
+
+def test_tests_are_counted_alike_everywhere(writers):
+    _, configurations = writers
+    listed = CliRunner().invoke(app, ["list"]).output
+    for name, found in json.loads(configurations.DATA.read_text(encoding="utf-8")).items():
+        tests = found["tests"]
+        said = f"{tests['tests'] - tests['skipped'] - tests['failures']} of {tests['tests']}, {tests['skipped']} skipped"
+        for page in (README, (DOCS / "index.md").read_text(encoding="utf-8"), configurations.PAGE.read_text(encoding="utf-8")):
+            (row,) = re.findall(rf"^\| `?{name}`? .*\|$", page, re.MULTILINE)
+            assert said in row
+        (line,) = re.findall(rf"^  {name} .*$", listed, re.MULTILINE)
+        assert said in line
+        assert f"register_map {found['registers']}" in line.replace("register map", "register_map")
+
+
+def test_all_pages_recommend_the_same(writers):
+    front_page, _ = writers
+    pages = [path.read_text(encoding="utf-8") for path in front_page.PAGES]
+    for family in recommended.families():
+        text = recommended.recommended(family).text
+        for page in pages:
+            rows = re.findall(rf"^\| {re.escape(family)} \| .*`.*$", page, re.MULTILINE)
+            assert rows
+            assert all(f"`{text}`" in row for row in rows)
 
 
 def test_page_says_which_units_are_older_than_the_present_one(writers):

@@ -91,3 +91,39 @@ def test_what_is_stray():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_merge_is_left_open(page):
     assert not re.search(r"^(<{7} |={7}$|>{7} )", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+#: Folders of the repository whose files pages name.
+FOLDERS = ("sw", "hw", "verif", "synth", "tests", "docs", "examples", "benchmarks", "findings")
+#: Packages, by the folder that each lies in.
+PACKAGES = {path.parent.name: path.parent.parent for top in FOLDERS for path in (ROOT / top).glob("*/__init__.py")}
+#: Files that a reader is to write.
+TO_WRITE = {"sw/actcodec/codecs/baselines/minmax_codec.py", "sw/actcodec/policies/minmax.py"}
+NAMED_PATH = re.compile(r"^[\w.-]+(?:/[\w.*-]+)+/?$")
+
+
+def paths(text):
+    """Files and folders of the repository that a page names in code, commands included."""
+    words = [word.strip("(),:;\"'") for code in CODE.findall(FENCE.sub("", text)) for word in code.strip("`").split()]
+    words += [word for line in re.findall(r"^    (?:\$ )?((?:python|pytest) .*)$", text, re.MULTILINE) for word in line.split()]
+    tops = {*FOLDERS, *PACKAGES}
+    return {
+        word.partition("::")[0] for word in words if NAMED_PATH.match(word.partition("::")[0]) and word.split("/")[0] in tops
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_of_code_are_there(page):
+    missing = []
+    for path in sorted(paths(page.read_text(encoding="utf-8")) - TO_WRITE):
+        base = ROOT if path.split("/")[0] in FOLDERS else PACKAGES[path.split("/")[0]]
+        if not list(base.glob(path.rstrip("/"))):
+            missing.append(path)
+    assert not missing
+
+
+def test_what_is_a_path_of_code():
+    fenced = "\n```\n`sw/no`\n```\n\n"
+    text = "`sw/a.py` `python benchmarks/x.py --y` `cdu_verif/streams/` `text/plain` `a or b`"
+    text += f"{fenced}    pytest tests/t.py::x\n"
+    assert paths(text) == {"sw/a.py", "benchmarks/x.py", "cdu_verif/streams/", "tests/t.py"}

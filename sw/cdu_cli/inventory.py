@@ -15,7 +15,7 @@ import typer
 from cdu_spec.config import CONFIGS
 from cdu_tools.errors import MissingToolError
 
-from cdu_cli.measured import measured_configurations
+from cdu_cli.measured import measured_configurations, tests_in_words
 from cdu_cli.options import JsonOption, write_json
 
 Row = dict[str, Any]
@@ -93,13 +93,12 @@ def _configuration(name: str) -> Row:
     )
     measured = measured_configurations().get(name)
     if measured:
-        tests = measured["tests"]
-        run = tests["tests"] - tests["skipped"]
         row |= {
             "area": ", ".join(f"{ge / 1e3:.0f} kGE {duplex} duplex" for duplex, ge in measured["ge"].items()),
             "critical_path": f"{measured['critical_path_ns']['full']:.2f} ns",
             "values_per_cycle": ", ".join(f"{rate:.1f} {way}" for way, rate in measured["values_per_cycle"].items()),
-            "verified": f"{run - tests['failures']} of {run} tests passed",
+            "tests_passed": tests_in_words(measured["tests"]),
+            "register_map": measured["registers"],
         }
     return row
 
@@ -119,9 +118,10 @@ def _codecs() -> list[Row]:
 
 
 def _policies() -> list[Row]:
-    """What trains: each with whether it is stable, and the kinds of networks whose gradients it keeps."""
+    """What trains: each with whether it is stable, the kinds of networks whose gradients it keeps, and where it has kernels."""
     try:
         from actcodec.policies.catalog import POLICY_NAMES
+        from actcodec.policies.kernels import kernels_of
         from actcodec.policies.recommended import good_for, status
     except ImportError as error:
         return [_absent("actcodec", f"{error}; `pip install torch` adds what policies need")]
@@ -129,7 +129,7 @@ def _policies() -> list[Row]:
     for name in POLICY_NAMES:
         own = list(good_for(name, options=False))
         others = [family for family in good_for(name) if family not in own]
-        families = {"good_for": own, "good_with_options_for": others}
+        families = {"good_for": own, "good_with_options_for": others, "kernels": list(kernels_of(name))}
         rows.append(_present(name, status=status(name), **{key: its for key, its in families.items() if its}))
     return rows
 

@@ -7,6 +7,12 @@ from importlib.resources import files
 from typing import Any
 
 
+def tests_in_words(tests: dict[str, int]) -> str:
+    """How many of a configuration's tests passed, of all of them, and how many were skipped: ``492 of 510, 18 skipped``."""
+    passed = tests["tests"] - tests["skipped"] - tests["failures"]
+    return f"{passed} of {tests['tests']}" + (f", {tests['skipped']} skipped" if tests["skipped"] else "")
+
+
 def measured_configurations() -> dict[str, dict[str, Any]]:
     """Area, clock, rates and tests by the name of the configuration."""
     found: dict[str, dict[str, Any]] = json.loads(files(__package__).joinpath("configurations.json").read_text("utf-8"))

@@ -93,7 +93,7 @@ DepthOption = Annotated[
     int | None, typer.Option(help="Blocks per stage, convolutions per stage (vgg) or in all (vdsr), or layers (vit).")
 ]
 SOption = Annotated[
-    float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1.125, of division 1).")
+    float | None, typer.Option("--S", help="S of SFPR, the scale of a channel's maximum (1; of jpeg-act and jpeg-base 1.125).")
 ]
 BitsOption = Annotated[
     float | None,

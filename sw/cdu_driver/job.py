@@ -33,7 +33,8 @@ class Job:
         Little-endian float32 numbers, one for every ``channel_rows`` rows; multipliers when compressing, reciprocals when
         decompressing. Empty in modes without scales.
     shifts
-        64 shifts (0..7) in the order of the payload; empty but in mode jpeg-act.
+        64 shifts (0..7) in the order of the payload; empty but in mode jpeg-act. Compression with less than 3 may saturate
+        coefficients: tables (:func:`cdu_spec.dqt.shifts`) have none.
     settings
         How an affine mode quantises; None in the other modes.
     offsets

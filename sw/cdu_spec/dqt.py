@@ -52,11 +52,12 @@ PUBLISHED_SHIFT_FORM = {"optL": "optsL", "optH": "optsH"}
 #: The schedule optLH: optL before this epoch, optH from it on (5 in the paper, 10 in the published commands).
 LH_SWITCH_EPOCH = 5
 
-#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation"). It is the
-#: least with which DC, up to 8 * 128 of 8-bit samples, does not saturate.
-DC_DIVISOR = 8
 MAX_DIVISOR = 255
-MAX_SHIFT = (1 << SHIFT_BITS) - 1
+#: Shifts of a table. With the least one no coefficient of 8-bit samples loses more than rounding does, whatever the samples: DC
+#: reaches 8 * 128. With a smaller one every coefficient may saturate in int8, as each of them reaches 837 or more.
+LEAST_SHIFT, MAX_SHIFT = 3, (1 << SHIFT_BITS) - 1
+#: The DC entry of every table found by optimisation: batch normalisation depends on it (section "DQT optimisation").
+DC_DIVISOR = 1 << LEAST_SHIFT
 _POWERS = tuple(1 << shift for shift in range(MAX_SHIFT + 1))
 DQT_HELP = (
     "optL, optH, optsL, optsH, searchsH, imageQ with Q from 1 to 100 (image80), uniform-N with N from 1 to 255 (uniform-16), "
@@ -97,16 +98,17 @@ def divisors(which: str | Sequence[int]) -> Table:
 
 
 def shifts(which: str | Sequence[int]) -> Table:
-    """The 64 shifts (0..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
+    """The 64 shifts (3..7) with which a shift quantiser stands in for a table, given as for :func:`divisors`.
 
     optL and optH use their published power-of-two forms; any other divisor d becomes the nearest power of two on a
-    logarithmic scale, at most 128. ValueError as for :func:`divisors`, and for a uniform table that is no power of two: it says
-    how large the step is.
+    logarithmic scale, at least 8 and at most 128. Below 8 coefficients would saturate, which makes bytes and errors greater
+    instead of smaller: uniform-1, uniform-2 and uniform-4 are uniform-8. ValueError as for :func:`divisors`, and for a uniform
+    table that is no power of two: it says how large the step is.
     """
     if isinstance(which, str) and (match := _UNIFORM.fullmatch(which)) and int(match[1]) not in _POWERS:
         raise ValueError(f"{which} is not exact in shifts: use uniform-N with N of {', '.join(map(str, _POWERS))}")
     table = divisors(PUBLISHED_SHIFT_FORM.get(which, which) if isinstance(which, str) else which)
-    return tuple(min(round(log2(divisor)), MAX_SHIFT) for divisor in table)
+    return tuple(min(max(round(log2(divisor)), LEAST_SHIFT), MAX_SHIFT) for divisor in table)
 
 
 def _checked(values: Sequence[int]) -> Table:

@@ -2,8 +2,10 @@
 
 from cdu_spec.geometry import VALUE_BITS
 
-#: Default S: the published commands use ``2**7 * S = 144``.
-DEFAULT_S = 1.125
+#: S of JPEG-ACT: the published commands use ``2**7 * S = 144``, with which the largest ninth of a channel's range saturates.
+PUBLISHED_S = 1.125
+#: S of codecs of our own: nothing saturates.
+DEFAULT_S = 1.0
 #: Least and greatest S that anybody may mean: beyond them every value is zero, or the largest.
 LEAST_S, GREATEST_S = 1e-6, 1e6
 #: ``k = SCALE_UNIT * s_c``: one unit of the quantised value per ``1 / SCALE_UNIT`` of the scaled input.

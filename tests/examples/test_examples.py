@@ -108,11 +108,11 @@ def cells(kind):
 PLAIN_JPEG_ACT = """
 import numpy as np
 from cdu_spec.dqt import shifts
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import PUBLISHED_S
 from scipy.fft import dctn, idctn
 
 x = activations[0].double().numpy()
-unit = np.abs(x).max((1, 2), keepdims=True) / (128 * DEFAULT_S)
+unit = np.abs(x).max((1, 2), keepdims=True) / (128 * PUBLISHED_S)
 samples = np.clip(np.rint(x / unit), -128, 127)
 channels, height, width = x.shape
 blocks = samples.reshape(channels, height // 8, 8, width // 8, 8)

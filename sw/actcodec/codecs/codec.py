@@ -16,7 +16,7 @@ from cdu_spec import dqt as tables
 from cdu_spec.bitstream import JPEG_GMC, MAX_RANK, Coder, Dtype, Header, MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.reconstruction import STEP_POINTS, point_of
-from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S
+from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -161,7 +161,7 @@ class SfprCodec(Codec):
     Parameters
     ----------
     S
-        Target of the largest magnitude of a channel in units of full scale (paper: S), positive.
+        Target of the largest magnitude of a channel in units of full scale (paper: S), positive. JPEG-ACT has 1.125.
     scale_bits
         Significand bits of the multiplier: 24, 11 or 8.
     nonfinite
@@ -235,7 +235,7 @@ class SfprZvcCodec(SfprCodec):
 
 @dataclass
 class JpegActCodec(BlockCodec, SfprCodec):
-    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC. Takes (N, C, H, W).
+    """``jpeg-act``: SFPR, 8x8 DCT, shift quantiser, ZVC, with the published S. Takes (N, C, H, W).
 
     Policies give it maps with W >= 8 and N * C * H >= 8; smaller ones are mostly padding.
 
@@ -244,7 +244,7 @@ class JpegActCodec(BlockCodec, SfprCodec):
     dqt
         ``optL``, ``optH``, ``optsL``, ``optsH``, ``searchsH``, ``imageQ`` with Q from 1 to 100, ``optLH``: optL before epoch 5,
         optH from it on (see :meth:`set_epoch`); the path of a ``.json`` file that ``cdu dqt`` wrote, or 64 divisors 1..255, row
-        after row.
+        after row. A divisor becomes the nearest power of two, 8 at least: with less coefficients would saturate.
     const_bits, pass1_bits
         Precision of the DCT.
     rounding
@@ -254,6 +254,7 @@ class JpegActCodec(BlockCodec, SfprCodec):
         published, 1/8, 1/4, 3/8 or 1/2. It costs no byte, and with ``trunc`` 3/8 is nearer than 0.
     """
 
+    S: float = PUBLISHED_S
     dqt: str | Sequence[int] = "optL"
     const_bits: int = CduConfig.const_bits
     pass1_bits: int = CduConfig.pass1_bits
@@ -288,9 +289,11 @@ class JpegActCodec(BlockCodec, SfprCodec):
 class JpegGmcCodec(JpegActCodec):
     """``jpeg-gmc``: jpeg-act with GMC, an entropy coder, in place of ZVC. Parameters as for :class:`JpegActCodec`.
 
-    Where that codec has what is published, this one has what is dense: a uniform table and a reconstruction point.
+    Where that codec has what is published, this one has what is better: an S that saturates nothing, a uniform table and a
+    reconstruction point.
     """
 
+    S: float = DEFAULT_S
     dqt: str | Sequence[int] = "uniform-16"
     rec: float = 3 / STEP_POINTS
 

@@ -88,7 +88,7 @@ def policy(
 ) -> Policy:
     """A policy by the name of its main codec or of a file, of a codec object (:func:`uniform_policy`), or the given policy.
 
-    ``keep_signs`` as for :class:`Policy`; unless given as the named policy has it, which only the levels of ActNN do.
+    ``keep_signs`` as for :class:`Policy`; unless given as the named policy has it: ActNN's levels and SFPR keep signs.
 
     Raises UserError for unknown names, and for options or a factory that go with no name.
     """

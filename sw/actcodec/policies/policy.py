@@ -27,6 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from cdu_spec.affine import RangeKind
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -171,6 +172,8 @@ class Policy:
         self.companions = companions
         #: Name and options of the ready-made policy that this is.
         self.origin: CodecSpec | None = None
+        #: Whether it was said that a codec has no kernels where its tensors are (:mod:`actcodec.policies.kernels`).
+        self.kernels_told = False
         factory = codec_factory or codecs.codec
         self._codecs: dict[str, Codec] = {}
         self._by_rule = [self._resolve(rule.codec, factory) for rule in self.rules]
@@ -197,9 +200,9 @@ class Policy:
         return None
 
     @property
-    def compresses(self) -> bool:
-        """Whether any rule, or the default, has a codec."""
-        return any(codec is not None for codec in (*self._by_rule, self._by_default))
+    def codecs_of_rules(self) -> tuple[Codec, ...]:
+        """The codecs of its rules, each once."""
+        return tuple(self._codecs.values())
 
     def set_epoch(self, epoch: int) -> None:
         """Tell every codec how many epochs are over (the schedule optLH)."""
@@ -267,6 +270,8 @@ def signs_only(codec: Codec) -> bool:
     return codec.name == "brc"
 
 
+#: What the codecs beside those of JPEG-ACT take from it.
+_PUBLISHED = {"S": PUBLISHED_S}
 #: Producers of tensors with many zeros.
 SPARSE = ("relu", "pool", "dropout")
 #: Losses and softmax results stay exact.
@@ -296,7 +301,9 @@ def check_options(codec: str, options: dict[str, Any]) -> None:
             raise UserError(f"codec {codec!r} has no option {option!r}: {choice}")
 
 
-def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None) -> Policy:
+def _table(
+    dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None, *, keep_signs: bool = False
+) -> Policy:
     check_options(dense, options)
     rules = (
         *first_rules(options),
@@ -304,27 +311,30 @@ def _table(dense: str, sparse: str, unfit: str, options: dict[str, Any], factory
         Rule(spec_with(dense, options), dtypes=CODED_DTYPES),
         Rule(spec_with(unfit, options), dtypes=CODED_DTYPES),
     )
-    return Policy(rules, codec_factory=factory)
+    return Policy(rules, codec_factory=factory, keep_signs=keep_signs)
 
 
 def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """JPEG-ACT's table. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
-    return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
+    """JPEG-ACT's table, with its S. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
+    return _table("jpeg-act", "sfpr+zvc", "sfpr", _PUBLISHED | options, codec_factory)
 
 
 def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
-    return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
+    return _table("jpeg-base", "sfpr", "sfpr", _PUBLISHED | options, codec_factory)
 
 
 def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """The table's column SFPR. Options as for codec ``sfpr``."""
-    return _table("sfpr", "sfpr", "sfpr", options, codec_factory)
+    """The table's column SFPR; ReLU keeps its signs. Options as for codec ``sfpr``.
+
+    JPEG-ACT's own has ``S=1.125, keep_signs=False``.
+    """
+    return _table("sfpr", "sfpr", "sfpr", options, codec_factory, keep_signs=True)
 
 
 def sfpr_zvc_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
-    """SFPR+ZVC for every activation, BRC for ReLU. Options as for codec ``sfpr+zvc``."""
-    return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory)
+    """SFPR+ZVC for every activation, BRC for ReLU, which keeps its signs. Options as for codec ``sfpr+zvc``."""
+    return _table("sfpr+zvc", "sfpr+zvc", "sfpr+zvc", options, codec_factory, keep_signs=True)
 
 
 def division_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

@@ -1,24 +1,27 @@
 """Which policies are good for which kind of network, and which are stable, as benchmarks/families.py has measured it.
 
-The gradient of a policy is *good* where its cosine with the exact one is :data:`GOOD` or more. A policy is good for a family of
-networks if it is on every model of it; recommended is the densest of these, that with the highest ratio of everything that
-autograd keeps. A named policy is *stable* if it is good for some family, with its own options or with others that were
-measured, and *experimental* if it is good for none: published forms that are kept for comparison, under their papers' names.
+The gradient of a policy is *good* where its cosine with the exact one is :data:`GOOD` or more, with every seed, before training
+and after it. A policy is good for a family of networks if it is on :data:`SHARE` of its models, and the others are named;
+recommended is the densest of these, that with the highest ratio of everything that autograd keeps. A named policy is *stable*
+if it is good for some family, with its own options or with others that were measured, and *experimental* if it is good for
+none: these are published forms, kept for comparison under their papers' names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from actcodec.policies.catalog import policy_options
+from actcodec.policies.kernels import GPU, kernels_of
 from actcodec.policies.policy import CodecSpec
 
 #: A gradient whose cosine with the exact one is at least the first is good, below the second it is noise.
 GOOD, NOISE = 0.99, 0.9
+#: Part of a family's models on which the gradients of a policy that is good for it are good.
+SHARE = 0.95
 STABLE, EXPERIMENTAL = "stable", "experimental"
 #: Policies that move tensors to other memory, and those whose gradients they have.
 ALIKE = {"vdnn": "none", "actnn-L4": "actnn-L3", "actnn-L5": "actnn-L3"}
@@ -30,14 +33,17 @@ class OnFamily:
     """A policy on all models of a family."""
 
     ratio: float  #: of everything, geometric mean
-    cosine: float  #: lowest
+    cosine: float  #: lowest of all models and seeds, before training and after
     hardest: str  #: the model that has it
     models: int
+    good_models: int  #: those on which the gradient is good with every seed
+    seeds: int  #: with one alone the policy was not good for the family, and was not tried again
+    exceptions: Mapping[str, float] = field(default_factory=dict)  #: lowest cosines of the models beside the good ones
 
     @property
     def good(self) -> bool:
-        """Whether the gradient is good on all models."""
-        return self.cosine >= GOOD
+        """Whether the gradient is good on enough of the models."""
+        return self.good_models >= SHARE * self.models
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,19 @@ def recommended(family: str, among: Callable[[str], bool] = lambda name: True) -
 
 
 def has_kernels(name: str) -> bool:
-    """Whether backends compute the codecs of a named policy: native kernels, or the hardware."""
-    return "backend" in policy_options(name)
+    """Whether backends compute the codecs of a named policy."""
+    return bool(kernels_of(name))
+
+
+def has_gpu_kernels(name: str) -> bool:
+    """Whether a GPU has kernels for the codecs of a named policy."""
+    return GPU in kernels_of(name)
+
+
+def exceptions(family: str, among: Callable[[str], bool] = lambda name: True) -> str:
+    """The models of a family on which its recommended policy is not good, and their cosines, in words; empty without any."""
+    found = recommended(family, among).families[family].exceptions
+    return ", ".join(f"{model} ({cosine:.3f})" for model, cosine in found.items())
 
 
 def good_for(name: str, options: bool = True) -> tuple[str, ...]:

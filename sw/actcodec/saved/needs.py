@@ -7,6 +7,8 @@ A gradient bears small errors of a saved tensor where its formula is smooth in i
 - has a pole in it, or an end of its domain: ``sqrt``, ``log``, the denominator of ``div``, ``prod``. A value that is rounded to
   zero, or beyond it, makes the gradient infinite, or NaN.
 
+A 2-norm has its pole where all its values are zero at once: it bears errors that are small beside it (:func:`norm_of`).
+
 A function is therefore taken to bear errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); what any other
 one saves is kept exactly, one that torch has not got yet included. Of some functions backward needs less than values: sizes
 (:data:`SIZES`), or which of a few regions each value lies in (:data:`REGIONS`, :data:`EXTREMES`); this much is kept exactly.
@@ -46,7 +48,7 @@ SMOOTH = _names(
     "batchnorm instancenorm layernorm groupnorm rmsnorm nativebatchnorm nativelayernorm nativegroupnorm var varmean",
     # Activations whose derivative is continuous, or bounded and wrong only near its steps.
     "relu gelu silu mish elu celu selu softplus logsigmoid sigmoid specialexpit tanh tanhshrink hardswish glu prelu leakyrelu",
-    "atan arctan asinh arcsinh",
+    "softsign atan arctan asinh arcsinh",
     "exp exp2 expm1 erf erfc softmax softmin dropout dropout1d dropout2d dropout3d",
     "alphadropout featuredropout featurealphadropout",
     "scaleddotproductattention multiheadattentionforward",
@@ -56,11 +58,20 @@ SMOOTH = _names(
 _SUFFIXES = ("", "withindices")
 #: Functions that save their input, and no other floating-point tensor, for its sizes: ``pad`` with mode reflect or replicate,
 #: ``interpolate`` with mode area. A max pool has its indices besides.
-SIZES = _names("gather takealongdim take maskedselect interpolate pad") | {
+SIZES = _names("gather takealongdim take maskedselect indexadd indexcopy interpolate pad") | {
     *(f"{kind}avgpool{rank}d" for kind in ("", "adaptive") for rank in _RANKS),
     *(f"{kind}maxpool{rank}d{suffix}" for kind in ("", "adaptive") for rank in _RANKS for suffix in _SUFFIXES),
     *(f"fractionalmaxpool{rank}d{suffix}" for rank in (2, 3) for suffix in _SUFFIXES),
 }
+
+#: How ``scatter_reduce`` reduces where it saves tensors for their sizes alone.
+_COUNTING = ("sum", "mean")
+
+
+def needs_sizes(operation: Operation) -> bool:
+    """Whether an operation saves floating-point tensors for their sizes alone."""
+    name = plain(operation.function)
+    return name in SIZES or (name == "scatterreduce" and operation.argument(4, "reduce", "") in _COUNTING)
 
 
 def _numerator(operation: Operation, x: Tensor) -> bool:
@@ -77,10 +88,99 @@ def _whole_power(operation: Operation, x: Tensor) -> bool:
     return isinstance(exponent, (int, float)) and exponent >= 2 and float(exponent).is_integer()
 
 
+@dataclass(frozen=True)
+class Norm:
+    """2-norms of the values along some axes, all of them where none are given: of the values, or of what they deviate by."""
+
+    axes: tuple[int, ...] = ()
+    centred: bool = False
+
+    def of(self, x: Tensor) -> Tensor:
+        """The norms in the shape of ``x`` with extent 1 along the axes."""
+        axes = self.axes or tuple(range(x.ndim))
+        x = x.to(torch.promote_types(x.dtype, torch.float32))
+        values = x - x.mean(axes, keepdim=True) if self.centred else x
+        norms: Tensor = torch.linalg.vector_norm(values, dim=axes, keepdim=True)
+        return norms
+
+
+#: Arguments with which norms are the same.
+_ANY_NORMS = ("keepdim", "dtype", "out", "eps", "unbiased", "correction")
+
+
+@dataclass(frozen=True)
+class _Norms:
+    """A function that takes 2-norms of its first argument.
+
+    ``defaults`` are the names of the arguments in their order, and what they are unless given. ``order`` is the one that may
+    name other norms, ``two`` what it is for this one: if it is something else, nothing is known of the function.
+    """
+
+    defaults: dict[str, Any]
+    order: str = ""
+    two: tuple[Any, ...] = (2,)
+    centred: bool = False
+
+    def of(self, operation: Operation, x: Tensor) -> Norm | None:
+        """The norms of ``x``; None where it is no argument of which the function takes 2-norms."""
+        arguments = _arguments(operation, self.defaults)
+        if not arguments.keys() <= {*self.defaults, *_ANY_NORMS}:
+            return None
+        axes = arguments["dim"]
+        if isinstance(axes, bool):  # ``std(input, unbiased)``
+            axes = None
+        if self.order and not self._is_two(arguments[self.order], axes):
+            return None
+        if not _is_or_copies(x, arguments[next(iter(self.defaults))]):
+            return None
+        return Norm(() if axes is None else (axes,) if isinstance(axes, int) else tuple(axes), self.centred)
+
+    def _is_two(self, order: Any, axes: Any) -> bool:
+        # Over two axes the number 2 means the spectral norm where the words "fro" or None mean that of the values.
+        matrix = None in self.two and (axes is None or (not isinstance(axes, int) and len(axes) > 1))
+        return order in self.two and not (matrix and order == 2)
+
+
+#: Functions that take 2-norms.
+NORMS = {
+    "linalgvectornorm": _Norms({"x": None, "ord": 2, "dim": None}, "ord"),
+    "linalgnorm": _Norms({"A": None, "ord": None, "dim": None}, "ord", (None, "fro", 2)),
+    "linalgmatrixnorm": _Norms({"A": None, "ord": "fro", "dim": (-2, -1)}, "ord", ("fro",)),
+    "norm": _Norms({"input": None, "p": "fro", "dim": None}, "p", ("fro", 2)),
+    "normalize": _Norms({"input": None, "p": 2, "dim": 1}, "p"),
+    "std": _Norms({"input": None, "dim": None}, centred=True),
+    "stdmean": _Norms({"input": None, "dim": None}, centred=True),
+}
+
+
+def norm_of(operation: Operation, x: Tensor) -> Norm | None:
+    """The 2-norms that an operation takes of ``x``, one of its arguments; None where it takes none."""
+    norms = NORMS.get(plain(operation.function))
+    return None if norms is None else norms.of(operation, x)
+
+
+def _normed(operation: Operation, x: Tensor) -> bool:
+    """Of a norm its argument; the norm itself, by which its gradient divides, stays exact."""
+    return norm_of(operation, x) is not None
+
+
+def _input(operation: Operation, x: Tensor) -> bool:
+    """The first argument; what a normalisation divides it by, and where it is read, stay exact."""
+    return _is(x, operation.argument(0, "input", None))
+
+
+def _added_numerator(operation: Operation, x: Tensor) -> bool:
+    """The first factor of ``addcdiv``; the other one is a denominator."""
+    return _is(x, operation.argument(1, "tensor1", None)) and not _is(x, operation.argument(2, "tensor2", None))
+
+
 #: Functions that bear small errors of some of the tensors that they save.
 BY_ARGUMENTS: dict[str, Callable[[Operation, Tensor], bool]] = {
     **dict.fromkeys(("div", "divide", "truediv", "itruediv", "truedivide"), _numerator),
     **dict.fromkeys(("pow", "ipow"), _whole_power),
+    **dict.fromkeys(NORMS, _normed),
+    "addcdiv": _added_numerator,
+    **dict.fromkeys(("localresponsenorm", "gridsample", "gridsampler2d", "gridsampler3d"), _input),
 }
 
 
@@ -172,6 +272,13 @@ def bears_errors(operation: Operation, x: Tensor) -> bool:
 def _arguments(operation: Operation, defaults: dict[str, Any]) -> dict[str, Any]:
     """Arguments by name; those that were not given as ``defaults``, which are in their order, have them."""
     return defaults | dict(zip(defaults, operation.args, strict=False)) | operation.kwargs
+
+
+def _is_or_copies(x: Tensor, argument: Any) -> bool:
+    """Whether a saved tensor is an argument, or autocast's copy of it."""
+    if _is(x, argument):
+        return True
+    return isinstance(argument, Tensor) and argument.dtype != x.dtype and argument.shape == x.shape
 
 
 def _is(x: Tensor, argument: Any) -> bool:

@@ -40,6 +40,7 @@ _VOCABULARY = tuple(
     for pattern, name in (
         (r".*dropout.*", "dropout"),
         (r".*(batchnorm|layernorm|groupnorm|instancenorm|rmsnorm).*", "norm"),
+        (r"(linalg)?(vector|matrix)?norm", "vectornorm"),
         (r".*loss.*|.*crossentropy.*", "loss"),
         (r".*attention.*", "attention"),
         (r".*softmax", "softmax"),
@@ -176,6 +177,7 @@ class Operation:
     factors: list[Any] = field(default_factory=list)  #: what a pole behind it would multiply the error of
     call: Callable[..., Any] | None = None  #: what is called
     of_parts: bool = False  #: whether plain parts stand for arguments of other kinds, which may have other axes
+    guards: dict[int, Any] = field(default_factory=dict)  #: what it keeps of the arguments of its 2-norms, by what they hold
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors among the arguments, in lists and tuples too; the activation comes first."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from actcodec.saved.layout import Layout
-from actcodec.saved.needs import SIZES
-from actcodec.saved.operations import Operation, plain
+from actcodec.saved.needs import needs_sizes
+from actcodec.saved.operations import Operation
 
 #: Elsewhere backward may read the input (max pooling on Apple's GPUs does).
 _DEVICES = ("cpu", "cuda")
@@ -31,7 +31,7 @@ class ShapeOnly:
     @classmethod
     def of(cls, x: Tensor, operation: Operation) -> ShapeOnly | None:
         """The form of a tensor that ``operation`` saves, or None when its values may be needed."""
-        if plain(operation.function) not in SIZES or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
+        if not needs_sizes(operation) or not x.is_floating_point() or x.ndim < 2 or x.device.type not in _DEVICES:
             return None
         return None if Layout.of(x).overlaps else cls(x)
 

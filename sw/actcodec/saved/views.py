@@ -18,7 +18,13 @@ class Holder(Protocol):
     form: Form
 
 
-class View:
+class Derived:
+    """A form that is made of what is kept already."""
+
+    source: Holder
+
+
+class View(Derived):
     """A part of a kept tensor, or all of it, in another shape: a :class:`~actcodec.saved.forms.Form`.
 
     Parameters
@@ -49,7 +55,7 @@ class View:
         return values.as_strided(layout.size, layout.stride, start)
 
 
-class Whole:
+class Whole(Derived):
     """A tensor of another kind whose plain part is kept: a :class:`~actcodec.saved.forms.Form`.
 
     Parameters
@@ -74,7 +80,7 @@ class Whole:
 
 
 def codec_of(form: Form) -> Codec | None:
-    """The codec that compressed a form, or what it is a view or the whole of."""
-    while isinstance(form, (View, Whole)):
+    """The codec that compressed a form, or what it is made of."""
+    while isinstance(form, Derived):
         form = form.source.form
     return form.codec if isinstance(form, Coded) else None

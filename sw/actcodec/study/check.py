@@ -28,11 +28,11 @@ from actcodec.study.likeness import cosine, likeness
 #: What is tried unless something else is asked for.
 CANDIDATES = (
     CodecSpec("brc"),
-    *(CodecSpec(name, {"keep_signs": True}) for name in ("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc")),
-    CodecSpec("sfpr", {"keep_signs": True, "S": 1.0}),
+    *map(CodecSpec, ("sfpr", "sfpr+zvc")),
+    *(CodecSpec(name, {"keep_signs": True}) for name in ("jpeg-act", "jpeg-gmc")),
     *(CodecSpec("actnn-L2", {"bits": bits}) for bits in (8, 6, 2)),
-    *(CodecSpec("blpa-coded", {"bits": bits}) for bits in (8, 6)),
-    CodecSpec("transformer", {"bits": 5}),
+    *(CodecSpec("blpa-coded", {"bits": bits}) for bits in (8, 7, 6, 5)),
+    *(CodecSpec("transformer", {"bits": bits}) for bits in (6, 5)),
     *map(CodecSpec, ("transformer", "actnn-L2", "blpa", "blpa-coded", "division")),
 )
 #: Peaks up to so many times the lowest are as good.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec, Policy, Rule, first_rules
-from actcodec.policies.recommended import ALIKE, OnFamily
+from actcodec.policies.recommended import ALIKE, GOOD, SHARE, OnFamily
 from actcodec.saved.statistics import Statistics
 from actcodec.study.check import CANDIDATES, named_policy
 from actcodec.study.diagnosis import Passes
@@ -40,6 +40,7 @@ class Row:
 
     family: str
     model: str
+    seed: int
     policy: str  #: with its options
     first: Likeness  #: of the gradient with random weights
     later: Likeness  #: and after training
@@ -53,26 +54,37 @@ class Row:
 
 
 def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int = STEPS, seed: int = 0) -> Iterator[Row]:
-    """A row for each policy that can be used here, and for :data:`BITS`; weights and random numbers follow from ``seed``.
+    """A row for each policy that can be used here, with seed 0 for :data:`BITS` too; weights and random numbers follow from it.
 
     The model is trained without compression by AdamW, a batch a step; the gradient is that of one batch, before and after. A
     policy that adapts itself is one object for both: the second time it does what it has learnt the first time.
     """
     torch.manual_seed(seed)
     model = foreign.build()
-    chosen = dict(_usable(specs)) | {name: _split(*bits) for name, bits in BITS.items()}
+    chosen = dict(_usable(specs)) | ({} if seed else {name: _split(*bits) for name, bits in BITS.items()})
     before = _tried(model, lambda: foreign.loss(model, 0), chosen.values())
     _train(model, foreign.loss, steps)
     after = _tried(model, lambda: foreign.loss(model, 0), chosen.values())
     for name, (first, _), (later, kept) in zip(chosen, before, after, strict=True):
-        yield Row(foreign.family, foreign.name, name, first, later, kept.ratio, kept.ratio_of_everything)
+        yield Row(foreign.family, foreign.name, seed, name, first, later, kept.ratio, kept.ratio_of_everything)
 
 
 def on_family(rows: Sequence[Row]) -> OnFamily:
-    """A policy's rows of one family together."""
-    worst = min(rows, key=lambda row: row.worse.cosine)
-    ratio = geometric_mean(row.ratio_of_everything for row in rows)
-    return OnFamily(ratio, worst.worse.cosine, worst.model, len(rows))
+    """A policy's rows of one family together, of all models and seeds."""
+    lowest: dict[str, float] = {}
+    for row in rows:
+        lowest[row.model] = min(row.worse.cosine, lowest.get(row.model, 1.0))
+    hardest = min(lowest, key=lambda model: lowest[model])
+    bad = {model: cosine for model, cosine in lowest.items() if cosine < GOOD}
+    return OnFamily(
+        geometric_mean(row.ratio_of_everything for row in rows),
+        lowest[hardest],
+        hardest,
+        len(lowest),
+        len(lowest) - len(bad),
+        len({row.seed for row in rows}),
+        bad if len(lowest) - len(bad) >= SHARE * len(lowest) else {},
+    )
 
 
 def _usable(specs: Sequence[CodecSpec]) -> Iterator[tuple[str, Policy]]:

@@ -29,8 +29,6 @@ QUALITIES = (
     *(2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40, 45, 50, 55, 60, 64, 68, 72, 75, 78, 80, 82, 84, 86),
     *(88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100),
 )
-#: Shift of the greatest coefficient there is, DC, with which it fits 8 bits: samples up to 127 make 8 * 127.
-_LEAST_DC_SHIFT = 3
 
 
 @dataclass
@@ -67,14 +65,12 @@ def measurements() -> list[Measurements]:
 
 
 def usable_qualities(coder: str) -> tuple[int, ...]:
-    """The qualities whose tables differ; for jpeg-act those of tables that do not let the DC coefficient overflow 8 bits."""
+    """The qualities whose tables differ, coarsest first."""
     if coder == "jpeg-base":
         return QUALITIES
     tables: dict[tuple[int, ...], int] = {}
     for quality in QUALITIES:
-        shifts = dqt.shifts(f"image{quality}")
-        if shifts[0] >= _LEAST_DC_SHIFT:
-            tables.setdefault(shifts, quality)
+        tables.setdefault(dqt.shifts(f"image{quality}"), quality)
     return tuple(tables.values())
 
 

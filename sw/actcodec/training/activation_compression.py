@@ -19,6 +19,7 @@ from torch import nn
 from actcodec.codecs import Codec
 from actcodec.golden.sfpr import NONFINITE_POLICIES
 from actcodec.policies.catalog import policy as policy_of
+from actcodec.policies.kernels import KernelsWarning, warning_of_backend
 from actcodec.policies.policy import EXACT, CodecFactory, Policy
 from actcodec.saved.peak_memory import PeakMemory
 from actcodec.saved.statistics import Statistics
@@ -124,13 +125,14 @@ def compress_activations(
         gradients of weights read.
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
-        error of values that were rounded to zero.
+        error of values that were rounded to zero. The policies ``sfpr`` and ``sfpr+zvc`` keep them unless told otherwise.
 
     Warns once, when it is left, where more than a tenth of the bytes that autograd keeps, parameters aside, are not compressed
     and neither the policy nor an argument wants it so: the share, and why. Warns inside a function of
     ``torch.utils.checkpoint``, which the context would keep from saving memory; once where a policy keeps so few bits of what
-    a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); and once, in backward, where
-    values are computed from what a codec has rounded (:mod:`actcodec.saved.second_order`).
+    a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); once where a policy has no kernels
+    on the GPU that its tensors are on (:mod:`actcodec.policies.kernels`); and once, in backward, where values are computed from
+    what a codec has rounded (:mod:`actcodec.saved.second_order`).
 
     Raises UserError for unknown codecs and options, and where ``torch.func.grad``, ``vjp``, ``jacrev`` or ``hessian`` are used
     together with it, which torch does not allow. In forward, a codec's other errors pass through.
@@ -142,6 +144,10 @@ def compress_activations(
     policy = policy_of(codec, codec_factory, **options)
     if nonfinite is None and policy.origin is not None:
         nonfinite = policy.origin.options.get("nonfinite")
+    said = None if policy.kernels_told else warning_of_backend(policy)
+    if said is not None:
+        policy.kernels_told = True
+        warnings.warn(said, KernelsWarning, stacklevel=2)
     limits = Limits(ModuleSelection(model, only, exclude), min_bytes, checkpoints, compress_loss, double_backward)
     return ActivationCompression(
         model, policy, limits, measure_error=measure_error, measure_peak=measure_peak, strict=nonfinite == RAISE

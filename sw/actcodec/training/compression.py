@@ -13,6 +13,7 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
+from actcodec.policies import kernels
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
 from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor, signs_only
 from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
@@ -131,7 +132,7 @@ class Compression:
     @property
     def compresses(self) -> bool:
         """Whether the policy compresses anything."""
-        return self._policy.compresses
+        return bool(self._policy.codecs_of_rules)
 
     def uncoded(self, x: Tensor, tensor: SavedTensor) -> str:
         """Why a tensor that no codec was chosen for is kept exactly though the policy compresses tensors like it.
@@ -157,6 +158,8 @@ class Compression:
             if self._groups is not None and operation is not None:
                 codec = self._groups.member_codec(x, tensor, codec, operation)
         self._warn_of_few_bits(tensor, codec)
+        if x.device.type == "cuda":
+            self._warn_of_kernels(codec)
         try:
             with naming(tensor.module):
                 return self.kept_as(x, codec.name, Coded(x, codec), choice)
@@ -203,6 +206,13 @@ class Compression:
         if said is not None:
             self._warned_of_bits = True
             warnings.warn(said, FewBitsWarning, stacklevel=2)
+
+    def _warn_of_kernels(self, codec: Codec) -> None:
+        """Once for a policy, where a codec has no kernels for the GPU that a tensor is on."""
+        said = None if self._policy.kernels_told else kernels.warning_of(self._policy, codec)
+        if said is not None:
+            self._policy.kernels_told = True
+            warnings.warn(said, kernels.KernelsWarning, stacklevel=2)
 
     def _refused(self, error: UnfitValuesError, module: str) -> None:
         """A codec cannot hold the values of a tensor: warn of the first one, or raise if that is asked for."""

@@ -29,7 +29,8 @@ from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.loss import Losses
-from actcodec.saved.needs import SIGNS, bears_errors
+from actcodec.saved.needs import SIGNS, bears_errors, norm_of
+from actcodec.saved.norms import guarded
 from actcodec.saved.operations import (
     CHECKPOINT,
     UNKNOWN,
@@ -58,7 +59,7 @@ from actcodec.saved.statistics import (
     TensorRecord,
     integers_of,
 )
-from actcodec.saved.views import View, Whole, codec_of
+from actcodec.saved.views import Derived, Whole, codec_of
 from actcodec.training.compiled import RUNS_EAGERLY, compiler_is_loaded
 from actcodec.training.compression import LEAST_RANK, Compression
 
@@ -170,8 +171,8 @@ class Session:
             return reduced
         found = found or self._whole(x, operation)
         if found is None:
-            return self._remembered(x, self._first(x, operation))
-        return self._again(x, operation, found)
+            return self._guarded(x, operation, self._remembered(x, self._first(x, operation)))
+        return self._guarded(x, operation, self._again(x, operation, found))
 
     def _is_computed_weight(self, x: Tensor, operation: Operation | None) -> bool:
         """Whether ``x`` is computed from weights alone (standardised, merged with adapters), or by an operation on these."""
@@ -259,7 +260,7 @@ class Session:
         """Put a tensor itself in the place of what a codec has made of it."""
         if codec_of(saved.form) is None or saved.record is None or exact.changed:
             return
-        if isinstance(saved.form, View):
+        if isinstance(saved.form, Derived):
             saved.record.bytes_compressed += exact.nbytes
         else:
             self._compression.replaced(saved.form, saved.record)
@@ -275,6 +276,20 @@ class Session:
         kept = self._compression.kept_as(x, EXACT, saved.form)
         saved.record = self._record(x, self._facts(x, operation), kept)
         self.statistics.add_uncounted(saved.uncounted, -distinct_bytes(x), -saved.form.nbytes)
+
+    def _guarded(self, x: Tensor, operation: Operation | None, saved: Saved) -> Saved:
+        """``saved``, with the values without which a 2-norm that the operation takes would lose its gradient."""
+        norm = None if operation is None else norm_of(operation, x)
+        if operation is None or norm is None:
+            return saved
+        guard: Saved | None = operation.guards.get(id(saved))
+        if guard is None:
+            form = guarded(x, saved, norm)
+            guard = operation.guards[id(saved)] = saved if form is None else Saved(form)
+            if form is not None and saved.record is not None:
+                saved.beside += form.nbytes
+                saved.record.bytes_compressed += form.nbytes
+        return guard
 
     # 4.: what is saved for the first time
 

@@ -40,8 +40,22 @@ def test_shifts_are_nearest_powers_of_two():
     assert dqt.shifts("optH") == tuple(int(math.log2(d)) for d in dqt.OPTS_H)
     for quality in range(1, 101):
         for divisor, shift in zip(dqt.image_table(quality), dqt.shifts(f"image{quality}"), strict=True):
-            distances = [abs(math.log2(divisor) - candidate) for candidate in range(8)]
-            assert distances[shift] == min(distances)
+            distances = {candidate: abs(math.log2(divisor) - candidate) for candidate in range(3, 8)}
+            assert distances[shift] == min(distances.values())
+
+
+@pytest.mark.parametrize("name", ["optL", "optH", "optsL", "optsH", "searchsH", "uniform-8", "uniform-128", "image50"])
+def test_tables_that_saturate_nothing_are_as_they_were(name):
+    """The published ones, and all others of divisors from 6 on: the limit changes no byte of theirs."""
+    published = {"optL": dqt.OPTS_L, "optH": dqt.OPTS_H}
+    divisors = published.get(name, dqt.divisors(name))
+    assert dqt.shifts(name) == tuple(min(round(math.log2(divisor)), 7) for divisor in divisors)
+
+
+@pytest.mark.parametrize("table", ["uniform-1", "uniform-2", "uniform-4", "image100", [1] * 64, [255, *[2] * 63]])
+def test_shifts_with_which_coefficients_would_saturate_are_limited(table):
+    assert min(dqt.shifts(table)) == dqt.LEAST_SHIFT
+    assert set(dqt.shifts(table)) <= {dqt.LEAST_SHIFT, dqt.MAX_SHIFT}
 
 
 @pytest.mark.parametrize("name", ["opt", "image", "image0", "image101", "image-1", "image1000", ""])

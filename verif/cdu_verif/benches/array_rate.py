@@ -15,7 +15,7 @@ from cdu_spec.geometry import BLOCK_SIDE, LANES
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.ports import PORTS
 from cdu_spec.registers import Channel
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import PUBLISHED_S
 
 from cdu_verif.benches.array_bench import ArrayBench, input_of, job_of
 from cdu_verif.cases.content import generator
@@ -74,7 +74,7 @@ def _contents(bench: ArrayBench, mode: Mode) -> list[tuple[str, Exchange]]:
                 for kind in ("normal", "smooth", "zeros")
             }
             table = _USUAL_TABLES[coder]
-            activations = of_tensor(bench.config, bench.rng, real, mode, "activations", [table], coder, [DEFAULT_S])
+            activations = of_tensor(bench.config, bench.rng, real, mode, "activations", [table], coder, [PUBLISHED_S])
             named = {"no coefficient is zero": full, **others, f"activations, {table}": activations}
             if coder is Coder.GMC:
                 longest = exchange(bench.config, bench.rng, shape, mode, "extremes", TABLES[:1], coder)

@@ -19,7 +19,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, VALUE_BITS
 from cdu_spec.mx import MX_FORMATS, MxSettings, ScaleRule
 from cdu_spec.reconstruction import MAX_POINT
-from cdu_spec.sfpr import DEFAULT_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
+from cdu_spec.sfpr import PUBLISHED_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
 from cdu_verif.cases.content import generator
@@ -100,7 +100,7 @@ def of_tensor(
     kind: str = "given",
     tables: Sequence[str] = TABLES,
     coder: Coder | None = None,
-    factors: Sequence[float] = (DEFAULT_S, 1.0, 4.0),
+    factors: Sequence[float] = (PUBLISHED_S, 1.0, 4.0),
     mx: MxSettings | None = None,
 ) -> Exchange:
     """Jobs and golden results of a given tensor, whose dtype is the configuration's.

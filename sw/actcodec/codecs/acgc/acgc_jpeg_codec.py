@@ -43,8 +43,8 @@ class AcgcJpegCodec(ErrorBoundedCodec):
     Parameters
     ----------
     coder
-        ``jpeg-base`` (divisors, run lengths, Huffman codes), or ``jpeg-act`` (shifts, ZVC), whose finest table is that of
-        quality 82: finer ones let coefficients overflow 8 bits.
+        ``jpeg-base`` (divisors, run lengths, Huffman codes), or ``jpeg-act`` (shifts, ZVC), whose finest table
+        divides by 8: with less coefficients would saturate.
     huffman
         Tables of jpeg-base: ``optimal`` ones for each tensor, or ``standard`` ones.
     deviations

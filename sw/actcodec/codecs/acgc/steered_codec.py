@@ -58,7 +58,7 @@ class Kind:
 KINDS = {
     Mode.SFPR_ZVC.label: Kind(Mode.SFPR_ZVC),
     Mode.SFPR.label: Kind(Mode.SFPR),
-    Mode.JPEG_ACT.label: Kind(Mode.JPEG_ACT, range(dqt.MAX_SHIFT, 2, -1)),
+    Mode.JPEG_ACT.label: Kind(Mode.JPEG_ACT, range(dqt.MAX_SHIFT, dqt.LEAST_SHIFT - 1, -1)),
     f"{Mode.JPEG_ACT.label} fine": Kind(Mode.JPEG_ACT, range(2, 0, -1)),
     Mode.AUTOQUANTZ.label: Kind(Mode.AUTOQUANTZ),
 }

@@ -13,7 +13,7 @@ from cdu_spec.dct import IEEE1180
 from cdu_spec.geometry import LANES
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.rounding import Rounding
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -52,7 +52,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         What computes SFPR and the entropy coder: ``torch``, ``native``, or an object derived from Backend.
     """
 
-    S: float = DEFAULT_S
+    S: float = PUBLISHED_S
     scale_bits: int = CduConfig.scale_bits
     nonfinite: str = "raise"
     backend: str | Backend = "torch"

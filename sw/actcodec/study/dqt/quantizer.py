@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from cdu_spec.bitstream import JPEG_BASE, JPEG_GMC, Coder, Mode
-from cdu_spec.dqt import DC_DIVISOR, MAX_DIVISOR, MAX_SHIFT, Table, divisors
+from cdu_spec.dqt import DC_DIVISOR, LEAST_SHIFT, MAX_DIVISOR, MAX_SHIFT, Table, divisors
 from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_tools.errors import UserError
@@ -61,7 +61,9 @@ class Quantizer:
     @property
     def steps(self) -> Table:
         """The ladder: every step that an entry of the table can have, ascending."""
-        return tuple(range(1, MAX_DIVISOR + 1)) if self.kind == DIV else tuple(1 << shift for shift in range(MAX_SHIFT + 1))
+        if self.kind == DIV:
+            return tuple(range(1, MAX_DIVISOR + 1))
+        return tuple(1 << shift for shift in range(LEAST_SHIFT, MAX_SHIFT + 1))
 
     @property
     def dc_rung(self) -> int:
@@ -89,5 +91,6 @@ class Quantizer:
             table = rungs + 1
             codes = div_quantizer.quantize(coefficients, table, self.rounding)
             return codes, div_quantizer.inverse(codes, table)
-        codes = shift_quantizer.quantize(coefficients, rungs, self.rounding)
-        return codes.to(torch.int16), shift_quantizer.inverse(codes, rungs, self.point)
+        shifts = rungs + LEAST_SHIFT
+        codes = shift_quantizer.quantize(coefficients, shifts, self.rounding)
+        return codes.to(torch.int16), shift_quantizer.inverse(codes, shifts, self.point)

@@ -11,7 +11,7 @@ from cdu_spec.bitstream import Coder
 from cdu_spec.dqt import Table
 from cdu_spec.reconstruction import point_of
 from cdu_spec.rounding import Rounding
-from cdu_spec.sfpr import DEFAULT_S
+from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
 from torch import Tensor
 
@@ -32,7 +32,7 @@ IMAGES = tuple(f"image{quality}" for quality in (1, *range(5, 101, 5)))
 #: Of the sweep: ``alpha / (1 - alpha)`` from hardly any bits to hardly any error.
 ALPHAS = tuple(float(odds / (1 + odds)) for odds in np.geomspace(5e-4, 2, 25))
 #: Values of S with which some of those alphas are measured too.
-SCALES = (0.5, 0.7, 1.0, DEFAULT_S, 1.4, 2.0)
+SCALES = (0.5, 0.7, 1.0, PUBLISHED_S, 1.4, 2.0)
 _ALPHAS_PER_SCALE = ALPHAS[::3]
 #: Those with which tables for GMC are looked for.
 _ALPHAS_OF_DESCENTS = ALPHAS[::2]
@@ -65,7 +65,7 @@ class Settings:
     rate: str = ENTROPY
     optimizer: str = SEARCH
     rounding: str | None = None
-    S: float = DEFAULT_S
+    S: float = PUBLISHED_S
     rec: float | None = None
 
     def __post_init__(self) -> None:

@@ -203,6 +203,15 @@ MODELS = (
         num_labels=CLASSES,
     ),
     _model(
+        "convnextv2",
+        "ConvNextV2ForImageClassification",
+        of_images(),
+        "ConvNeXt",
+        hidden_sizes=[16, 32, 48, 64],
+        depths=[1, 1, 2, 1],
+        num_labels=CLASSES,
+    ),
+    _model(
         "segformer",
         "SegformerForSemanticSegmentation",
         of_pixels(),

@@ -8,9 +8,12 @@ from pathlib import Path
 import actcodec
 import pytest
 import torch
+from actcodec.golden import shift_quantizer
 from actcodec.golden.dct import dct
 from cdu_spec import BitstreamError, UserError, dqt, gmc
+from cdu_spec import dct as dct_spec
 from cdu_spec.bitstream import Coder, Dtype, Header, MatrixView, Mode
+from cdu_spec.rounding import Rounding
 from plain_stream import decode
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/bitstream.md").read_text()
@@ -144,16 +147,54 @@ def test_the_tables_of_the_page_are_those_of_the_code():
 
 @pytest.mark.parametrize("step", [1, 2, 4, 8, 16, 32, 64, 128])
 def test_uniform_tables(step):
-    assert dqt.shifts(f"uniform-{step}") == (max(step.bit_length() - 1, 3), *(step.bit_length() - 1,) * 63)
+    assert dqt.shifts(f"uniform-{step}") == (max(step.bit_length() - 1, 3),) * 64
 
 
-def test_dc_of_uniform_tables_does_not_saturate():
-    """DC of 8-bit samples is 8 times their mean at any precision, and 8 divides it into int8."""
-    for const_bits, pass1_bits in ((8, 0), (12, 2), (13, 4)):
-        samples = torch.tensor([-128, 127], dtype=torch.int8)[:, None, None].expand(2, 8, 8)
-        dc = dct(samples, const_bits, pass1_bits)[:, 0, 0]
-        assert dc.tolist() == [-1024, 1016]
-        assert [int(code) for code in dc // 2 ** dqt.shifts("uniform-1")[0]] == [-128, 127]
+def extremes(const_bits, pass1_bits):
+    """Least and greatest value of each coefficient: of samples with the signs of its basis function, and of their opposites."""
+    basis = torch.tensor(dct_spec.basis(const_bits))
+    signs = (basis[:, None, :, None] * basis[None, :, None, :]).reshape(64, 8, 8) >= 0
+    samples = torch.stack([torch.where(signs, 127, -128), torch.where(signs, -128, 127)]).to(torch.int8)
+    found = dct(samples.view(128, 8, 8), const_bits, pass1_bits).view(2, 64, 64).to(torch.int32)
+    return found.diagonal(dim1=1, dim2=2)
+
+
+@pytest.mark.parametrize(("const_bits", "pass1_bits"), [(8, 0), (8, 4), (12, 2), (13, 0), (13, 4)])
+def test_the_least_shift_is_the_least_with_which_no_coefficient_saturates(const_bits, pass1_bits):
+    c = extremes(const_bits, pass1_bits)
+    for rounding in Rounding:
+        errors = []
+        for shift in (dqt.LEAST_SHIFT - 1, dqt.LEAST_SHIFT):
+            codes = shift_quantizer.quantize(c, torch.tensor(shift), rounding)
+            errors.append((shift_quantizer.inverse(codes, torch.tensor(shift)) - c).abs())
+        most = 1 << dqt.LEAST_SHIFT
+        assert bool((errors[1] <= (most // 2 if rounding is Rounding.HALF_AWAY else most - 1)).all())
+        assert bool((errors[0] > 40 * most).any(0).all())  # of every one of the 64 coefficients
+
+
+def pictures():
+    """Maps whose coefficients are as large as they can be, edges and boards, beside smooth ones and noise."""
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.tensor(dct_spec.basis(8)).sign().float()
+    waves = (basis[:, None, :, None] * basis[None, :, None, :]).reshape(1, 64, 8, 8)
+    smooth = torch.nn.functional.interpolate(torch.randn(1, 64, 2, 2, generator=generator), (8, 8), mode="bilinear")
+    return {"waves": waves, "smooth": smooth, "noise": torch.randn(1, 64, 8, 8, generator=generator)}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["jpeg-act", "jpeg-gmc"])
+@pytest.mark.parametrize("kind", ["waves", "smooth", "noise"])
+def test_error_and_ratio_rise_with_the_step(kind, name, backend):
+    """Steps below 8 let coefficients saturate: there finer ones made more bytes and several times the error."""
+    x, found = pictures()[kind], []
+    for step in (1, 2, 4, 8, 16, 32, 64):
+        codec = actcodec.codec(name, dqt=f"uniform-{step}", S=1.0, backend=backend)
+        packed = codec.compress(x)
+        found.append((float((codec.decompress(packed) - x).norm() / x.norm()), -packed.nbytes))
+    errors, sizes = zip(*found, strict=True)
+    if kind != "waves":  # whose few coefficients may happen to be multiples of a step
+        assert list(errors) == sorted(errors)
+    assert list(sizes) == sorted(sizes)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections import Counter
 import actcodec
 import pytest
 import torch
+from actcodec.codecs.codec import JpegGmcCodec
 from actcodec.policies.norm_copy import Group
 from actcodec.study import experiment
 from actcodec.study.data import load
@@ -31,8 +32,21 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 MAP = (4, 8, 16, 16)
-#: Steps as fine as coefficients allow that are not to saturate.
-FINE = {"dqt": "uniform-4", "rounding": "half_away", "rec": 0, "S": 0.9}
+
+
+class Fine(JpegGmcCodec):
+    """Steps of 4, finer than tables have them: there is none of the coefficients that would saturate."""
+
+    def _shifts(self):
+        return 3, *(2,) * 63
+
+
+def made(name, **options):
+    return Fine(**options) if name == "jpeg-gmc" else actcodec.codec(name, **options)
+
+
+OTHER = {"dqt": "uniform-8", "rounding": "half_away", "rec": 0, "S": 0.9}
+FINE = OTHER | {"codec_factory": made}
 
 
 def both(model, x, autocast=False, **options):
@@ -83,7 +97,7 @@ def test_the_table(producer, consumer, shape, want):
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("relu", ["module", "in place", "functional", "method", "method in place"])
-@pytest.mark.parametrize("options", [{}, FINE])
+@pytest.mark.parametrize("options", [{}, OTHER])
 def test_gradients_are_those_of_the_substituted_tensors(options, relu, training):
     """All of them, by torch's own backward functions, from a' with the signs of a."""
     torch.manual_seed(1)

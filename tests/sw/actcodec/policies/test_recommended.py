@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 EVIDENCE = Path(__file__).parents[4] / "docs" / "evidence"
 TABLE = EVIDENCE / "results_families_models.csv"
+#: Of weights.
+SEEDS = 3
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,14 @@ def test_families_are_what_their_rows_say(rows, family):
         its = [row for row in rows if (row["family"], row["policy"]) == (family, one.text)]
         cosines = {row["model"]: min(float(row["cosine"]), float(row["later"])) for row in its}
         found = one.families[family]
+        bad = {model: cosine for model, cosine in cosines.items() if cosine < GOOD - 1e-4}
+        assert len(its) - found.good_models == pytest.approx(len(bad), abs=sum(abs(c - GOOD) <= 1e-4 for c in cosines.values()))
+        assert {row["seeds"] for row in its} == {str(found.seeds)}
+        assert not found.good or found.seeds == SEEDS
+        assert not found.exceptions or found.exceptions == pytest.approx(
+            {model: cosines[model] for model in found.exceptions}, abs=1e-4
+        )
+        assert found.good_models + len(found.exceptions) == found.models or not found.good
         assert found.cosine == pytest.approx(min(cosines.values()), abs=1e-4)
         assert cosines[found.hardest] == pytest.approx(found.cosine, abs=1e-4)
         assert found.ratio == pytest.approx(
@@ -45,8 +55,12 @@ def test_families_are_what_their_rows_say(rows, family):
         )  # two decimals
 
 
+def on(ratio, cosine):
+    return OnFamily(ratio, cosine, "model", 1, int(cosine >= GOOD), 3)
+
+
 def some(name, ratio, cosine, **options):
-    return Measured(CodecSpec(name, options), {"A": OnFamily(ratio, cosine, "model", 1), "B": OnFamily(ratio, 0.5, "model", 1)})
+    return Measured(CodecSpec(name, options), {"A": on(ratio, cosine), "B": on(ratio, 0.5)})
 
 
 def test_the_densest_of_the_good_ones_is_recommended(monkeypatch):
@@ -61,6 +75,7 @@ def test_the_densest_of_the_good_ones_is_recommended(monkeypatch):
     monkeypatch.setattr(recommended, "measured", lambda: rows)
     assert recommended.recommended("A").text == "gist"
     assert recommended.recommended("A", recommended.has_kernels).text == "sfpr S=1.0"
+    assert recommended.recommended("A", recommended.has_gpu_kernels).text == "sfpr S=1.0"
     assert good_for("sfpr") == good_for("sfpr", options=False) == ("A",)
     assert (good_for("jpeg-act"), good_for("jpeg-act", options=False)) == (("A",), ())
     assert (status("sfpr"), status("division"), status("actnn")) == ("stable", "experimental", "experimental")
@@ -68,7 +83,7 @@ def test_the_densest_of_the_good_ones_is_recommended(monkeypatch):
 
 def test_every_family_has_a_policy_that_is_there():
     for family in FAMILIES:
-        for among in (lambda name: True, recommended.has_kernels):
+        for among in (lambda name: True, recommended.has_kernels, recommended.has_gpu_kernels):
             found = recommended.recommended(family, among)
             assert found.families[family].good
             policy(found.policy.name, **found.policy.options)
@@ -89,6 +104,15 @@ def test_experimental_policies_are_noise_on_some_model_of_every_family():
             verdicts = {verdict(its.cosine) for its in one.families.values()}
             assert "good" not in verdicts, one.text
             assert verdicts == {"noise"} or one.policy.name == "mxfp4", one.text
+
+
+def test_one_model_of_twenty_may_be_an_exception_and_is_named(monkeypatch):
+    twenty = Measured(CodecSpec("gist"), {"A": OnFamily(2, 0.97, "hard", 20, 19, 3, {"hard": 0.97})})
+    ten = Measured(CodecSpec("sfpr"), {"A": OnFamily(4, 0.97, "hard", 10, 9, 3)})
+    assert (twenty.families["A"].good, ten.families["A"].good) == (True, False)
+    monkeypatch.setattr(recommended, "measured", lambda: (ten, twenty))
+    assert recommended.recommended("A").text == "gist"
+    assert recommended.exceptions("A") == "hard (0.970)"
 
 
 def test_verdicts():

@@ -11,7 +11,7 @@ import torch
 from actcodec.saved import needs
 from actcodec.saved.operations import OperationTracker, plain
 from actcodec.training import compress_activations
-from saved_tensors import name_of, operations, outcomes
+from saved_tensors import Outcome, name_of, operations, outcomes, reason, row
 from torch.nn import functional as F
 
 PAGE = (Path(__file__).parents[4] / "docs" / "methods" / "saved_tensors.md").read_text()
@@ -115,11 +115,30 @@ def test_functions_of_the_table_are_torchs():
         ("nn.functional.conv2d", "values"),
         ("scatter_reduce.amax", "exactly"),
         ("nn.functional.cosine_similarity", "exactly"),
+        ("nn.functional.normalize", "values, exactly"),
+        ("linalg.vector_norm", "values, exactly"),
+        ("std", "values, exactly"),
+        ("cdist", "exactly"),
+        ("index_add", "sizes"),
+        ("scatter_reduce.mean", "sizes"),
     ],
 )
 def test_the_page_says_what_is_kept(operation, kept):
-    (found,) = re.findall(rf"^\| `{re.escape(operation)}` \| .* \| (.*) \|$", PAGE, re.MULTILINE)
+    (found,) = re.findall(rf"^\| `{re.escape(operation)}` \| .* \| (.*) \| .*\|$", PAGE, re.MULTILINE)
     assert found == kept
+
+
+def test_the_page_says_why_of_all_that_is_exact():
+    rows = re.findall(r"^\| `([^`]+)` \| [^|]* \| ([^|]*) \| ?([^|]*?) ?\|$", PAGE, re.MULTILINE)
+    assert len(rows) > 250
+    for name, kept, why in rows:
+        assert why == (reason(name) if "exactly" in kept else ""), name
+
+
+def test_an_operation_that_is_exact_without_a_reason_stops_the_command():
+    outcome = Outcome("new_operation 0 function", "", 0.0, frozenset({"exact"}), frozenset({"NewBackward0"}))
+    with pytest.raises(ValueError, match="new_operation keeps tensors exactly: say why in _REASONS, or code them"):
+        row("new_operation", [outcome])
 
 
 def names_of_calls(entry):

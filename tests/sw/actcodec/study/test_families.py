@@ -1,5 +1,7 @@
 """Rows of the table of families: gradients before and after training, beside those that torch finds."""
 
+from functools import partial
+
 import actcodec
 import pytest
 import torch
@@ -57,14 +59,56 @@ def test_few_bits_do_harm_where_a_normalisation_saves_them():
     assert few.first.cosine != many.first.cosine
 
 
-def row(cosine, later, ratio):
+def test_seeds_give_other_weights_and_bits_have_one_alone():
+    first, again, other = (list(rows_of(TOY, (CodecSpec("sfpr"),), steps=0, seed=seed)) for seed in (0, 0, 1))
+    assert first == again
+    assert [(row.policy, row.seed) for row in other] == [("sfpr", 1)]
+    assert other[0].first.cosine != first[0].first.cosine
+
+
+def row(cosine, later, ratio, seed=0, model=None):
     first, second = (Likeness(one, 1.0, "", one) for one in (cosine, later))
-    return Row("CNN", f"model {ratio}", "sfpr", first, second, ratio, ratio)
+    return Row("CNN", model or f"model {ratio}", seed, "sfpr", first, second, ratio, ratio)
 
 
 def test_a_family_has_the_lowest_cosine_and_the_mean_ratio():
     found = on_family([row(0.999, 0.995, 2.0), row(0.991, 0.999, 8.0)])
-    assert (found.cosine, found.hardest, found.models) == (0.991, "model 8.0", 2)
+    assert (found.cosine, found.hardest, found.models, found.good_models, found.seeds) == (0.991, "model 8.0", 2, 2, 1)
     assert found.ratio == pytest.approx(4)
     assert found.good
     assert not on_family([row(0.999, GOOD - 1e-6, 2.0)]).good
+
+
+def test_the_lowest_of_all_seeds_counts_and_exceptions_are_named():
+    rows = [row(0.999, 0.999, 2.0, seed, f"model {number}") for number in range(20) for seed in range(3)]
+    assert on_family(rows).exceptions == {}
+    found = on_family([*rows, row(0.999, 0.95, 2.0, 1, "model 7")])
+    assert (found.good, found.good_models, found.models, found.seeds) == (True, 19, 20, 3)
+    assert (found.cosine, found.hardest, found.exceptions) == (0.95, "model 7", {"model 7": 0.95})
+    found = on_family([*rows, row(0.999, 0.95, 2.0, 1, "model 7"), row(0.98, 0.999, 2.0, 0, "model 8")])
+    assert (found.good, found.good_models, found.exceptions) == (False, 18, {})
+
+
+@pytest.fixture
+def benchmark(monkeypatch, tmp_path):
+    """benchmarks/families.py with the toy as the only model."""
+    import families
+
+    monkeypatch.setattr(families, "ZOO", {"toy.model": TOY})
+    monkeypatch.setattr(families, "KEPT", tmp_path)
+    monkeypatch.setattr(families, "rows_of", partial(rows_of, steps=4))
+    monkeypatch.setattr(families, "FAMILIES", {"CNN": ""})
+    return families
+
+
+def test_other_seeds_are_for_what_is_good_so_far_and_nothing_is_measured_twice(benchmark, monkeypatch):
+    policies = ["none", "bf16", "division"]
+    rows = benchmark.measured(["toy.model"], policies, 3, 1)
+    seeds = {name: [one.seed for one in rows if one.policy == name] for name in policies}
+    assert seeds == {"none": [0, 1, 2], "bf16": [0, 1, 2], "division": [0]}
+    (division,) = (one for one in rows if one.policy == "division")
+    assert division.worse.cosine < GOOD
+    monkeypatch.setattr(benchmark, "rows_of", lambda *given, **more: pytest.fail("measured twice"))
+    assert benchmark.measured(["toy.model"], policies, 3, 1) == rows
+    table = benchmark.models_table(rows)
+    assert [row[3] for row in table.rows][:3] == ["3", "3", "1"]

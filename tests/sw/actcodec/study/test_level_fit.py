@@ -112,7 +112,7 @@ def test_command_writes_levels_that_the_codec_takes(tmp_path):
     x = torch.randn(4, 4, 8, 8, generator=torch.Generator().manual_seed(0))
     codec = actcodec.codec("acgc-jpeg", levels=str(tmp_path / "out" / "levels.json"))
     assert codec.predicted(x).shape == (len(table["coders"]["jpeg-base"]["levels"]), 4)
-    assert "jpeg-act: 26 levels" in result.output
+    assert "jpeg-act: 37 levels" in result.output
 
 
 def test_command_refuses_images_without_classes(tmp_path):
