@@ -154,8 +154,8 @@ NORMS = {
 
 
 def norm_of(operation: Operation, x: Tensor) -> Norm | None:
-    """The 2-norms that an operation takes of ``x``, one of its arguments; None where it takes none."""
-    norms = NORMS.get(plain(operation.function))
+    """The 2-norms that an operation takes of ``x``, one of its arguments; None where it takes none, or along unknown axes."""
+    norms = None if operation.of_parts else NORMS.get(plain(operation.function))
     return None if norms is None else norms.of(operation, x)
 
 
