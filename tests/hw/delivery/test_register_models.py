@@ -139,17 +139,20 @@ def test_svd_keeps_to_the_schema_of_arm(config):
     assert "\\" not in svd(config)
 
 
+NAME = "universal_coders_zvc_gmc_duplex_half_dma_bits_128"
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     pytest.importorskip("peakrdl_uvm")
     folder = tmp_path_factory.mktemp("models")
     paths = register_models.write_models(CONFIGURATIONS["everything"], list(register_models.FORMATS), folder)
-    assert [path.name for path in paths] == ["universal.xml", "universal_html", "universal_ral.sv"]
+    assert [path.name for path in paths] == [f"{NAME}.xml", f"{NAME}_html", f"{NAME}_ral.sv"]
     return folder
 
 
 def test_ip_xact_has_every_register(models):
-    tree = ElementTree.parse(models / "universal.xml").getroot()
+    tree = ElementTree.parse(models / f"{NAME}.xml").getroot()
     space = {"x": tree.tag.partition("}")[0].lstrip("{")}
     names = {entry.findtext("x:name", None, space) for entry in tree.iterfind(".//x:register", space)}
     assert names == {name for _, name, _, _ in wanted(CONFIGURATIONS["everything"])}
@@ -157,7 +160,7 @@ def test_ip_xact_has_every_register(models):
 
 
 def test_the_register_model_of_uvm_is_systemverilog(models):
-    path = models / "universal_ral.sv"
+    path = models / f"{NAME}_ral.sv"
     text = path.read_text()
     assert "uvm_reg_field write_;" in text, "a field must not hide a method of uvm_reg"
     assert not any(f"uvm_reg_field {name};" in text for name in register_models.UVM_METHODS)
@@ -168,7 +171,7 @@ def test_the_register_model_of_uvm_is_systemverilog(models):
 
 
 def test_pages_have_a_beginning(models):
-    assert "universal" in (models / "universal_html" / "index.html").read_text(encoding="utf-8")
+    assert NAME in (models / f"{NAME}_html" / "index.html").read_text(encoding="utf-8")
 
 
 def test_what_is_missing_is_named_and_nothing_is_written(monkeypatch, tmp_path):
