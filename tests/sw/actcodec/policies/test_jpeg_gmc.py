@@ -135,7 +135,7 @@ def test_relus_gradient_is_exact_to_the_bit(shift, kind, side):
         norm.weight.copy_(torch.tensor([1.0, -0.7, 0.0, 0.0, 1e-4, 2.0]))
         norm.bias.copy_(torch.tensor([shift, shift, 0.0, 1.0, 0.0, -shift]))
     at_norm, at_relu = [], []
-    with actcodec.compress_activations(nn.ModuleList([norm, conv]), "jpeg-gmc"):
+    with actcodec.compress_activations(nn.ModuleList([norm, conv]), "jpeg-gmc", compress_loss=True):
         y = norm(x * 1.0)
         y.register_hook(at_norm.append)
         positive = y.detach() > 0
@@ -172,7 +172,7 @@ def test_rows_of_tokens_get_no_transform():
     """A layer norm over the last of four axes, as in ConvNeXt and Swin; a group norm has maps."""
     model = nn.ModuleList([nn.Conv2d(3, 16, 3, padding=1), nn.LayerNorm(16), nn.Linear(16, 32), nn.GroupNorm(2, 16)])
     x = smooth(2, 3, 16, 16)
-    with actcodec.compress_activations(model, "jpeg-gmc") as stats:
+    with actcodec.compress_activations(model, "jpeg-gmc", compress_loss=True) as stats:
         maps = model[0](x)
         loss = model[3](maps * 2.0).square().sum() + F.gelu(model[2](model[1](maps.permute(0, 2, 3, 1)))).sum()
     found = {(record.op, record.saved_by): record.codec for record in stats.records}

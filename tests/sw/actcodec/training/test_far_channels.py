@@ -71,7 +71,7 @@ def gradient(model, x, weights, chosen=None):
     if chosen is None:
         loss, ratio = (model(x) * weights).sum(), 1.0
     else:
-        with actcodec.compress_activations(model, chosen) as stats:
+        with actcodec.compress_activations(model, chosen, compress_loss=True) as stats:
             loss = (model(x) * weights).sum()
         ratio = stats.ratio
     loss.backward()

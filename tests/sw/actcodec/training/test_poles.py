@@ -150,7 +150,7 @@ def test_gradients_are_those_without_compression(name, which, options, bound):
     make, loss_of = NETWORKS[name]
     torch.manual_seed(0)
     model = make()
-    assert_trains(model, loss_of, which, options, bound, least_ratio=1)
+    assert_trains(model, loss_of, which, options | {"compress_loss": True}, bound, least_ratio=1)
 
 
 @pytest.mark.parametrize("policy", ["sfpr", "actnn", "division", "blpa", "autoquant", "gist"])
@@ -158,7 +158,7 @@ def test_no_gradient_is_lost_by_few_bits(policy):
     for name, (make, loss_of) in NETWORKS.items():
         torch.manual_seed(0)
         model = make()
-        reference, step = plain_step(model, loss_of), compressed_step(model, loss_of, policy)  # finite
+        reference, step = plain_step(model, loss_of), compressed_step(model, loss_of, policy, compress_loss=True)  # finite
         for parameter, gradient in reference.gradients.items():
             if gradient.abs().max() > 1e-6:
                 assert step.gradients[parameter].any(), (name, parameter)
