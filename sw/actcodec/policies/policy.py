@@ -270,8 +270,8 @@ def signs_only(codec: Codec) -> bool:
     return codec.name == "brc"
 
 
-#: What the codecs beside those of JPEG-ACT take from it.
-_PUBLISHED = {"S": PUBLISHED_S}
+#: Codecs as JPEG-ACT has them, and what the codecs beside them in its table take from it.
+_JPEG, _PUBLISHED = ("jpeg-act", "jpeg-base"), {"S": PUBLISHED_S}
 #: Producers of tensors with many zeros.
 SPARSE = ("relu", "pool", "dropout")
 #: Losses and softmax results stay exact.
@@ -305,23 +305,24 @@ def _table(
     dense: str, sparse: str, unfit: str, options: dict[str, Any], factory: CodecFactory | None, *, keep_signs: bool = False
 ) -> Policy:
     check_options(dense, options)
+    beside = (_PUBLISHED if dense in _JPEG else {}) | options
     rules = (
         *first_rules(options),
-        Rule(spec_with(sparse, options), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
+        Rule(spec_with(sparse, beside), producer=SPARSE, dtypes=CODED_DTYPES, min_rank=3),
         Rule(spec_with(dense, options), dtypes=CODED_DTYPES),
-        Rule(spec_with(unfit, options), dtypes=CODED_DTYPES),
+        Rule(spec_with(unfit, beside), dtypes=CODED_DTYPES),
     )
     return Policy(rules, codec_factory=factory, keep_signs=keep_signs)
 
 
 def jpeg_act_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """JPEG-ACT's table, with its S. Options as for codec ``jpeg-act`` (dqt, S, ...); the other codecs take those they know."""
-    return _table("jpeg-act", "sfpr+zvc", "sfpr", _PUBLISHED | options, codec_factory)
+    return _table("jpeg-act", "sfpr+zvc", "sfpr", options, codec_factory)
 
 
 def jpeg_base_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """JPEG-ACT's column JPEG-BASE. Options as for codec ``jpeg-base`` (dqt, huffman, ...); the others take those they know."""
-    return _table("jpeg-base", "sfpr", "sfpr", _PUBLISHED | options, codec_factory)
+    return _table("jpeg-base", "sfpr", "sfpr", options, codec_factory)
 
 
 def sfpr_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

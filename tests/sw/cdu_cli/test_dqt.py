@@ -83,7 +83,7 @@ def test_a_table_for_gmc_is_compared_in_jpeg_gmc_alone(tmp_path, files, maps):
     swept = [one for one in results["measured"] if one["name"] == "gmc"]
     assert len({tuple(one["table"]) for one in swept}) > 3
     for one in swept:
-        packed = actcodec.codec("jpeg-gmc", dqt=one["table"], rec=0.25).compress(maps[2])
+        packed = actcodec.codec("jpeg-gmc", dqt=one["table"], rec=0.25, S=1.125).compress(maps[2])
         assert one["point"]["bytes_per_value"] == packed.nbytes / maps[2].numel()
     report = (out / "report.md").read_text()
     assert "| jpeg-gmc | uniform-16 |" in report

@@ -55,7 +55,7 @@ class Settings:
     rounding
         ``half_away`` or ``trunc``; None is what the kind's codec does by default.
     S
-        Of SFPR.
+        Of SFPR; JPEG-ACT's unless given, with GMC too.
     rec
         Reconstruction point of shifts in steps; None is that of codec jpeg-gmc with ``gmc``, else of jpeg-act.
     """

@@ -52,7 +52,7 @@ def test_codec_jpeg_gmc_keeps_fewer_bytes_for_the_same_reconstruction():
     for name in ("jpeg-act", "jpeg-gmc"):
         model.zero_grad()
         rules = [Rule("brc", ("relu",), ("relu",)), Rule("sfpr+zvc", ("relu",))]
-        chosen = Policy(rules, CodecSpec(name, {"dqt": "optL", "rec": 1 / 4}))
+        chosen = Policy(rules, CodecSpec(name, {"dqt": "optL", "rec": 1 / 4, "S": 1.0}))
         with actcodec.compress_activations(model, chosen) as stats:
             model(x).square().mean().backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters()])
