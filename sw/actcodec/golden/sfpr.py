@@ -91,20 +91,24 @@ def scales(channels: Tensor, S: float, scale_bits: int, nonfinite: str = "raise"
     Returns
     -------
     k, r
-        float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to 12 significand bits. A channel of zeros has
-        k = 128.
+        float32 (channels,) each, in [2**-120, 2**120]; ``r`` is 1/k rounded to 12 significand bits, less where the code -128
+        would become infinite in the format of the channels. A channel of zeros has k = 128.
     """
-    return scales_of(channel_maxima(channels, nonfinite), S, scale_bits)
+    return scales_of(channel_maxima(channels, nonfinite), S, scale_bits, channels.dtype)
 
 
-def scales_of(largest: Tensor, S: float, scale_bits: int) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """As :func:`scales`, of the largest magnitudes that :func:`channel_maxima` finds."""
+def scales_of(largest: Tensor, S: float, scale_bits: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Multipliers and reciprocals as :func:`scales`, from the largest magnitudes that :func:`channel_maxima` finds."""
     if not (isfinite(S) and S > 0):
         raise UserError(f"S = {S!r} is not allowed: use a positive finite number")
     check_scale_bits(scale_bits)
     exact = torch.where(largest > 0, SCALE_UNIT * float(S) / largest, float(SCALE_UNIT))
     k = rounded_scales(exact, scale_bits)
-    return k, reciprocals(k, SFPR_RECIPROCAL_BITS)
+    r = reciprocals(k, SFPR_RECIPROCAL_BITS)
+    limit = torch.full_like(largest, torch.finfo(dtype).max / SCALE_UNIT)
+    # Rounding may bring the code of the largest finite number beyond it.
+    beyond = ((largest * k).round() >= VALUE_MAX) & (r > limit)
+    return k, torch.where(beyond, rounded_scales(limit, SFPR_RECIPROCAL_BITS, down=True), r)
 
 
 def rounded_scales(exact: Tensor, scale_bits: int, *, down: bool = False, exponent_limit: int = SCALE_EXPONENT_LIMIT) -> Tensor:

@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from actcodec.golden.sfpr import NonFiniteError, channel_maxima, inverse_sfpr, scales, sfpr
+from actcodec.golden.sfpr import FLOATS, NonFiniteError, channel_maxima, inverse_sfpr, scales, sfpr
 from cdu_spec import UserError
+from cdu_spec.sfpr import SCALE_BITS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,3 +147,15 @@ def test_every_float32_bit_pattern_class(seed):
 def test_the_largest_magnitude_of_zeros_is_positive_zero(zeros):
     found = channel_maxima(torch.tensor(zeros).view(1, 1, 2).repeat(4, 3, 4))
     assert not torch.signbit(found).any()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("scale_bits", SCALE_BITS)
+@pytest.mark.parametrize("factor", [1, 1.125])
+def test_the_largest_numbers_of_a_format_stay_finite(dtype, scale_bits, factor):
+    largest = torch.finfo(dtype).max * torch.linspace(0.9, 1, 4001, dtype=torch.float64)
+    x = -largest.to(dtype)[None, :, None]
+    k, r = scales(x, factor, scale_bits)
+    y = inverse_sfpr(sfpr(x, k[:, None]), r[:, None]).to(dtype)
+    assert y.isfinite().all()
+    assert ((y.double() / x.double() - 1).abs() <= 2 / 128).all()  # a code and a half, as k has 8 bits at least
