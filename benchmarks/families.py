@@ -61,7 +61,7 @@ Task = tuple[str, int, tuple[str, ...]]
 
 
 def kept(model: str, seed: int) -> list[Row]:
-    """What is known of a model with a seed."""
+    """Return the rows that were kept of a model with a seed."""
     file = KEPT / f"{model}-{seed}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     return [Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before]

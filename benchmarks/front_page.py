@@ -91,7 +91,7 @@ def choices() -> str:
 
 
 def by_family(harm: Table) -> str:
-    """What the page of results says: the densest policies and those with kernels, and what ``harm`` says of each family."""
+    """Return the table of the results page: the densest policies, those with kernels, and ``harm`` of each family."""
     rows = []
     for family, *others in harm.rows:
         chosen = (recommended(family), recommended(family, has_kernels))

@@ -127,7 +127,7 @@ def _batches(found: dict[str, Table]) -> str:
 
 
 def _recommended(found: dict[str, Table]) -> str:
-    """What the file of recommendations says, as on the front page, beside what plain storage and two bits do."""
+    """Return recommendations as on the front page, beside the effect of plain storage and of two bits."""
     return f"{front_page.BEGIN}\n\n{front_page.by_family(found['harm'])}\n\n{front_page.END}"
 
 

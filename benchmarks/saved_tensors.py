@@ -285,18 +285,20 @@ consumer = ["unknown"]
 
 What is known stands in one table, `sw/actcodec/saved/needs.py`. Three exceptions look beyond the operation that saves:
 
-- **A loss is exact**, whatever its operations are: code behind the model and outside of all modules, modules without parameters behind
-  the model, and modules that are called a loss or a criterion (`sw/actcodec/saved/loss.py`, [plugin.md](../user/plugin.md#losses)).
-- **Factors before a pole are exact.** `sqrt(d * d + eps)` keeps its root exactly, but the product has saved d, and where d is small the
-  root's derivative multiplies the error of d. When a function with a pole reads what follows from a product, a power, a quotient or an
-  exponential by at most 8 steps that hand gradients on, the factors take the place of their codec's form. Behind a
-  convolution, a linear layer or a normalisation, and behind a sum or mean of more than 8 values, they are compressed
-  (`sw/actcodec/saved/poles.py`).
-- **Values of gradients** that are differentiated again are exact with `double_backward=True`; without, the first one that is computed
-  from a reconstruction is warned of (`sw/actcodec/saved/second_order.py`).
+- **A loss is exact**, whatever its operations are: code behind the model and outside of all modules, modules without
+  parameters behind the model, and modules that are called a loss or a criterion (`sw/actcodec/saved/loss.py`,
+  [plugin.md](../user/plugin.md#losses)).
+- **Factors before a pole are exact.** `sqrt(d * d + eps)` keeps its root exactly, but the product has saved d, and where d is
+  small the root's derivative multiplies the error of d. When a function with a pole reads what follows from a product, a
+  power, a quotient or an exponential by at most 8 steps that hand gradients on, the factors take the place of their codec's
+  form. Behind a convolution, a linear layer or a normalisation, and behind a sum or mean of more than 8 values, they are
+  compressed (`sw/actcodec/saved/poles.py`).
+- **Values of gradients** that are differentiated again are exact with `double_backward=True`; without, the first one that is
+  computed from a reconstruction is warned of (`sw/actcodec/saved/second_order.py`).
 
-Two errors would grow without a pole. Normalisations divide by the deviation of a channel, so that one far from zero loses what it varies by: it is centred
-before it is compressed. Fused attention computes its softmax again from queries and keys, with the sums of the exact ones, so
+Two errors would grow without a pole. Normalisations divide by the deviation of a channel, so that one far from zero loses
+what it varies by: it is centred before it is compressed. Fused attention computes its softmax again from queries and keys,
+with the sums of the exact ones, so
 that the error of a logit acts as its exponential: the sums are computed again from what is rebuilt
 (`sw/actcodec/saved/attention.py`), one more product of queries and keys in backward. With three bits and logits of deviation
 10 the gradient was infinite, and is now off as far as that of a softmax with such logits is.

@@ -46,7 +46,7 @@ def test_figures_are_those_that_were_measured(writers):
 
 
 def test_figures_are_those_of_the_present_register_map(writers):
-    """Who changes the register map measures the configurations again: benchmarks/configurations.py."""
+    """Figures of the front page are of the present register map: benchmarks/configurations.py measures them."""
     _, configurations = writers
     figures = json.loads(configurations.DATA.read_text(encoding="utf-8"))
     assert {name: found["registers"] for name, found in figures.items()} == dict.fromkeys(figures, configurations.REGISTERS)

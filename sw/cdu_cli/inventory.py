@@ -118,7 +118,7 @@ def _codecs() -> list[Row]:
 
 
 def _policies() -> list[Row]:
-    """What trains: each with whether it is stable, the kinds of networks whose gradients it keeps, and where it has kernels."""
+    """Return the policies: whether each is stable, for which kinds of networks it is good, and where it has kernels."""
     try:
         from actcodec.policies.catalog import POLICY_NAMES
         from actcodec.policies.kernels import kernels_of

@@ -113,7 +113,7 @@ class Field:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there are numbers of its width that it does not take."""
+        """Return whether there are numbers of its width that it does not take."""
         return self.lowest > 0 or self.highest is not None
 
     @property
@@ -174,11 +174,11 @@ class Register:
 
     @property
     def is_exact(self) -> bool:
-        """Whether a write with 1 in a bit outside the fields is refused: the register holds numbers, which would be cut off."""
+        """Return whether a write of 1 outside the fields is refused: the register holds numbers, which would be cut off."""
         return self.access is Access.RW and not all(part.is_flag for part in self.fields)
 
     def takes(self, value: int) -> bool:
-        """Whether a write of the whole register is carried out if it may be written at all; else it is answered with SLVERR."""
+        """Return whether a write of the whole register is carried out, where it is writable; else the answer is SLVERR."""
         fields = sum(part.mask for part in self.fields)
         # A sign that is repeated up to the top is no other number
         for part in self.fields:

@@ -44,7 +44,7 @@ def feed_forward() -> nn.Sequential:
 
 
 def tokens() -> Tensor:
-    """Of shape (batch, sequence, features)."""
+    """Return a tensor of shape (batch, sequence, features)."""
     return torch.randn(4, 16, 128, generator=torch.Generator().manual_seed(1))
 
 

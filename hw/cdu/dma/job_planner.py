@@ -188,7 +188,7 @@ class JobPlanner(wiring.Component):
 
 
 def _ends_beyond(address: Value, length: Value | int) -> Value:
-    """Whether an address has too many bits, or so many bytes from it on end beyond the last one."""
+    """Return whether an address has too many bits, or so many bytes from it on end beyond the last one."""
     return address[MEMORY_ADDRESS_BITS:].any() | (address[:MEMORY_ADDRESS_BITS] + length > 1 << MEMORY_ADDRESS_BITS)
 
 

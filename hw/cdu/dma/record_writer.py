@@ -98,6 +98,6 @@ class RecordWriter(wiring.Component):
         return m
 
     def _within_a_word(self, address: Value) -> Value:
-        """Whether a record at an address lies in one word of memory."""
+        """Return whether a record at an address lies in one word of memory."""
         last = self.size - COMPLETION_BYTES
         return address[: exact_log2(self.size)] <= last if last >= 0 else Const(0)

@@ -64,7 +64,7 @@ def kind_of(x: Tensor) -> Kind | None:
 
 
 def overrides_dispatch(x: Tensor) -> bool:
-    """Whether a tensor is of a subclass that computes by itself and whose values are elsewhere."""
+    """Return whether a tensor is of a subclass that computes by itself and whose values are elsewhere."""
     return type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__
 
 
@@ -97,7 +97,7 @@ def _inside(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def same_storage(x: Tensor, y: Tensor) -> bool:
-    """Whether two ordinary tensors look at the same memory."""
+    """Return whether two ordinary tensors look at the same memory."""
     mine, other = storage_of(x), storage_of(y)
     return mine is not None and other is not None and mine._cdata == other._cdata
 
@@ -140,13 +140,13 @@ def plain_part(x: Tensor) -> Tensor:
 
 
 def _is_of(x: Any, place: tuple[str, str]) -> bool:
-    """Whether ``x`` is of a class, by module and name; the module is not loaded for it."""
+    """Return whether ``x`` is of a class, by module and name; the module is not loaded for it."""
     module = sys.modules.get(place[0])
     return module is not None and isinstance(x, getattr(module, place[1]))
 
 
 def is_jagged(x: Any) -> bool:
-    """Whether ``x`` is a nested tensor whose rows lie one after the other in memory."""
+    """Return whether ``x`` is a nested tensor whose rows lie one after the other in memory."""
     return isinstance(x, Tensor) and x.layout == torch.jagged and overrides_dispatch(x) and hasattr(x, "_values")
 
 
@@ -165,7 +165,7 @@ def _ordinary(inner: Tensor, x: Tensor) -> Tensor:
 
 
 def _rebuilding(x: Tensor) -> Callable[[Tensor], Tensor]:
-    """What makes a tensor like ``x``, which has no history, of a part like its own."""
+    """Return the function that makes a tensor like ``x``, which has no history, of a part like its own."""
     if not overrides_dispatch(x) or _is_of(x, _ASYNCHRONOUS):
         return lambda part: part
     names, context = x.__tensor_flatten__()  # type: ignore[attr-defined]

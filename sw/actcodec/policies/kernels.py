@@ -43,7 +43,7 @@ def kernels_of(name: str) -> tuple[str, ...]:
 
 
 def warning_of(chosen: Policy, codec: Codec) -> str | None:
-    """What to say of a codec that a policy has chosen on a GPU; None where it has kernels there, or needs none."""
+    """Return the warning for a codec that a policy has chosen on a GPU; None where it has kernels there, or needs none."""
     if codec.name not in WITHOUT_GPU_KERNELS:
         return None
     who = type(chosen).__name__ if chosen.origin is None else f"policy {chosen.origin.name!r}"
@@ -55,7 +55,7 @@ def warning_of(chosen: Policy, codec: Codec) -> str | None:
 
 
 def warning_of_backend(chosen: Policy) -> str | None:
-    """What to say of a policy whose codecs were given backend ``triton``, before it meets a tensor."""
+    """Return the warning for a policy whose codecs were given backend ``triton``, before it meets a tensor."""
     given = [codec for codec in chosen.codecs_of_rules if getattr(codec, "backend", None) == TRITON]
     given.sort(key=lambda codec: codec.name not in ON_THE_HOST)
     return next((said for codec in given if (said := warning_of(chosen, codec)) is not None), None)

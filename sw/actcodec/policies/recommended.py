@@ -42,7 +42,7 @@ class OnFamily:
 
     @property
     def good(self) -> bool:
-        """Whether the gradient is good on enough of the models."""
+        """Return whether the gradient is good on enough of the models."""
         return self.good_models >= SHARE * self.models
 
 
@@ -91,12 +91,12 @@ def recommended(family: str, among: Callable[[str], bool] = lambda name: True) -
 
 
 def has_kernels(name: str) -> bool:
-    """Whether backends compute the codecs of a named policy."""
+    """Return whether backends compute the codecs of a named policy."""
     return bool(kernels_of(name))
 
 
 def has_gpu_kernels(name: str) -> bool:
-    """Whether a GPU has kernels for the codecs of a named policy."""
+    """Return whether a GPU has kernels for the codecs of a named policy."""
     return GPU in kernels_of(name)
 
 

@@ -47,7 +47,7 @@ class Exact:
 
     @property
     def changed(self) -> bool:
-        """Whether the tensor was changed in place since."""
+        """Return whether the tensor was changed in place since."""
         return self._tensor._version != self._version
 
     def tensor(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Whether what runs is a loss: it is kept exactly, as it is small and the whole gradient goes through it.
+"""Tells losses, which are kept exactly: they are small, and the whole gradient goes through them.
 
 A loss is
 
@@ -42,7 +42,7 @@ class Losses:
         self._behind_network = False
 
     def running(self) -> bool:
-        """Whether a tensor that is saved now belongs to a loss."""
+        """Return whether a tensor that is saved now belongs to a loss."""
         for module in running_modules():
             if id(module) in self._losses or _is_named(module):
                 return True

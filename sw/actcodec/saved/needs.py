@@ -69,7 +69,7 @@ _COUNTING = ("sum", "mean")
 
 
 def needs_sizes(operation: Operation) -> bool:
-    """Whether an operation saves floating-point tensors for their sizes alone."""
+    """Return whether an operation saves floating-point tensors for their sizes alone."""
     name = plain(operation.function)
     return name in SIZES or (name == "scatterreduce" and operation.argument(4, "reduce", "") in _COUNTING)
 
@@ -160,7 +160,7 @@ def norm_of(operation: Operation, x: Tensor) -> Norm | None:
 
 
 def _normed(operation: Operation, x: Tensor) -> bool:
-    """Of a norm its argument; the norm itself, by which its gradient divides, stays exact."""
+    """Return whether ``x`` is the argument of a norm. The norm, by which its gradient divides, stays exact."""
     return norm_of(operation, x) is not None
 
 
@@ -275,7 +275,7 @@ def _arguments(operation: Operation, defaults: dict[str, Any]) -> dict[str, Any]
 
 
 def _is_or_copies(x: Tensor, argument: Any) -> bool:
-    """Whether a saved tensor is an argument, or autocast's copy of it."""
+    """Return whether a saved tensor is an argument, or autocast's copy of it."""
     if _is(x, argument):
         return True
     return isinstance(argument, Tensor) and argument.dtype != x.dtype and argument.shape == x.shape

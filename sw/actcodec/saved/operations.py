@@ -143,7 +143,7 @@ def mark_weight(x: Any) -> None:
 
 
 def is_marked_weight(x: Tensor) -> bool:
-    """Whether ``x`` is a tensor that :func:`mark_weight` marked, or only a rearranged or converted copy of one."""
+    """Return whether ``x`` is a tensor that :func:`mark_weight` marked, or only a rearranged or converted copy of one."""
     node = x.grad_fn
     for _ in range(_WALK_LIMIT):
         if node is None or getattr(node, "variable", None) is not None:
@@ -216,7 +216,7 @@ class Operation:
 
     @property
     def makes_activations(self) -> bool:
-        """Whether the result is an activation even of weights: a layer's, whose input may be trained, or values repeated."""
+        """Return whether the result is an activation even of weights: that of a layer (its input may be trained) or of a repeat."""
         return self.name in _LAYERS or self.function == "linear" or plain(self.function) in _REPEATS
 
     def is_side_argument(self, x: Tensor) -> bool:
@@ -236,7 +236,7 @@ class Operation:
 
 
 def _begins_where(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors begin at the same address."""
+    """Return whether two tensors begin at the same address."""
     return same_storage(x, y) and x.storage_offset() == y.storage_offset()
 
 
@@ -294,7 +294,7 @@ class OperationTracker(TorchFunctionMode):
         return result
 
     def of_weights(self, operation: Operation) -> bool:
-        """Whether all tensors that an operation works on are weights or computed from these; single constants do not count."""
+        """Return whether an operation works on weights, and tensors computed from weights, alone; constants do not count."""
         judged, answer = self._judged
         if judged is None or judged() is not operation:
             others = (x for x in operation.tensors() if not self._is_weight(x) and not is_marked_weight(x))

@@ -76,7 +76,7 @@ class Factor:
 
     @property
     def counts(self) -> bool:
-        """Whether a pole would multiply its error."""
+        """Return whether a pole would multiply its error."""
         return self.steps <= MOST_STEPS and self.averaged <= FEW
 
 

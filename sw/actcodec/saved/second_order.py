@@ -74,7 +74,7 @@ def _changes_values(saved: Saved) -> bool:
 
 
 def _gets_gradient(weight: Node | Tensor) -> bool:
-    """Whether the backward pass that runs computes the gradient of a weight."""
+    """Return whether the backward pass that runs computes the gradient of a weight."""
     node = get_gradient_edge(weight).node if isinstance(weight, Tensor) else weight
     try:
         return bool(torch._C._will_engine_execute_node(node))
@@ -83,5 +83,5 @@ def _gets_gradient(weight: Node | Tensor) -> bool:
 
 
 def _is_in_backward() -> bool:
-    """Whether autograd asks, not a user who looks at a node of the graph."""
+    """Return whether autograd asks, not a user who looks at a node of the graph."""
     return torch._C._current_graph_task_id() != -1

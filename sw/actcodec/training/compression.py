@@ -103,7 +103,7 @@ class Compression:
 
     @property
     def keep_signs(self) -> bool:
-        """See :class:`Policy`; values of gradients depend on signs, too."""
+        """Return whether signs are kept (:class:`Policy`); values of gradients depend on signs, too."""
         return self._policy.keep_signs or self.limits.double_backward
 
     @property
@@ -124,14 +124,14 @@ class Compression:
         return None if self._loses_values(x, codec, operation) else codec
 
     def _loses_values(self, x: Tensor, codec: Codec | None, operation: Operation | None) -> bool:
-        """Whether a codec would change the values of gradients that are to be exact."""
+        """Return whether a codec would change the values of gradients that are to be exact."""
         if codec is None or not self.limits.double_backward:
             return False
         return not (codec.lossless or signs_only(codec)) and weight_of(x, operation) is None
 
     @property
     def compresses(self) -> bool:
-        """Whether the policy compresses anything."""
+        """Return whether the policy compresses anything."""
         return bool(self._policy.codecs_of_rules)
 
     def uncoded(self, x: Tensor, tensor: SavedTensor) -> str:

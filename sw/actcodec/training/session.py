@@ -129,7 +129,7 @@ class Session:
         return whole
 
     def _packed(self, x: Tensor, operation: Operation | None) -> Saved:
-        """What is kept of a tensor, and the operation knows it."""
+        """Keep a tensor in a form, and record the form with the operation."""
         if operation is not None:
             self._poles.read(operation)
         saved = self._pack(x, operation)
@@ -175,7 +175,7 @@ class Session:
         return self._guarded(x, operation, self._again(x, operation, found))
 
     def _is_computed_weight(self, x: Tensor, operation: Operation | None) -> bool:
-        """Whether ``x`` is computed from weights alone (standardised, merged with adapters), or by an operation on these."""
+        """Return whether ``x`` is computed from weights alone (standardised, merged with adapters)."""
         return is_marked_weight(x) or (
             operation is not None and not operation.makes_activations and self.tracker.of_weights(operation)
         )

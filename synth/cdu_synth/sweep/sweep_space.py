@@ -94,7 +94,7 @@ class SweepSettings:
 
     @cached_property
     def points(self) -> tuple[list[Point], list[Skipped]]:
-        """What is measured, and the combinations that are no configuration, or none that the block is built with."""
+        """Return the points to measure, and the combinations that are no configuration or that the block is not built with."""
         found, skipped = points(self.config, self.space, self.sample, self.seed)
         others = [changes(self.block, point.config).keys() & self.space.keys() for point in found]
         skipped += [

@@ -183,7 +183,7 @@ def executed(folder, text):
 
 
 class Holder(dict):
-    """What signals are put into."""
+    """Holds signals."""
 
 
 @pytest.mark.parametrize("version", OTHERS)

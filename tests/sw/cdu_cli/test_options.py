@@ -1,4 +1,4 @@
-"""What --config and --set come to."""
+"""Return the configuration that --config and --set give."""
 
 from cdu_cli.options import configuration
 

@@ -139,7 +139,7 @@ class HostBench(DmaBench):
 
 
 def _places(job: DmaJob) -> list[range]:
-    """What a job may touch."""
+    """Return the addresses that a job may touch."""
     found = job.descriptor
     values = prod((found.n, found.c, found.h, found.w)) * _CONFIG.dtype.bits // 8
     sizes = {

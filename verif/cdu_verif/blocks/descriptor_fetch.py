@@ -1,4 +1,4 @@
-"""What reads descriptors out of a ring."""
+"""Declares how the reader of descriptors is verified."""
 
 from __future__ import annotations
 

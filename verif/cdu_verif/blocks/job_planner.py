@@ -1,4 +1,4 @@
-"""What checks descriptors."""
+"""Declares how the checker of descriptors is verified."""
 
 from __future__ import annotations
 

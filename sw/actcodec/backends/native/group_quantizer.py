@@ -15,7 +15,7 @@ from actcodec.backends.native.kernels import kernels
 
 
 class NativeGroupQuantizer(GroupQuantizer):
-    """See :class:`GroupQuantizer`. Tensors are on the CPU."""
+    """Quantise as :class:`GroupQuantizer` does, on the CPU."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
         """See :class:`GroupQuantizer`."""

@@ -58,7 +58,7 @@ def _compiler(tmp_path, monkeypatch, most=None):
 
 
 def test_a_compilation_that_was_ended_goes_on_where_it_was(monkeypatch, tmp_path):
-    """What was compiled is in the cache file by file, and is not compiled again."""
+    """Object files are cached one by one and are not compiled again."""
     before = _compiler(tmp_path, monkeypatch, most=5)
     with pytest.raises(UserError, match="cannot be compiled"):
         build.library()

@@ -38,7 +38,7 @@ NUMBERS, BLOCKS = table("number"), table("greatest magnitude")
 
 
 def seen(script):
-    """What a script expects, by the words before its colon; what stands in brackets is left out."""
+    """Return the values that a script expects, by the words before each colon; words in brackets are left out."""
     text = (ROOT / "findings" / f"{script}.sh").read_text(encoding="utf-8")
     (lines,) = re.findall(r"<<'SEEN'\n(.*?)SEEN\n", text, re.DOTALL)
     return {name: value.partition(" ")[0] for name, value in (line.split(": ") for line in lines.splitlines())}

@@ -282,7 +282,7 @@ def test_table_and_error():
 
 
 def test_a_tensor_that_is_computed_again_has_no_ratio():
-    """Of the result of an activation policy ``transformer`` keeps nothing: it computes it again from the input."""
+    """Policy ``transformer`` keeps nothing of the result of an activation: it computes it again from the input."""
     model, x = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)), torch.randn(32, 64)
     with actcodec.compress_activations(model, "transformer") as stats:
         loss = model(x).square().sum()

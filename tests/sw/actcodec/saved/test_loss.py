@@ -1,4 +1,4 @@
-"""What is a loss and what is a network: the word ``loss`` in the table, with bytes as they are."""
+"""Losses are told from networks: the table has the word ``loss``, with the bytes as they are."""
 
 import actcodec
 import pytest
@@ -50,7 +50,7 @@ def statistics(model, step, **options):
 
 
 def codecs(stats, saved_by):
-    """Of all that an operation has saved."""
+    """Return the codecs of all tensors that an operation has saved."""
     return {record.codec for record in stats.records if saved_by in record.saved_by}
 
 

@@ -145,7 +145,7 @@ def test_factors_are_forgotten_with_the_result_and_by_the_layer_behind_it():
 
 
 def test_nothing_outlives_the_context():
-    """What is remembered of results that are still there is freed by counting references, as the graph is."""
+    """Factors of results that are alive are freed by counting references, as the graph is."""
     model = nn.Linear(16, 64)
     gc.disable()
     try:

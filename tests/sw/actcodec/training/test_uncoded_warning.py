@@ -1,4 +1,4 @@
-"""What is not compressed, though nobody asked for that, is warned of once with its share; what somebody asked for is not."""
+"""One warning names the share that is not compressed; tensors that the user asked to keep exactly do not count."""
 
 import threading
 import warnings
