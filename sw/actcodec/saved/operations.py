@@ -216,7 +216,7 @@ class Operation:
 
     @property
     def makes_activations(self) -> bool:
-        """Return whether the result is an activation even of weights: that of a layer (its input may be trained) or of a repeat."""
+        """Return whether the result is an activation even of weights: the result of a layer or of a repetition."""
         return self.name in _LAYERS or self.function == "linear" or plain(self.function) in _REPEATS
 
     def is_side_argument(self, x: Tensor) -> bool:
