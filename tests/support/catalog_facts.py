@@ -8,7 +8,6 @@ import actcodec
 import torch
 from actcodec.codecs import CODEC_NAMES, Codec, codec_options
 from actcodec.codecs.jpeg.block_codec import BlockCodec
-from actcodec.policies.policy import signs_only
 from cdu_spec.dqt import divisors
 from cdu_tools.errors import UserError
 
@@ -70,7 +69,7 @@ VARIANT_IDS = tuple(name if bits is None else f"{name}-{bits}" for name, bits in
 
 def keeps_values(name: str) -> bool:
     """Whether a codec keeps more than signs."""
-    return not signs_only(make(name))
+    return not make(name).signs_only
 
 
 def is_stochastic(name: str) -> bool:

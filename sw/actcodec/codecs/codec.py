@@ -35,6 +35,8 @@ class Codec(ABC):
     name: str
     #: Whether a reconstruction is zero where the values are and nowhere else, so that ReLU needs no signs beside it.
     keeps_zeros: bool = False
+    #: Whether it keeps nothing but which values are positive.
+    signs_only: bool = False
     #: Whether channels far from zero are to be centred before it (:mod:`actcodec.codecs.centring`): what it keeps of a value is
     #: only near the value.
     centred: bool = False
@@ -109,6 +111,7 @@ class BrcCodec(Codec):
     backend: str | Backend = "torch"
 
     name = Mode.BRC.label
+    signs_only = True
 
     def __post_init__(self) -> None:
         check_nonfinite_policy(self.nonfinite)

@@ -258,16 +258,11 @@ _VOUCHED = (UNKNOWN, "crossentropy")
 
 def _bears(rule: Rule | None, codec: Codec, tensor: SavedTensor) -> bool:
     """Whether the gradient can be computed from what a codec keeps; None stands for a policy's default."""
-    if signs_only(codec):
+    if codec.signs_only:
         return tensor.producer == tensor.consumer == "relu"
     named = (tensor.consumer, tensor.function)
     vouched = rule is not None and any(name in rule.consumer and name in named for name in _VOUCHED)
     return (tensor.smooth and not tensor.loss) or codec.lossless or vouched
-
-
-def signs_only(codec: Codec) -> bool:
-    """Whether a codec keeps nothing but signs."""
-    return codec.name == "brc"
 
 
 #: Codecs as JPEG-ACT has them, and what the codecs beside them in its table take from it.

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
 
 from actcodec.codecs.tensor_kinds import same_storage
-from actcodec.policies.policy import signs_only
 from actcodec.saved.kept import Saved
 from actcodec.saved.operations import Operation
 from actcodec.saved.views import codec_of
@@ -68,7 +67,7 @@ def weight_of(x: Tensor, operation: Operation | None) -> Node | Tensor | None:
 
 def _changes_values(saved: Saved) -> bool:
     codec = codec_of(saved.form)
-    if codec is None or codec.lossless or signs_only(codec):
+    if codec is None or codec.lossless or codec.signs_only:
         return False
     return any(weight is None or _gets_gradient(weight) for weight in saved.weights)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from actcodec.codecs import Codec, RawCopy
 from actcodec.codecs.codec import NoCodec
-from actcodec.policies.policy import Policy, SavedTensor, first_rules, signs_only
+from actcodec.policies.policy import Policy, SavedTensor, first_rules
 from actcodec.saved.operations import Operation
 
 #: ``sink(tensor, values)`` gets every recorded tensor; the values are the network's own and not to be changed.
@@ -58,7 +58,7 @@ class _Recorder:
 
     def codec_of(self, tensor: SavedTensor, codec: Codec) -> Codec:
         """See :class:`~actcodec.policies.policy.Observer`."""
-        return codec if signs_only(codec) else _ShowingCodec(tensor, self.sink)
+        return codec if codec.signs_only else _ShowingCodec(tensor, self.sink)
 
     def finished(self, operation: Operation, result: Any) -> None:
         """See :class:`~actcodec.policies.policy.Observer`."""

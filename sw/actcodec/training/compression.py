@@ -15,7 +15,7 @@ from actcodec.codecs import Codec, MismatchError
 from actcodec.golden.sfpr import NONFINITE_POLICIES, UnfitValuesError
 from actcodec.policies import kernels
 from actcodec.policies.few_bits import FewBitsWarning, warning_of
-from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor, signs_only
+from actcodec.policies.policy import CODED_DTYPES, EXACT, GroupObserver, Policy, SavedTensor
 from actcodec.saved.forms import Coded, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept
 from actcodec.saved.layout import Layout
@@ -127,7 +127,7 @@ class Compression:
         """Return whether a codec would change the values of gradients that are to be exact."""
         if codec is None or not self.limits.double_backward:
             return False
-        return not (codec.lossless or signs_only(codec)) and weight_of(x, operation) is None
+        return not (codec.lossless or codec.signs_only) and weight_of(x, operation) is None
 
     @property
     def compresses(self) -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
-from actcodec.policies.policy import EXACT, SavedTensor, signs_only
+from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import Found, Place, TensorCache
 from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, running_modules
@@ -367,4 +367,4 @@ def _is_too_weak(saved: Saved, codec: Codec | None) -> bool:
     if saved.without_values or codec is None:
         return not saved.exact
     there = codec_of(saved.form)
-    return there is not None and signs_only(there) and not signs_only(codec)
+    return there is not None and there.signs_only and not codec.signs_only

@@ -4,14 +4,13 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec, codec_options
-from actcodec.policies.policy import signs_only
 from actcodec.study import experiment
 from actcodec.study.data import load
 from actcodec.study.recording import RecordingPolicy
 from actcodec.training import POLICY_NAMES, policy
 from torch.nn import functional
 
-CODECS = [name for name in CODEC_NAMES if not signs_only(codec(name))]
+CODECS = [name for name in CODEC_NAMES if not codec(name).signs_only]
 #: ||x - x'|| / ||x|| of zeros in place of the values. ActNN's two bits come near it where a group has maps of unequal size.
 ZEROS = 1.0
 #: Of division by bits: about two thirds of a step in 2**bits - 1 of a block's range, which is some 4.5 deviations.
