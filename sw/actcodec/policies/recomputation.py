@@ -59,7 +59,7 @@ class KeptCodec(Codec):
     """The codec of one tensor that others may follow from."""
 
     def __init__(self, codec: Codec) -> None:
-        self.name, self.keeps_zeros = codec.name, codec.keeps_zeros
+        self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
         self.bits = getattr(codec, "bits", None)
         self.packed: Packed | None = None
         self.followed = False  #: whether something is computed from it

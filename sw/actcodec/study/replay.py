@@ -94,7 +94,8 @@ class _Remembering(Codec):
     """A codec whose results are kept."""
 
     def __init__(self, codec: Codec, number: int, packed: dict[int, Packed]) -> None:
-        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred
+        self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
+        self.centred = codec.centred
         self.codec, self._number, self._packed = codec, number, packed
 
     def compress(self, x: Tensor) -> Packed:
@@ -163,7 +164,8 @@ class _Given(Codec):
     """Keeps a tensor exactly, or keeps what another pass made of it."""
 
     def __init__(self, codec: Codec, packed: Packed | None) -> None:
-        self.name, self.keeps_zeros, self.centred = codec.name, codec.keeps_zeros, codec.centred and packed is not None
+        self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
+        self.centred = codec.centred and packed is not None
         self._codec, self._packed = codec, packed
 
     def compress(self, x: Tensor) -> Packed:
