@@ -31,8 +31,10 @@ def test_divisors_reach_the_stream_unchanged():
     table = tuple(range(1, 65))
     packed = actcodec.codec("jpeg-base", dqt=table).compress(X)
     assert sorted(packed.header.divisors) == list(table)
-    packed = actcodec.codec("jpeg-act", dqt=[1 << place % 8 for place in range(64)]).compress(X)
-    assert packed.shifts == tuple(column for column in range(8) for _ in range(8))  # payload order is column by column
+    packed = actcodec.codec("jpeg-act", dqt=[1 << max(dqt.LEAST_SHIFT, place % 8) for place in range(64)]).compress(X)
+    assert packed.shifts == tuple(
+        max(dqt.LEAST_SHIFT, column) for column in range(8) for _ in range(8)
+    )  # payload order is column by column
 
 
 def test_a_table_is_read_once(tmp_path):

@@ -20,8 +20,8 @@ def test_sfpr_keeps_a_byte_per_value():
     # Beside the values stand header, shape, three scales and a checksum.
     assert VALUES.numel() < found["bytes_compressed"] < VALUES.numel() + 100
     assert found["ratio"] == 4 * VALUES.numel() / found["bytes_compressed"]
-    # S of 1.125 stretches every channel to 144 of 128 steps, the rest is cut off; the scale is rounded to 8 bits.
-    steps = VALUES.abs().amax(dim=(0, 2, 3), keepdim=True) / (1.125 * 128)
+    # Every channel is stretched to 128 steps; the scale is rounded to 8 bits.
+    steps = VALUES.abs().amax(dim=(0, 2, 3), keepdim=True) / 128
     restored = (VALUES / steps).round().clamp(-128, 127) * steps
     expected = torch.linalg.vector_norm(VALUES - restored) / torch.linalg.vector_norm(VALUES)
     assert found["relative_error"] == pytest.approx(float(expected), rel=0.05)
