@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -199,7 +200,10 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
     """Raise ConfigError when there is no block of that name, and it is none of the ``others``."""
     known = (*BLOCKS, *others)
     if name not in known:
-        raise ConfigError(f"unknown block {name!r}: use {', '.join(known)}")
+        near = get_close_matches(name, known)
+        allowed = ", ".join(("a block of `cdu list`", *others))
+        said = f"did you mean {' or '.join(near)}?" if near else f"use {allowed}"
+        raise ConfigError(f"unknown block {name!r}: {said}")
 
 
 def top(config: CduConfig) -> Component:
