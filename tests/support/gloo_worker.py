@@ -71,7 +71,7 @@ def parallel_step(way: str | None, policy: str, options: dict[str, Any], mesh: D
     if way is not None:
         parallelize_module(model, mesh, PARALLEL[way]())
     x = tokens().chunk(WORLD, 1)[dist.get_rank()] if way == "sequence" else tokens()
-    with actcodec.compress_activations(model, policy, **options) as stats:
+    with actcodec.compress_activations(model, policy, compress_loss=True, **options) as stats:
         y = model(x)
         y = y.full_tensor() if isinstance(y, DTensor) else y
         loss = y.square().sum()

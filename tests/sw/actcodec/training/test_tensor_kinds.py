@@ -50,7 +50,7 @@ def gradient(layer, loss):
 def test_every_kind_by_every_policy(case, policy):
     name, options = POLICIES[policy]
     layer, alone = layer_of(), layer_of()
-    context = actcodec.compress_activations(layer, name, **options)
+    context = actcodec.compress_activations(layer, name, compress_loss=True, **options)
     if case.outcome == REFUSED:
         with pytest.raises(UserError) as said, context:
             case.step(layer)

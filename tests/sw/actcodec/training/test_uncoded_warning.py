@@ -76,7 +76,7 @@ def test_what_is_not_compressed_is_warned_of_once(name):
     make, shape, reason = MUCH[name]
     model = make()
     x = torch.randn(shape, dtype=next(model.parameters()).dtype)
-    context = actcodec.compress_activations(model, "sfpr")
+    context = actcodec.compress_activations(model, "sfpr", compress_loss=True)
     with pytest.warns(UncodedWarning) as said, context as stats:
         step(model, x).backward()
     assert len(said) == 1
