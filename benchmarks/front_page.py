@@ -27,7 +27,7 @@ from actcodec.policies.recommended import (
     status,
 )
 from actcodec.study.zoo import FAMILIES
-from cdu_cli.measured import tests_in_words
+from cdu_cli.measured import REGISTERS, tests_in_words
 from cdu_tools.files import write_whole
 from digest import Table, read, tables
 
@@ -115,9 +115,11 @@ def _exceptions() -> str:
 
 def _units(to_docs: str) -> str:
     units = json.loads(DATA.read_text(encoding="utf-8"))
-    versions = ", ".join(sorted({found["registers"] for found in units.values()}))
-    note = f"Pre-layout, 45 nm, register map {versions}: [configurations]({to_docs}evidence/configurations.md)."
-    return f"{configurations(units)}\n\n{note}"
+    present = {name: found for name, found in units.items() if found["registers"] == REGISTERS}
+    note = f"Pre-layout, 45 nm, register map {REGISTERS}: [configurations]({to_docs}evidence/configurations.md)."
+    if old := [f"`{name}`" for name in units if name not in present]:
+        note += f" Not measured with this map: {', '.join(old)}."
+    return f"{configurations(present)}\n\n{note}"
 
 
 def _families(to_docs: str) -> str:

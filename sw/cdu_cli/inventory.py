@@ -15,7 +15,7 @@ import typer
 from cdu_spec.config import CONFIGS
 from cdu_tools.errors import MissingToolError
 
-from cdu_cli.measured import measured_configurations, tests_in_words
+from cdu_cli.measured import REGISTERS, measured_configurations, tests_in_words
 from cdu_cli.options import JsonOption, write_json
 
 Row = dict[str, Any]
@@ -92,7 +92,9 @@ def _configuration(name: str) -> Row:
         modes=list(config.modes),
     )
     measured = measured_configurations().get(name)
-    if measured:
+    if measured and measured["registers"] != REGISTERS:
+        row |= {"measured": f"with register map {measured['registers']}, not with the present one, {REGISTERS}"}
+    elif measured:
         row |= {
             "area": ", ".join(f"{ge / 1e3:.0f} kGE {duplex} duplex" for duplex, ge in measured["ge"].items()),
             "critical_path": f"{measured['critical_path_ns']['full']:.2f} ns",

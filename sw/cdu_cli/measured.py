@@ -6,6 +6,11 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from cdu_spec.registers import MAJOR, MINOR
+
+#: Version of the register map of the units that are generated now.
+REGISTERS = f"{MAJOR}.{MINOR}"
+
 
 def tests_in_words(tests: dict[str, int]) -> str:
     """How many of a configuration's tests passed, of all of them, and how many were skipped: ``492 of 510, 18 skipped``."""
