@@ -4,6 +4,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.backends.native.backend import NativeBackend
+from actcodec.backends.native.host import host
 from actcodec.codecs import Backend, TorchBackend, codec_options
 from backend_cases import FLOATS, KINDS, OPTIONS, parts, refusal, same_bits, settings_of, shapes
 from cdu_spec import UserError
@@ -182,9 +183,14 @@ def test_integers_of_every_size():
 
 
 @pytest.mark.parametrize("name", ["sfpr", "actnn-sample", "division", "blpa-float", "cusz", "acgc-quant", "division-float"])
-def test_other_devices_are_refused(name):
-    with pytest.raises(UserError, match="backend 'native' computes on the CPU, and a tensor is on meta: use backend 'torch'"):
+def test_tensors_without_values_are_refused(name):
+    with pytest.raises(UserError, match="cannot compress tensors on the device meta: give a tensor that has values"):
         actcodec.codec(name, backend="native").compress(torch.empty(1, 1, 8, 8, device="meta"))
+
+
+def test_other_devices_are_refused():
+    with pytest.raises(UserError, match="backend 'native' computes on the CPU, and a tensor is on meta: use backend 'torch'"):
+        host(torch.empty(1, device="meta"))
 
 
 def test_hardware_computes_no_groups_of_samples():
