@@ -143,8 +143,8 @@ def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
 def test_c4_padding_is_in_no_range(name, bits, dtype):
     """Values far from zero: sizes that fill no group come back as closely as sizes that do.
 
-    A transform's blocks are worse where zeros fill them up, because its table throws the edge away, a fifth of the values at
-    most; no range is to blame.
+    A transform's blocks are worse where zeros fill them up, because its table throws the edge away; no range is to blame.
+    Full blocks of ``jpeg-gmc``, which saturates nothing, have so small an error that the edge is compared with the values.
     """
     maps = (100 + torch.rand(4, 8, 24, 24)).to(dtype)
     full = (there_and_back(name, bits, maps).double() - maps.double()).abs().max()
@@ -154,7 +154,8 @@ def test_c4_padding_is_in_no_range(name, bits, dtype):
     for n, c, h, w in taken:
         odd = maps[:n, :c, :h, :w]
         error = (there_and_back(name, bits, odd.contiguous()).double() - odd.double()).abs().max()
-        assert error <= (full + 0.2 * maps.max() if transforms_blocks(name) else max(1.5 * full, 0.02))
+        bound = full + 0.2 * maps.max() if name == "jpeg-gmc" else (3 if transforms_blocks(name) else 1.5) * full
+        assert error <= max(bound, 0.02)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -95,14 +95,16 @@ def test_lossless_policies_are_stable_and_good_for_all(name):
     assert good_for(name) == tuple(FAMILIES)
 
 
-def test_experimental_policies_are_good_for_no_family_and_noise_for_one():
+def test_experimental_policies_are_noise_on_some_model_of_every_family():
+    """But division on ConvNeXt, and mxfp4, which is good for none."""
     found = {name for name in POLICY_NAMES if status(name) == "experimental"}
     assert found >= {"actnn", "actnn-L3", "actnn-L5", "division", "division-channel", "mxfp4"}
     for one in measured():
         if one.policy.name in found:
-            verdicts = {verdict(its.cosine) for its in one.families.values()}
-            assert "good" not in verdicts, one.text
-            assert "noise" in verdicts, one.text
+            verdicts = {family: verdict(its.cosine) for family, its in one.families.items()}
+            assert "good" not in verdicts.values(), one.text
+            others = {family for family, said in verdicts.items() if said != "noise"}
+            assert others <= ({"ConvNeXt"} if one.policy.name == "division" else set()) or one.policy.name == "mxfp4", one.text
 
 
 def test_one_model_of_twenty_may_be_an_exception_and_is_named(monkeypatch):
