@@ -284,13 +284,15 @@ class OperationTracker(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             self.current = outer
-        # On the CPU dropout is a multiplication: its result would not be known as dropout's.
-        if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
-            metadata(result.grad_fn)[_PRODUCER_MARK] = name
-        if not operation.makes_activations and self.of_weights(operation):
-            mark_weight(result)
-        if self.on_result is not None:
-            self.on_result(operation, result)
+        # Without this guard each context outside this one would track these questions too, and ask as many about each.
+        with torch._C.DisableTorchFunction():
+            # On the CPU dropout is a multiplication: its result would not be known as dropout's.
+            if name == "dropout" and isinstance(result, Tensor) and result.grad_fn is not None:
+                metadata(result.grad_fn)[_PRODUCER_MARK] = name
+            if not operation.makes_activations and self.of_weights(operation):
+                mark_weight(result)
+            if self.on_result is not None:
+                self.on_result(operation, result)
         return result
 
     def of_weights(self, operation: Operation) -> bool:

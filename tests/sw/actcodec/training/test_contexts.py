@@ -1,5 +1,6 @@
 """The context itself: entered again and within itself, a decorator, switched by hand; what it leaves out (S37, S39, S40)."""
 
+import contextlib
 import copy
 import gc
 import itertools
@@ -274,6 +275,28 @@ def test_any_sequence_of_entries_and_exits(seed):
     while packs.entered:
         packs.leave(packs.contexts.index(packs.entered[0][0]))
     packs.check()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 6])
+def test_contexts_within_each_other_ask_nothing_of_those_outside(depth):
+    """Contexts that tracked each other's questions about tensors would take a time that is exponential in their number."""
+
+    class Seen(TorchFunctionMode):
+        count = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.count += 1
+            return func(*args, **(kwargs or {}))
+
+    model, counts = network(), []
+    for contexts in (0, depth):
+        with Seen() as seen, contextlib.ExitStack() as stack:
+            for _ in range(contexts):
+                stack.enter_context(actcodec.compress_activations(model, "sfpr"))
+            seen.count = 0
+            loss_of(model)
+            counts.append(seen.count)
+    assert counts[0] == counts[1] > 0
 
 
 @pytest.mark.usefixtures("nothing_is_left")
