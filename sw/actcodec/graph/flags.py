@@ -1,0 +1,89 @@
+"""Booleans, and the signs of values, as one bit each.
+
+Bit j of byte m of a row stands for value m of the j-th eighth of the row. Sums of powers of two and quotients in float32, exact
+here, are what inductor makes vectors of; operations of booleans and bytes are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from actcodec.graph.format import FLOATS, Format
+from actcodec.graph.layout import Layout, Size, is_dense, layout_of
+
+_BYTE = 8
+
+
+def _axes(layout: Layout) -> int | None:
+    """The last axes whose values are kept together: a multiple of 8, and 8 bytes where there are so many."""
+    long = layout.axes(lambda values: values % _BYTE == 0 and values >= _BYTE * _BYTE)
+    return long or layout.axes(lambda values: values % _BYTE == 0)
+
+
+def _pack(flags: Tensor) -> Tensor:
+    """Booleans as bytes, uint8 (leading sizes, values / 8)."""
+    layout = layout_of(flags)
+    axes = _axes(layout)
+    assert axes is not None
+    ones = torch.where(layout.split(flags, axes, (_BYTE, prod(layout.inner[-axes:]) // _BYTE)), 1.0, 0.0).unbind(-2)
+    byte = ones[0]
+    for place, one in enumerate(ones[1:], 1):
+        byte = byte + one * 2.0**place
+    return byte.to(torch.uint8)
+
+
+def _unpack(packed: Tensor, value: Layout) -> Tensor:
+    """The inverse: booleans in the shape and strides of the tensor."""
+    axes = _axes(value)
+    assert axes is not None
+    places = torch.arange(_BYTE, dtype=torch.float32, device=packed.device)[:, None]
+    shifted = (packed.to(torch.float32).unsqueeze(-2) * torch.exp2(-places)).floor()
+    return value.join(shifted - (shifted * 0.5).floor() * 2 > 0.5, axes, 2)
+
+
+class _Flags(Format):
+    def nbytes(self, value: Tensor) -> Size:
+        """See :class:`Format`."""
+        return value.numel() // _BYTE
+
+
+@dataclass(frozen=True)
+class Bits(_Flags):
+    """``bits``: booleans, exactly."""
+
+    name = "bits"
+
+    def fits(self, value: Tensor) -> bool:
+        """See :class:`Format`."""
+        return value.dtype == torch.bool and is_dense(value) and _axes(layout_of(value)) is not None
+
+    def pack(self, x: Tensor) -> tuple[Tensor, ...]:
+        """See :class:`Format`."""
+        return (_pack(x),)
+
+    def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
+        """See :class:`Format`."""
+        return _unpack(parts[0], value)
+
+
+@dataclass(frozen=True)
+class Brc(_Flags):
+    """``brc``: one where a value is positive, else zero, NaN included, as :mod:`actcodec.golden.brc` has it."""
+
+    name = "brc"
+
+    def fits(self, value: Tensor) -> bool:
+        """See :class:`Format`."""
+        return value.dtype in FLOATS and is_dense(value) and _axes(layout_of(value)) is not None
+
+    def pack(self, x: Tensor) -> tuple[Tensor, ...]:
+        """See :class:`Format`."""
+        return (_pack(x > 0),)
+
+    def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
+        """See :class:`Format`."""
+        return torch.where(_unpack(parts[0], value), 1.0, 0.0).to(value.dtype)

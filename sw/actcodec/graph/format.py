@@ -1,0 +1,43 @@
+"""The interface of formats of fixed length, whose code is traced into compiled graphs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from actcodec.graph.layout import Layout, Size
+
+#: Number formats of the values that are coded.
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+class Format(ABC):
+    """A way to keep a tensor in fewer bits, in plain torch operations.
+
+    The operations neither depend on values nor ask the host: they run eagerly, which defines their results, and can be traced
+    with fake tensors. Derived classes are frozen dataclasses; their ``repr`` identifies what they do.
+    """
+
+    name: str  #: in policies and reports
+
+    @abstractmethod
+    def fits(self, value: Tensor) -> bool:
+        """Whether shape, strides and dtype of a tensor, real or fake, suit; a tensor that does not fit is kept uncoded."""
+
+    @abstractmethod
+    def pack(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The parts of a tensor that fits.
+
+        The first sizes of each part, except for parts of rank 0, are the leading sizes of the tensor in memory order. NaN and
+        infinity make at least themselves NaN or infinite in what :meth:`unpack` returns.
+        """
+
+    @abstractmethod
+    def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
+        """The reconstructed tensor, with the shape, strides and dtype of the tensor that was packed."""
+
+    @abstractmethod
+    def nbytes(self, value: Tensor) -> Size:
+        """Bytes of all parts of a tensor that fits."""

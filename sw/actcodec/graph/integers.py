@@ -1,0 +1,179 @@
+"""Integers of 8, 6 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
+
+With m, the greatest magnitude of what shares a scale, and h = 127, 31 or 7, a value x is kept as ``round(x / m * h)``, ties to
+even, which stands for ``q / h * m``: float32 operations one by one as they stand here. m is kept in the format of the tensor,
+in which it is exact. Only groups of float32 values keep it in bfloat16, rounded down, so that nothing becomes infinite; what
+exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from actcodec.golden.formats import quotient
+from actcodec.graph.format import FLOATS, Format
+from actcodec.graph.layout import Layout, Size, is_dense, layout_of
+from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
+
+#: Values of a group.
+GROUP = 32
+#: Values of the shortest row that has a scale of its own, and of the shortest run of columns.
+_LEAST_ROW, _LEAST_RUN = 32, 16
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the last axes of a tensor are cut: ``sizes`` replace the last ``axes`` ones in memory order."""
+
+    axes: int
+    sizes: tuple[int, ...]
+    shared: tuple[int, ...]  #: the axes of ``sizes`` along which values share a scale, counted from the end
+    parts: int  #: the axis of ``sizes`` along which codes share a byte, counted from the end
+
+    @property
+    def values_per_scale(self) -> int:
+        """Values that share a scale."""
+        return prod(self.sizes[axis] for axis in self.shared)
+
+
+@dataclass(frozen=True)
+class Integers(Format):
+    """Symmetric integers; float32, bfloat16 or float16, dense, with long enough last axes of known sizes."""
+
+    bits: int  #: 8, 6 or 4
+
+    def fits(self, value: Tensor) -> bool:
+        """See :class:`Format`."""
+        return value.dtype in FLOATS and is_dense(value) and self._blocks(layout_of(value)) is not None
+
+    def pack(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Planes of codes, then the greatest magnitudes."""
+        layout = layout_of(x)
+        blocks = self._known_blocks(layout)
+        values = layout.split(x, blocks.axes, blocks.sizes)
+        kept = self._kept(values.abs().amax(blocks.shared, keepdim=True))
+        greatest = kept.to(torch.float32)
+        steps = values.to(torch.float32) / torch.where(greatest > 0, greatest, 1.0) * self._top
+        codes = steps.round().clamp(-self._top, self._top)
+        if self.bits == torch.iinfo(torch.int8).bits:
+            return codes.to(torch.int8), kept
+        return *pack_planes((codes + self._top).to(torch.uint8), self.bits, blocks.parts), kept
+
+    def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
+        """See :class:`Format`."""
+        *planes, kept = parts
+        blocks = self._known_blocks(value)
+        if self.bits == torch.iinfo(torch.int8).bits:
+            codes = planes[0].to(torch.float32)
+        else:
+            codes = unpack_planes(tuple(planes), self.bits, blocks.parts).to(torch.float32) - self._top
+        values = quotient(codes, self._top) * kept.to(torch.float32)
+        return value.join(values.to(value.dtype), blocks.axes, len(blocks.sizes))
+
+    def nbytes(self, value: Tensor) -> Size:
+        """See :class:`Format`."""
+        blocks = self._known_blocks(layout_of(value))
+        scales = value.numel() // blocks.values_per_scale
+        return plane_bytes(value.numel(), self.bits) + scales * self._scale_format(value.dtype).itemsize
+
+    @property
+    def _top(self) -> float:
+        """The code of the greatest magnitude."""
+        return float((1 << (self.bits - 1)) - 1)
+
+    @property
+    def _parts(self) -> int:
+        return codes_per_byte(self.bits)
+
+    def _known_blocks(self, layout: Layout) -> Blocks:
+        blocks = self._blocks(layout)
+        if blocks is None:
+            raise ValueError(f"{layout} does not fit the format {self.name!r}: keep the value as it is")
+        return blocks
+
+    @abstractmethod
+    def _blocks(self, layout: Layout) -> Blocks | None:
+        """How a layout is cut, None where it does not fit."""
+
+    def _scale_format(self, dtype: torch.dtype) -> torch.dtype:
+        """The format in which the greatest magnitudes of values of a format are kept."""
+        return torch.bfloat16 if dtype == torch.float32 else dtype
+
+    def _kept(self, greatest: Tensor) -> Tensor:
+        """The greatest magnitudes as they are kept."""
+        kept = self._scale_format(greatest.dtype)
+        if kept == greatest.dtype:
+            return greatest
+        # The nearest number to what is less by half of its last bit is none above.
+        return (greatest * (1 - torch.finfo(kept).eps / 2)).to(kept)
+
+
+@dataclass(frozen=True)
+class IntegerRows(Integers):
+    """A scale for the last axis in memory, or for several where it is short: ``int8``, ``int6``, ``int4``."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """See :class:`Format`."""
+        return f"int{self.bits}"
+
+    def _scale_format(self, dtype: torch.dtype) -> torch.dtype:
+        return dtype
+
+    def _blocks(self, layout: Layout) -> Blocks | None:
+        axes = layout.axes(lambda values: values >= _LEAST_ROW)
+        if axes is None:
+            return None
+        row = prod(layout.inner[-axes:])
+        if row % self._parts == 0:
+            return Blocks(axes, (self._parts, row // self._parts), (-2, -1), -2)
+        whole = layout.axes(lambda values: values >= row and values % self._parts == 0)
+        if whole is None:
+            return None
+        rows = prod(layout.inner[-whole:]) // row
+        # The parts are of whole rows where a row is odd; a row of some even length would lie in two of them.
+        return Blocks(whole, (self._parts, rows // self._parts, row), (-1,), -3) if rows % self._parts == 0 else None
+
+
+@dataclass(frozen=True)
+class IntegerGroups(Integers):
+    """A scale for 32 values in a row, or for 16 or more where 32 do not divide it: ``int8-group`` and the like."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """See :class:`Format`."""
+        return f"int{self.bits}-group"
+
+    def _blocks(self, layout: Layout) -> Blocks | None:
+        for group in range(GROUP, GROUP // 2 - 1, -1):
+            axes = layout.axes(lambda values, unit=group * self._parts: values % unit == 0)  # type: ignore[misc]
+            if axes is not None:
+                groups = prod(layout.inner[-axes:]) // group
+                return Blocks(axes, (self._parts, groups // self._parts, group), (-1,), -3)
+        return None
+
+
+@dataclass(frozen=True)
+class IntegerColumns(Integers):
+    """A scale for 32 values in a column, one from each of so many rows: ``int8-columns`` and the like."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """See :class:`Format`."""
+        return f"int{self.bits}-columns"
+
+    def _blocks(self, layout: Layout) -> Blocks | None:
+        axes = layout.axes(lambda values: values >= _LEAST_RUN and values % self._parts == 0)
+        if axes is None:
+            return None
+        run = prod(layout.inner[-axes:])
+        whole = layout.axes(lambda values: values >= run and values % (run * GROUP) == 0)
+        if whole is None:
+            return None
+        rows = prod(layout.inner[-whole:]) // run
+        return Blocks(whole, (rows // GROUP, GROUP, self._parts, run // self._parts), (-3,), -2)
