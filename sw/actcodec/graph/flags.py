@@ -12,16 +12,15 @@ from math import prod
 import torch
 from torch import Tensor
 
-from actcodec.graph.format import FLOATS, Format
+from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 
 _BYTE = 8
 
 
 def _axes(layout: Layout) -> int | None:
-    """The last axes whose values are kept together: a multiple of 8, and 8 bytes where there are so many."""
-    long = layout.axes(lambda values: values % _BYTE == 0 and values >= _BYTE * _BYTE)
-    return long or layout.axes(lambda values: values % _BYTE == 0)
+    """The last axes whose values are kept together: a multiple of 8, in eighths of whole vectors where such axes are found."""
+    return layout.axes(lambda values: values % (_BYTE * VECTOR) == 0) or layout.axes(lambda values: values % _BYTE == 0)
 
 
 def _pack(flags: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from actcodec.graph.layout import Layout, Size
 
 #: Number formats of the values that are coded.
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+#: Values of the longest vector of a CPU: runs of whole vectors are fast.
+VECTOR = 16
 
 
 class Format(ABC):

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.formats import quotient
-from actcodec.graph.format import FLOATS, Format
+from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
 
 #: Values of a group.
 GROUP = 32
-#: Values of the shortest row that has a scale of its own, and of the shortest run of columns.
-_LEAST_ROW, _LEAST_RUN = 32, 16
+#: Values of the shortest row that has a scale of its own, and of the longest to which axes are joined for whole vectors.
+_LEAST_ROW, _JOINED_ROW = 48, 4096
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ class Integers(Format):
         values = layout.split(x, blocks.axes, blocks.sizes)
         kept = self._kept(values.abs().amax(blocks.shared, keepdim=True))
         greatest = kept.to(torch.float32)
-        steps = values.to(torch.float32) / torch.where(greatest > 0, greatest, 1.0) * self._top
-        codes = steps.round().clamp(-self._top, self._top)
+        codes = (values.to(torch.float32) / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
+        if kept.dtype != x.dtype:
+            codes = codes.clamp(-self._top, self._top)
         if self.bits == torch.iinfo(torch.int8).bits:
             return codes.to(torch.int8), kept
         return *pack_planes((codes + self._top).to(torch.uint8), self.bits, blocks.parts), kept
@@ -126,7 +127,9 @@ class IntegerRows(Integers):
         return dtype
 
     def _blocks(self, layout: Layout) -> Blocks | None:
-        axes = layout.axes(lambda values: values >= _LEAST_ROW)
+        unit = VECTOR * self._parts
+        axes = layout.axes(lambda values: _LEAST_ROW <= values <= _JOINED_ROW and values % unit == 0)
+        axes = axes or layout.axes(lambda values: values >= _LEAST_ROW)
         if axes is None:
             return None
         row = prod(layout.inner[-axes:])
@@ -168,7 +171,7 @@ class IntegerColumns(Integers):
         return f"int{self.bits}-columns"
 
     def _blocks(self, layout: Layout) -> Blocks | None:
-        axes = layout.axes(lambda values: values >= _LEAST_RUN and values % self._parts == 0)
+        axes = layout.axes(lambda values: values >= VECTOR * self._parts and values % self._parts == 0)
         if axes is None:
             return None
         run = prod(layout.inner[-axes:])

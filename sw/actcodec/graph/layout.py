@@ -55,7 +55,7 @@ class Layout:
 
 
 def layout_of(value: Tensor) -> Layout:
-    """The layout of a dense tensor, which may be fake and have symbolic sizes; ValueError for a tensor with gaps or overlaps."""
+    """The layout of a dense tensor, which may be fake and have symbolic sizes; ValueError for one with gaps or overlaps."""
     order = _memory_order(value)
     if order is None:
         raise ValueError(f"a tensor of sizes {tuple(value.shape)} and strides {value.stride()} is not dense: keep it as it is")
