@@ -7,11 +7,11 @@ here, are what inductor makes vectors of; operations of booleans and bytes are n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from torch import Tensor
 
+from actcodec.graph.blocks import in_parts
 from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 
@@ -24,11 +24,12 @@ def _axes(layout: Layout) -> int | None:
 
 
 def _pack(flags: Tensor) -> Tensor:
-    """Booleans as bytes, uint8 (leading sizes, values / 8)."""
+    """Booleans as bytes, uint8 (leading sizes, eighths of the last axes)."""
     layout = layout_of(flags)
     axes = _axes(layout)
     assert axes is not None
-    ones = torch.where(layout.split(flags, axes, (_BYTE, prod(layout.inner[-axes:]) // _BYTE)), 1.0, 0.0).unbind(-2)
+    sizes = in_parts(layout.inner[-axes:], _BYTE)
+    ones = torch.where(layout.split(flags, axes, sizes), 1.0, 0.0).unbind(-len(sizes))
     byte = ones[0]
     for place, one in enumerate(ones[1:], 1):
         byte = byte + one * 2.0**place
@@ -39,9 +40,10 @@ def _unpack(packed: Tensor, value: Layout) -> Tensor:
     """The inverse: booleans in the shape and strides of the tensor."""
     axes = _axes(value)
     assert axes is not None
-    places = torch.arange(_BYTE, dtype=torch.float32, device=packed.device)[:, None]
-    shifted = (packed.to(torch.float32).unsqueeze(-2) * torch.exp2(-places)).floor()
-    return value.join(shifted - (shifted * 0.5).floor() * 2 > 0.5, axes, 2)
+    sizes = in_parts(value.inner[-axes:], _BYTE)
+    places = torch.arange(_BYTE, dtype=torch.float32, device=packed.device).view(_BYTE, *[1] * (len(sizes) - 1))
+    shifted = (packed.to(torch.float32).unsqueeze(-len(sizes)) * torch.exp2(-places)).floor()
+    return value.join(shifted - (shifted * 0.5).floor() * 2 > 0.5, axes, len(sizes))
 
 
 class _Flags(Format):

@@ -16,29 +16,13 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.formats import quotient
+from actcodec.graph.blocks import GROUP, Blocks, group_blocks, in_parts
 from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
 
-#: Values of a group.
-GROUP = 32
 #: Values of the shortest row that has a scale of its own, and of the longest to which axes are joined for whole vectors.
 _LEAST_ROW, _JOINED_ROW = 48, 4096
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """How the last axes of a tensor are cut: ``sizes`` replace the last ``axes`` ones in memory order."""
-
-    axes: int
-    sizes: tuple[int, ...]
-    shared: tuple[int, ...]  #: the axes of ``sizes`` along which values share a scale, counted from the end
-    parts: int  #: the axis of ``sizes`` along which codes share a byte, counted from the end
-
-    @property
-    def values_per_scale(self) -> int:
-        """Values that share a scale."""
-        return prod(self.sizes[axis] for axis in self.shared)
 
 
 @dataclass(frozen=True)
@@ -132,15 +116,16 @@ class IntegerRows(Integers):
         axes = axes or layout.axes(lambda values: values >= _LEAST_ROW)
         if axes is None:
             return None
-        row = prod(layout.inner[-axes:])
-        if row % self._parts == 0:
-            return Blocks(axes, (self._parts, row // self._parts), (-2, -1), -2)
-        whole = layout.axes(lambda values: values >= row and values % self._parts == 0)
-        if whole is None:
-            return None
-        rows = prod(layout.inner[-whole:]) // row
-        # The parts are of whole rows where a row is odd; a row of some even length would lie in two of them.
-        return Blocks(whole, (self._parts, rows // self._parts, row), (-1,), -3) if rows % self._parts == 0 else None
+        row = layout.inner[-axes:]
+        if prod(row) % self._parts == 0:
+            sizes = in_parts(row, self._parts)
+            return Blocks(axes, sizes, tuple(range(-len(sizes), 0)), -len(sizes))
+        # Parts of an odd row are not equal: whole rows share bytes instead.
+        for whole in range(axes + 1, len(layout.inner) + 1):
+            if layout.inner[-whole] % self._parts == 0:
+                sizes = in_parts(layout.inner[-whole:], self._parts)
+                return Blocks(whole, sizes, tuple(range(-axes, 0)), -len(sizes))
+        return None
 
 
 @dataclass(frozen=True)
@@ -154,10 +139,9 @@ class IntegerGroups(Integers):
 
     def _blocks(self, layout: Layout) -> Blocks | None:
         for group in range(GROUP, GROUP // 2 - 1, -1):
-            axes = layout.axes(lambda values, unit=group * self._parts: values % unit == 0)  # type: ignore[misc]
-            if axes is not None:
-                groups = prod(layout.inner[-axes:]) // group
-                return Blocks(axes, (self._parts, groups // self._parts, group), (-1,), -3)
+            found = group_blocks(layout, group, self._parts)
+            if found is not None:
+                return found
         return None
 
 
@@ -172,11 +156,7 @@ class IntegerColumns(Integers):
 
     def _blocks(self, layout: Layout) -> Blocks | None:
         axes = layout.axes(lambda values: values >= VECTOR * self._parts and values % self._parts == 0)
-        if axes is None:
+        if axes is None or axes == len(layout.inner) or layout.inner[-axes - 1] % GROUP:
             return None
-        run = prod(layout.inner[-axes:])
-        whole = layout.axes(lambda values: values >= run and values % (run * GROUP) == 0)
-        if whole is None:
-            return None
-        rows = prod(layout.inner[-whole:]) // run
-        return Blocks(whole, (rows // GROUP, GROUP, self._parts, run // self._parts), (-3,), -2)
+        run = in_parts(layout.inner[-axes:], self._parts)
+        return Blocks(axes + 1, (layout.inner[-axes - 1] // GROUP, GROUP, *run), (-len(run) - 1,), -len(run))
