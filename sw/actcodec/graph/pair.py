@@ -1,0 +1,116 @@
+"""A forward and a backward graph of aten operations, and the values that the first keeps for the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from actcodec.graph.torch_private import decompositions, saved_output
+
+
+class GraphPair:
+    """The graphs, and edits of the values kept between them.
+
+    Parameters
+    ----------
+    forward, backward
+        As a partitioner of torch returns them: a kept value has one name in both graphs. Both are edited in place.
+    outputs
+        Number of the forward's outputs that the model returns; the others are kept for the backward.
+    """
+
+    def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int) -> None:
+        self.forward, self.backward = forward.graph, backward.graph
+        self._modules = forward, backward
+        end = self.forward.output_node()
+        values = list(end.args[0])
+        self.returned: list[Any] = values[:outputs]
+        self._kept: list[Any] = values[outputs:]
+        self._descriptions = list(end.meta["desc"])[:outputs]
+        self._taken = {node.name: node for node in self.backward.find_nodes(op="placeholder")}
+        self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
+        self.made = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
+
+    def kept(self) -> list[fx.Node]:
+        """Return the tensors of the forward that the backward takes, in order."""
+        return [node for node in self._kept if isinstance(node, fx.Node) and isinstance(node.meta.get("val"), Tensor)]
+
+    def taken(self, node: fx.Node) -> fx.Node | None:
+        """Return the backward's input for a value of the forward, None when the backward does not take it."""
+        return self._taken.get(node.name)
+
+    def source(self, taken: fx.Node) -> fx.Node | None:
+        """Return the value of the forward that an input of the backward stands for, None for gradients."""
+        return next((node for node in self._kept if isinstance(node, fx.Node) and self._taken.get(node.name) is taken), None)
+
+    def keep(self, node: fx.Node) -> fx.Node:
+        """Keep a value of the forward; return the backward's input."""
+        found = self.taken(node)
+        if found is not None:
+            return found
+        inputs = self.backward.find_nodes(op="placeholder")  # sizes first, then kept tensors
+        first = next(one for one in inputs if isinstance(one.meta.get("val"), Tensor))
+        with self.backward.inserting_before(first):
+            found = self.backward.placeholder(node.name)
+        found.meta = {key: value for key, value in node.meta.items() if key in ("val", "tensor_meta")}
+        self._taken[node.name] = found
+        self._kept.insert(0, node)
+        return found
+
+    def drop(self, node: fx.Node) -> None:
+        """Keep a value no longer; nothing in the backward may use it."""
+        self.backward.erase_node(self._taken.pop(node.name))
+        self._kept.remove(node)
+
+    def finish(self) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """Write the kept values into the forward's output and return both graphs."""
+        end = self.forward.output_node()
+        values = self.returned + self._kept
+        end.args = (tuple(values),)
+        end.meta["desc"] = self._descriptions + [saved_output(node, index) for index, node in enumerate(self._kept)]
+        if "output_stack_traces" in end.meta:
+            traces = (value.meta.get("stack_trace") if isinstance(value, fx.Node) else None for value in values)
+            end.meta["output_stack_traces"] = list(traces)
+        for module in self._modules:
+            module.graph.eliminate_dead_code()
+            module.graph.lint()
+            module.recompile()
+        return self._modules
+
+    def trace(self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node]) -> list[fx.Node]:
+        """Insert what a function of tensors computes at the graph's place of insertion; return the nodes of its results."""
+        traced = make_fx(lambda given: function(*given), decompositions(), tracing_mode="real")([node.meta["val"] for node in values])
+        known = dict(zip(traced.graph.find_nodes(op="placeholder"), values, strict=True))
+        owner = self._modules[graph is self.backward]
+        for node in traced.graph.nodes:
+            if node.op == "output":
+                results = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
+                return [known[result] for result in results]
+            if node.op == "get_attr":
+                name = f"_packed_constant_{len(list(owner.buffers(recurse=False)))}"
+                owner.register_buffer(name, getattr(traced, node.target), persistent=False)
+                known[node] = graph.get_attr(name)
+                known[node].meta["val"] = node.meta["val"]
+            elif node.op != "placeholder":
+                known[node] = graph.node_copy(node, known.__getitem__)
+        raise AssertionError("a graph has an output")
+
+
+def operation(node: fx.Node) -> torch._ops.OpOverload | None:
+    """Return the operation of a node that calls one."""
+    return node.target if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) else None
+
+
+def ancestors(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield the nodes that a node is computed from, itself left out, each once."""
+    seen, waiting = set(), list(node.all_input_nodes)
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            yield one
+            waiting += one.all_input_nodes

@@ -1,0 +1,392 @@
+"""The partitioner: torch's own forward and backward, in which kept values are coded or computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, fx
+
+from actcodec.graph.formats import Format, format_of, layout_of
+from actcodec.graph.pair import GraphPair, ancestors, operation
+from actcodec.graph.torch_private import is_parameter, min_cut
+
+#: A value is kept as it is, coded in a format, or computed again in the backward.
+Action = Format | Literal["keep", "recompute"]
+
+#: Booleans of fewer values are computed again from what is reconstructed.
+LEAST_MASK = 1024
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A value of the forward that the backward takes."""
+
+    pair: GraphPair
+    node: fx.Node
+    index: int  #: place among the values that are kept
+
+    @property
+    def name(self) -> str:
+        """Return the name of the node, unique in its graph."""
+        return self.node.name
+
+    @property
+    def value(self) -> Tensor:
+        """Return the fake tensor of the node."""
+        return self.node.meta["val"]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the value as it is; sizes that change count as in the first step."""
+        return hint(self.value.numel()) * self.value.element_size()
+
+    @property
+    def operation(self) -> str:
+        """Return the name of the operation that made the value."""
+        made = operation(self.node)
+        return self.node.op if made is None else str(made)
+
+    @property
+    def module(self) -> str:
+        """Return the path of the module that made the value, empty for none."""
+        stack = self.node.meta.get("nn_module_stack") or {}
+        return list(stack.values())[-1][0] if stack else ""
+
+    @property
+    def returned(self) -> bool:
+        """Return whether the model returns the value, so that it lives on whatever the backward takes."""
+        return self.node in self.pair.returned
+
+    @cached_property
+    def recomputed(self) -> list[fx.Node] | None:
+        """Return the operations that compute the value from others that are kept, None when it cannot be computed again."""
+        return _recomputation(self.pair, self.node)
+
+
+#: Chooses an action for each value that is floating point and no input of the model.
+Choose = Callable[[Sequence[Saved]], Sequence[Action]]
+
+
+def hint(size: Any) -> int:
+    """Return a size, that of the first step where it is symbolic."""
+    return size if isinstance(size, int) else size.node.hint
+
+
+class Partitioner:
+    """Partitions a joint graph of aten operations as min-cut does, then rewrites what is kept.
+
+    Parameters
+    ----------
+    choose
+        Called once for each graph with the values that may be coded.
+    """
+
+    def __init__(self, choose: Choose) -> None:
+        self._choose = choose
+
+    def __call__(
+        self, joint: fx.GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **options: Any
+    ) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """Return the forward and the backward graph."""
+        forward, backward = min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
+        pair = GraphPair(forward, backward, num_fwd_outputs)
+        _keep_bases(pair)
+        saved = [Saved(pair, node, index) for index, node in enumerate(pair.kept()) if _may_change(node)]
+        rewrite(pair, dict(zip(saved, self._choose(saved), strict=True)))
+        return pair.finish()
+
+
+def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
+    """Apply an action to each value that the backward takes."""
+    for saved, action in actions.items():
+        if action == "recompute":
+            _recompute(pair, saved.node)
+    _separate(pair)
+    changed = {saved.node: action for saved, action in actions.items() if isinstance(action, Format)}
+    _keep_masks(pair, {pair.taken(node) for node in changed})
+    for node, form in changed.items():
+        _code(pair, node, form)
+    for node in pair.kept():
+        if not node.meta["val"].is_floating_point():
+            _pack_integers(pair, node)
+
+
+def _may_change(node: fx.Node) -> bool:
+    """Return whether the kept value may be an approximation: floating point, computed within the graph."""
+    return node.op == "call_function" and node.meta["val"].is_floating_point()
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Return whether an operation returns a view of its first argument."""
+    made = operation(node)
+    return made is not None and any(one.alias_info and not one.alias_info.is_write for one in made._schema.returns)
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """Return the value that a view is a view of."""
+    while _is_view(node):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _keep_bases(pair: GraphPair) -> None:
+    """Keep the base of views in their place where it has no more bytes than these: a kept view holds its base in memory."""
+    views: dict[fx.Node, list[fx.Node]] = {}
+    for node in pair.kept():
+        if _is_view(node):
+            views.setdefault(_base(node), []).append(node)
+    for base, nodes in views.items():
+        if base.op == "placeholder" and pair.taken(base) is None:
+            continue
+        if pair.taken(base) is None and _numel(base) > sum(_numel(node) for node in nodes):
+            continue
+        pair.keep(base)
+        for node in nodes:
+            _recompute(pair, node)
+
+
+def _numel(node: fx.Node) -> int:
+    return hint(node.meta["val"].numel())
+
+
+def _recomputation(pair: GraphPair, node: fx.Node) -> list[fx.Node] | None:
+    """Return the operations of the forward that compute a kept value from other kept values and parameters, in order."""
+    found: dict[fx.Node, None] = {}
+
+    def visit(one: fx.Node) -> bool:
+        if one in found or (one is not node and pair.taken(one) is not None):
+            return True
+        if one.op == "placeholder":
+            return is_parameter(one) and not _is_written(one)
+        made = operation(one)
+        if made is None and getattr(one.target, "__name__", "") != "getitem":
+            return False
+        if made is not None and (made._schema.is_mutable or torch.Tag.nondeterministic_seeded in made.tags or "c10d" in str(made)):
+            return False
+        if not all(visit(argument) for argument in one.all_input_nodes):
+            return False
+        found[one] = None
+        return True
+
+    return list(found) if visit(node) else None
+
+
+def _is_written(node: fx.Node) -> bool:
+    """Return whether the graph writes into an input."""
+    return any((made := operation(user)) is not None and made._schema.is_mutable for user in node.users)
+
+
+def _recompute(pair: GraphPair, node: fx.Node) -> None:
+    """Compute a kept value in the backward, before its first use, and keep it no longer."""
+    old = pair.taken(node)
+    assert old is not None, "a kept value has an input of the backward"
+    known: dict[fx.Node, fx.Node] = {}
+    steps = _recomputation(pair, node)
+    assert steps is not None, "the value can be computed again"
+
+    def copied(argument: fx.Node) -> fx.Node:
+        return known[argument] if argument in known else pair.keep(argument)
+
+    first = _first_user(old)
+    with pair.backward.inserting_before(first):
+        for step in steps:
+            known[step] = pair.backward.node_copy(step, copied)
+    old.replace_all_uses_with(known[node])
+    pair.drop(node)
+
+
+def _first_user(node: fx.Node) -> fx.Node:
+    """Return the user that comes first in the graph."""
+    users = set(node.users)
+    return next(one for one in node.graph.nodes if one in users)
+
+
+def _uses(taken: fx.Node) -> Iterator[tuple[fx.Node, list[fx.Node]]]:
+    """Yield each operation that reads an input of the backward or views of it, in order, and the values that it reads."""
+    views = [taken]
+    for one in views:
+        views += [user for user in one.users if _is_view(user) and user.all_input_nodes[0] is one]
+    read = set(views)
+    for node in list(taken.graph.nodes):
+        if node not in read and (values := [one for one in node.all_input_nodes if one in read]):
+            yield node, values
+
+
+def _code(pair: GraphPair, node: fx.Node, form: Format) -> None:
+    """Keep a value as the parts of its coded form; each operation of the backward that reads it decodes it for itself."""
+    old = pair.taken(node)
+    assert old is not None, "a kept value has an input of the backward"
+    value = node.meta["val"]
+    layout = layout_of(value)
+    with pair.forward.inserting_before(node.next):
+        parts = pair.trace(pair.forward, form.pack, [node])
+    taken = [pair.keep(part) for part in reversed(parts)][::-1]
+    uses = list(_uses(old))
+    leaves = {user: leaf for user, _ in uses if (leaf := _leaf(user)) is not None}
+    for user, read in uses:
+        others = [leaf for one, leaf in leaves.items() if one is not user and user not in leaves]
+        if others and user not in set(ancestors(others[0])):
+            given = _after(pair, taken, others[0], user)
+        else:
+            given = taken
+        with pair.backward.inserting_before(user):
+            (decoded,) = pair.trace(pair.backward, lambda *given: form.unpack(given, layout), given)
+            known = {old: decoded}
+            for one in read:
+                user.replace_input_with(one, _viewed(pair, one, known))
+    for one in _views_of(old):
+        pair.backward.erase_node(one)
+    pair.drop(node)
+
+
+def _separate(pair: GraphPair) -> None:
+    """Compute again for each gradient of a parameter what it is made of, so that it can be made before all else is needed."""
+    for node in list(pair.backward.nodes):
+        if not (_is_product(node) and (leaf := node) is _leaf_of(node)):
+            continue
+        for argument in node.all_input_nodes:
+            chain = [one for one in {argument, *ancestors(argument)} if one.op == "call_function"]
+            if argument.op != "call_function" or pair.tangents & set(ancestors(argument)):
+                continue
+            if all(user in chain or user is leaf for one in chain for user in one.users):
+                continue
+            order = {one: index for index, one in enumerate(pair.backward.nodes)}
+            known: dict[fx.Node, fx.Node] = {}
+            with pair.backward.inserting_before(node):
+                for one in sorted(chain, key=order.__getitem__):
+                    known[one] = pair.backward.node_copy(one, lambda x: known.get(x, x))
+            node.replace_input_with(argument, known[argument])
+
+
+def _is_product(node: fx.Node) -> bool:
+    return operation(node) in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default)
+
+
+def _leaf_of(node: fx.Node) -> fx.Node | None:
+    """Return a product when it goes to the backward's output, through views alone."""
+    one = node
+    while len(one.users) == 1:
+        (one,) = one.users
+        if one.op == "output":
+            return node
+        if not _is_view(one):
+            return None
+    return None
+
+
+def _leaf(user: fx.Node) -> fx.Node | None:
+    """Return the gradient of a parameter that alone is made of what an operation computes, None for other operations."""
+    node = user
+    while len(node.users) == 1:
+        (following,) = node.users
+        if following.op == "output":
+            return None if node is user else node
+        node = following
+    return None
+
+
+def _after(pair: GraphPair, parts: list[fx.Node], leaf: fx.Node, user: fx.Node) -> list[fx.Node]:
+    """Return parts that are there only once ``leaf`` is computed, so that two operations do not decode a value at one time."""
+    needed = {leaf, *ancestors(leaf)}
+    _move_before(user, needed)
+    for step in reversed(list(pair.backward.nodes)):
+        if step.op != "call_function" or step in needed or not step.users:
+            continue
+        order = {node: index for index, node in enumerate(pair.backward.nodes)}
+        first = min(step.users, key=order.__getitem__)
+        if order[step] < order[user] < order[first] and first.op != "output":
+            first.prepend(step)
+    return _once_there(pair, parts, leaf, user)
+
+
+def _move_before(user: fx.Node, needed: set[fx.Node]) -> None:
+    """Move those of some nodes that come after an operation before it, in their order."""
+    order = {node: index for index, node in enumerate(user.graph.nodes)}
+    for step in sorted((node for node in needed if order[node] > order[user]), key=order.__getitem__):
+        user.prepend(step)
+
+
+def _once_there(pair: GraphPair, parts: list[fx.Node], value: fx.Node, user: fx.Node) -> list[fx.Node]:
+    """Return parts that cannot be read before ``value`` is computed.
+
+    Zero times an element of ``value`` is added to the first scale: no bit changes, unless a gradient is not finite anyway.
+    """
+    _move_before(user, {value, *ancestors(value)})
+    place = next((index for index, part in enumerate(parts) if part.meta["val"].is_floating_point()), None)
+    if place is None:
+        return parts
+    with pair.backward.inserting_before(user):
+        (scale,) = pair.trace(pair.backward, _tied, [parts[place], value])
+    return [*parts[:place], scale, *parts[place + 1 :]]
+
+
+def _tied(scale: Tensor, value: Tensor) -> Tensor:
+    while value.dim():
+        value = value.select(0, 0)
+    return scale + (value * 0).to(scale.dtype)
+
+
+def _viewed(pair: GraphPair, node: fx.Node, known: dict[fx.Node, fx.Node]) -> fx.Node:
+    """Return a copy of a view for another base, made at the graph's place of insertion."""
+    if node not in known:
+        base = _viewed(pair, node.all_input_nodes[0], known)
+        known[node] = pair.backward.node_copy(node, lambda one: base if one is node.all_input_nodes[0] else one)
+    return known[node]
+
+
+def _views_of(node: fx.Node) -> list[fx.Node]:
+    """Return the views of a value that nothing uses, the last ones first."""
+    found = [node]
+    for one in found:
+        found += [user for user in one.users if _is_view(user)]
+    return found[:0:-1]
+
+
+def _keep_masks(pair: GraphPair, coded: set[fx.Node | None]) -> None:
+    """Keep booleans that the backward would derive from approximations as the forward has them, a bit each.
+
+    A rectifier's mask, derived from a coded value, has the wrong sign wherever coding moved a value across zero.
+    """
+    for node in list(pair.backward.nodes):
+        if node.op != "call_function" or not _is_mask(node) or _numel(node) < LEAST_MASK:
+            continue
+        if all(_is_mask(user) for user in node.users) or coded.isdisjoint(ancestors(node)):
+            continue
+        twin = _in_forward(pair, node)
+        if twin is not None:
+            node.replace_all_uses_with(pair.keep(twin))
+            pair.backward.erase_node(node)
+
+
+def _in_forward(pair: GraphPair, node: fx.Node) -> fx.Node | None:
+    """Return a node of the forward that computes what one of the backward does, made where there is none; None if none can."""
+    twin = pair.made.get(node.name)
+    if twin is not None and twin.target is node.target:
+        return twin
+    if node.op != "call_function" or operation(node) is None:
+        return None
+    known = {}
+    for argument in node.all_input_nodes:
+        found = pair.source(argument) if argument.op == "placeholder" else _in_forward(pair, argument)
+        if found is None:
+            return None
+        known[argument] = found
+    with pair.forward.inserting_before(pair.forward.output_node()):
+        made = pair.forward.node_copy(node, known.__getitem__)
+    pair.made[node.name] = made
+    return made
+
+
+def _is_mask(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.dtype is torch.bool
+
+
+def _pack_integers(pair: GraphPair, node: fx.Node) -> None:
+    """Code booleans in bits; other integers are kept as they are."""
+    if _is_mask(node) and node not in pair.returned and (form := format_of("bits")).fits(node.meta["val"]):
+        _code(pair, node, form)
