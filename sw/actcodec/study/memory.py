@@ -8,6 +8,7 @@ an allocator holds beyond its tensors.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,6 +30,8 @@ from actcodec.study.memory_subject import Subject
 #: A partition function: the joint graph -> forward and backward.
 Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
 NONE, CHECKPOINT, COMPILED = "none", "checkpoint", "compiled"
+#: Part of a peak by which it may be off the line through two others.
+_ON_THE_LINE = 1e-3
 
 #: Optimizers by name; ``foreach`` is what torch takes on a GPU unless told otherwise, with a temporary of every parameter.
 OPTIMIZERS: dict[str, Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer] | None] = {
@@ -112,25 +115,26 @@ def predict(
 def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
     """The greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
 
-    ``first`` is measured, and then what a line through two peaks says, until a batch fits and the next one does not.
-    UserError where peaks do not grow.
+    Two peaks, of ``first`` and twice that, give the line; the peak of the batch that it names is predicted too. Where that is
+    on the line to a thousandth, the batch after it is taken by the line; otherwise it is predicted, and so on. UserError where
+    peaks do not grow.
     """
     peak = cache(peak)
-    if peak(first) > budget:
-        fits, beyond = 0, first
-    else:
-        fits, beyond = first, 2 * first
-        while peak(beyond) <= budget:
-            slope = (peak(beyond) - peak(fits)) / (beyond - fits)
-            if slope <= 0:
-                raise UserError(f"the peak does not grow from a batch of {fits} to one of {beyond}: any batch fits")
-            fits, beyond = beyond, beyond + 1 + int((budget - peak(beyond)) / slope)
-    while beyond - fits > 1:
-        low = peak(fits) if fits else 0
-        guess = fits + int((budget - low) / (peak(beyond) - low) * (beyond - fits))
-        guess = min(max(guess, fits + 1), beyond - 1)
-        fits, beyond = (guess, beyond) if peak(guess) <= budget else (fits, guess)
-    return fits
+    low, slope = peak(first), (peak(2 * first) - peak(first)) / first
+    if slope <= 0:
+        raise UserError(f"the peak does not grow from a batch of {first} to one of {2 * first}: any batch fits")
+    guess = first + math.floor((budget - low) / slope)
+    if guess < 1:
+        return 0 if peak(1) > budget else 1
+    if peak(guess) <= budget and abs(peak(guess) - low - slope * (guess - first)) < _ON_THE_LINE * peak(guess):
+        return guess
+    while peak(guess) > budget:
+        guess -= 1
+        if not guess:
+            return 0
+    while peak(guess + 1) <= budget:
+        guess += 1
+    return guess
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:

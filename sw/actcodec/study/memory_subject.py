@@ -40,6 +40,10 @@ class Subject:
         The mode of the fake tensors.
     entered
         Whether data are made within the mode: data of the zoo are real, and small.
+    own
+        Samples in the batch that is there.
+    varies
+        Whether there are batches of other sizes.
     """
 
     name: str
@@ -49,6 +53,12 @@ class Subject:
     family: str
     mode: FakeTensorMode
     entered: bool
+    own: int = 1
+    varies: bool = True
+
+    def count(self, asked: int | None) -> int:
+        """Samples in a batch for which so many were asked, or nothing."""
+        return self.own if asked is None else asked
 
     def within(self) -> AbstractContextManager[Any]:
         """What a step of it is taken in."""
@@ -70,7 +80,7 @@ def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
     def loss(count: int | None) -> Tensor:
         return (foreign.loss if count is None else foreign.loss.of(count))(model, 0)
 
-    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False)
+    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, foreign.loss.count)
 
 
 def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32) -> Subject:
@@ -102,7 +112,7 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
             raise UserError(f"{script} has one batch only: define batch(count), a tuple of tensors, and let step take them")
         return () if batch is None else tuple(batch(1 if count is None else count))
 
-    return Subject(script.stem, model, data, step, family, mode, True)
+    return Subject(script.stem, model, data, step, family, mode, True, varies=batch is not None)
 
 
 def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) -> None:
