@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -16,60 +17,71 @@ Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
 
 def traced(
     model: nn.Module,
-    loss: Callable[..., Tensor],
-    data: Sequence[Any],
+    call: Callable[..., Any],
+    given: Sequence[Any],
     mode: FakeTensorMode,
     *,
     budget: float = 1.0,
     partition: Partition | None = None,
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Trace, decompose and partition a step in one graph: the model and its loss.
+    """Trace, decompose and partition a computation in one graph, as that of a model and its loss.
 
     Parameters
     ----------
     model
-        With fake parameters and buffers of ``mode``.
-    loss
-        ``loss(*data)`` calls the model; a tensor of one value.
+        With fake parameters and buffers of ``mode``; they come first among the graph's inputs.
+    call
+        ``call(*given)`` calls the model and returns tensors.
+    given
+        Tensors of ``mode``, and other values.
     budget
         torch's ``activation_memory_budget``, 0 to 1.
     partition
         Inductor's own unless given; a pass of one's own stands here, and what it keeps in fewer bytes is seen.
 
-    UserError for a step in which nothing has a gradient.
+    UserError where nothing has a gradient.
     """
     from torch._functorch import config
-    from torch._functorch.aot_autograd import aot_function, make_boxed_func
+    from torch._functorch.aot_autograd import aot_function
     from torch._inductor.compile_fx import partition_fn
     from torch._inductor.decomposition import select_decomp_table
     from torch._inductor.virtualized import V
 
-    graphs: dict[str, fx.GraphModule] = {}
+    pairs: list[tuple[fx.GraphModule, fx.GraphModule]] = []
 
-    def recorded(name: str) -> Callable[..., Any]:
-        def compiler(graph: fx.GraphModule, examples: Any) -> Any:
-            del examples
-            graphs[name] = graph
-            return make_boxed_func(graph)
+    def recorded(*args: Any, **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        pairs.append((partition or partition_fn)(*args, **options))
+        return pairs[-1]
 
-        return compiler
+    def stop(graph: fx.GraphModule, examples: Any) -> Any:
+        raise _TracedError
 
-    own = {name: tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+    own = own_tensors(model)
 
-    def step(values: Sequence[Tensor], *batch: Any) -> Tensor:
+    def whole(values: Sequence[Tensor], *batch: Any) -> Any:
         with torch.nn.utils.stateless._reparametrize_module(model, dict(zip(own, values, strict=True))):
-            return loss(*batch)
+            return call(*batch)
 
     compiled = aot_function(
-        step,
-        fw_compiler=recorded("forward"),
-        bw_compiler=recorded("backward"),
-        partition_fn=partition or partition_fn,
+        whole,
+        fw_compiler=stop,
+        bw_compiler=stop,
+        partition_fn=recorded,
         decompositions=select_decomp_table(),
         keep_inference_input_mutations=True,
     )
-    with mode, V.set_fake_mode(mode), config.patch(activation_memory_budget=budget, enable_autograd_cache=False):
-        compiled(list(own.values()), *data).backward()
-    if len(graphs) < 2:
+    options = {"activation_memory_budget": budget, "enable_autograd_cache": False}
+    with mode, V.set_fake_mode(mode), config.patch(options), suppress(_TracedError):
+        compiled(list(own.values()), *given)
+    if not pairs:
         raise UserError("nothing in the step has a gradient: let step return a loss of the model's parameters")
-    return graphs["forward"], graphs["backward"]
+    return pairs[0]
+
+
+class _TracedError(Exception):
+    """Ends the tracing once there are graphs: nothing is compiled."""
+
+
+def own_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, in the order in which graphs are given them."""
+    return {name: tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}

@@ -24,12 +24,14 @@ from torch.utils.checkpoint import checkpoint
 
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.recommended import measured, families
+from actcodec.study.compiled_blocks import CompiledBlocks
 from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, Place
 from actcodec.study.memory_subject import Subject
 
 #: A partition function: the joint graph -> forward and backward.
 Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
-NONE, CHECKPOINT, COMPILED = "none", "checkpoint", "compiled"
+NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
+_PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS)
 #: Part of a peak by which it may be off the line through two others.
 _ON_THE_LINE = 1e-3
 
@@ -66,9 +68,9 @@ class Predicted:
 
 def check_policy(name: str, family: str) -> None:
     """UserError for a policy whose bytes are not known."""
-    if name not in (NONE, CHECKPOINT, COMPILED) and (name not in POLICY_NAMES or _ratios(name) is None):
+    if name not in _PLAIN and (name not in POLICY_NAMES or _ratios(name) is None):
         usual = [one for one in POLICY_NAMES if one != NONE and _ratios(one) is not None]
-        raise UserError(f"unknown policy {name!r}: use {', '.join((NONE, CHECKPOINT, COMPILED, *usual))}")
+        raise UserError(f"unknown policy {name!r}: use {', '.join((*_PLAIN, *usual))}")
     if name in POLICY_NAMES and name != NONE and not family:
         raise UserError(
             f"how much policy {name!r} saves depends on the values: name the kind of network with --family, "
@@ -90,14 +92,15 @@ def predict(
     subject
         Afterwards as before, with no gradients.
     policy
-        ``none``, ``checkpoint`` (around each block), ``compiled``, or the name of a policy of the hooks, whose ratio is that
+        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each block
+        in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is that
         which benchmarks/families.py measured for the family.
     count
         Samples in the batch; None is the subject's own batch.
     optimizer
         Out of :data:`OPTIMIZERS`. With one the step is the second, which finds the optimizer's states, and ends with its update.
     budget
-        Of ``compiled``: torch's ``activation_memory_budget``, 0 to 1.
+        Of what is compiled: torch's ``activation_memory_budget``, 0 to 1.
 
     UserError for unknown names, and for a step that reads values.
     """
@@ -105,7 +108,7 @@ def predict(
     try:
         if policy == COMPILED:
             return _compiled(subject, count, optimizer, budget)
-        return _eager(subject, policy, count, optimizer)
+        return _eager(subject, policy, count, optimizer, budget)
     except (torch._subclasses.fake_tensor.DataDependentOutputException, torch._subclasses.fake_tensor.DynamicOutputShapeException) as error:
         raise UserError(f"the step reads values, of which there are none here ({error}): leave out what depends on them") from None
     finally:
@@ -153,12 +156,12 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 # Operation by operation
 
 
-def _eager(subject: Subject, policy: str, count: int | None, optimizer: str) -> Predicted:
+def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
     storages = LiveStorages(model)
     if not subject.entered:  # what libraries and data sets keep from their first call on is there
         subject.loss(*subject.data(count))
-    with subject.within(), storages, storages.names_of_modules(), _means(policy, subject) as hooks:
+    with subject.within(), storages, storages.names_of_modules(), _means(policy, subject, budget) as hooks:
         data = subject.data(count)
         update = None if make is None else make([one for one in model.parameters() if one.requires_grad])
         for last in [True] if update is None else [False, True]:
@@ -183,14 +186,16 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str) -> 
 
 
 @contextmanager
-def _means(policy: str, subject: Subject) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
+def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
     """Prepare the model; gives the context of the forward."""
-    if policy == CHECKPOINT:
+    if policy in (CHECKPOINT, BLOCKS):
         chosen = blocks(subject.model)
         if not chosen:
-            raise UserError("the model has no blocks to put checkpoints around: a block is an element of a ModuleList or Sequential")
+            raise UserError("the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules")
+        compiled = CompiledBlocks(subject.mode, budget)
         for one in chosen:
-            one.forward = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)  # type: ignore[method-assign]
+            forward = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)
+            one.forward = forward if policy == CHECKPOINT else partial(compiled.call, one, one.forward)  # type: ignore[method-assign]
         try:
             yield nullcontext
         finally:
