@@ -22,6 +22,12 @@ def _models() -> Iterable[str]:
     return NETWORKS
 
 
+def _families() -> Iterable[str]:
+    from actcodec.policies.recommended import families
+
+    return families()
+
+
 def _datasets() -> Iterable[str]:
     from actcodec.study.data import DATASET_NAMES
 
@@ -49,6 +55,7 @@ def _parts() -> Iterable[str]:
 _NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
     "policies": _policies,
     "models": _models,
+    "families": _families,
     "datasets": _datasets,
     "methods": _methods,
     "networks": _networks,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
+
+from actcodec.study.zoo.losses import Loss
 
 #: Kinds of networks for which policies are recommended, and what is typical of each.
 FAMILIES = {
@@ -32,13 +34,13 @@ class Foreign:
     build
         Makes the model, in training mode, by torch's random numbers. MissingToolError where the library is not installed.
     loss
-        ``loss(model, number)`` of the batch of that number, from 0; a tensor of one value.
+        Of a batch; a tensor of one value.
     """
 
     name: str
     family: str
     build: Callable[[], nn.Module]
-    loss: Callable[[nn.Module, int], Tensor]
+    loss: Loss
 
     @property
     def library(self) -> str:

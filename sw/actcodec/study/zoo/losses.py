@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,60 +11,82 @@ from torch.nn import functional
 
 from actcodec.study.zoo.batches import images, shades, texts
 
-Loss = Callable[[nn.Module, int], Tensor]
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of the batches of one data set, called with a model and the number of a batch, from 0.
+
+    Parameters
+    ----------
+    compute
+        ``compute(model, number, count)``.
+    count
+        Samples in a batch.
+    """
+
+    compute: Callable[[nn.Module, int, int], Tensor]
+    count: int
+
+    def __call__(self, model: nn.Module, number: int) -> Tensor:
+        """Return the loss of the batch of that number."""
+        return self.compute(model, number, self.count)
+
+    def of(self, count: int) -> Loss:
+        """Return the same with so many samples in a batch."""
+        return replace(self, count=count)
 
 
 def of_images(count: int = 8, side: int = 64) -> Loss:
     """Which photograph an image is of, and which part of it."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         pictures, classes = images(number, count, side)
         return functional.cross_entropy(_logits(model(pictures)), classes)
 
-    return loss
+    return Loss(loss, count)
 
 
 def of_pixels(count: int = 4, side: int = 64) -> Loss:
     """How bright each pixel of an image is."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         pictures, _ = images(number, count, side)
         logits = _logits(model(pictures))
         return functional.cross_entropy(functional.interpolate(logits, (side, side), mode="bilinear"), shades(pictures))
 
-    return loss
+    return Loss(loss, count)
 
 
 def of_next_letters(count: int = 4, length: int = 48) -> Loss:
     """Which letter comes next, for models whose logits are (count, length, letters)."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length + 1)
         return functional.cross_entropy(_logits(model(letters[:, :-1])).flatten(0, 1), letters[:, 1:].flatten())
 
-    return loss
+    return Loss(loss, count)
 
 
 def of_hidden_letters(count: int = 4, length: int = 48) -> Loss:
     """Every seventh letter, in whose place the model sees number 0."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length)
         seen = letters.clone()
         seen[:, ::7] = 0
         return functional.cross_entropy(_logits(model(seen))[:, ::7].flatten(0, 1), letters[:, ::7].flatten())
 
-    return loss
+    return Loss(loss, count)
 
 
 def of_subjects(count: int = 8, length: int = 48) -> Loss:
     """What a piece of text is about."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, subjects = texts(number, count, length)
         return functional.cross_entropy(_logits(model(letters)), subjects)
 
-    return loss
+    return Loss(loss, count)
 
 
 def _logits(output: Any) -> Tensor:

@@ -60,35 +60,35 @@ def _model(name: str, kind: str, loss: Loss, family: str = "GPT/BERT", **options
 def _of_sounds(count: int = 4) -> Loss:
     """A text from the brightness of an image, which stands for a spectrogram: it is the model's operations that matter here."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         spectrograms = images(number, count, _SIDE)[0].mean(1)
         letters, _ = texts(number, count, 17)
         logits = model(input_features=spectrograms, decoder_input_ids=letters[:, :-1]).logits
         return functional.cross_entropy(logits.flatten(0, 1), letters[:, 1:].flatten())
 
-    return loss
+    return Loss(loss, count)
 
 
 def _of_pairs(count: int = 4, length: int = 32) -> Loss:
     """The second half of a text from the first, for models with encoder and decoder."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, 2 * length)
         found: Tensor = model(input_ids=letters[:, :length], labels=letters[:, length:].contiguous()).loss
         return found
 
-    return loss
+    return Loss(loss, count)
 
 
 def _of_contrasts(count: int = 8, length: int = 24) -> Loss:
     """Which text goes with which image: that of the same place in the batch."""
 
-    def loss(model: nn.Module, number: int) -> Tensor:
+    def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length)
         logits = model(input_ids=letters, pixel_values=images(number, count, _SIDE)[0]).logits_per_text
         return functional.cross_entropy(logits, torch.arange(count))
 
-    return loss
+    return Loss(loss, count)
 
 
 _IMAGE: dict[str, Any] = {"image_size": _SIDE, "patch_size": 8, "num_channels": 3, "hidden_size": 64, "intermediate_size": 128}

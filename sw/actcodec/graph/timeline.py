@@ -1,0 +1,256 @@
+"""Bytes that live at each moment of a compiled step, from its forward and its backward graph alone.
+
+The graphs are those of torch's AOT autograd after the partition, with fake values. Inductor fuses pointwise operations into
+their consumers: a value takes memory only where inductor makes a buffer of it, which it does of results of matrix products,
+convolutions, attention and reductions, of what these read, of the graph's outputs, and of pointwise values that several
+operations read and that are dear to compute again. The thresholds are inductor's own (``torch._inductor.config``). A buffer
+lives from the node that makes it to the last one that reads it, through all that is fused in between. Workspace within a kernel
+is not seen.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+FORWARD, BACKWARD = "forward", "backward"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One node that makes a buffer, while it runs."""
+
+    phase: str  #: ``forward`` or ``backward``
+    node: str  #: its name in the graph
+    live: int  #: bytes
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Bytes of a compiled step above those of what it is given: parameters, buffers, batch."""
+
+    moments: tuple[Moment, ...]  #: in the order of the graphs
+    kept: int  #: bytes between forward and backward, the model's outputs included
+    at_peak: Mapping[str, int]  #: bytes of each buffer that lives at the worst moment, by the node that made it
+
+    @property
+    def worst(self) -> Moment:
+        """The first moment with the most live bytes."""
+        return max(self.moments, key=lambda moment: moment.live)
+
+    @property
+    def peak(self) -> int:
+        """Bytes at the worst moment."""
+        return self.worst.live
+
+
+def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
+    """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
+
+    Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
+
+    Parameters
+    ----------
+    forward
+        Its placeholders are static and count nowhere. Of its outputs, those that the backward takes by name die with their last
+        reader there; those that are the model's stay.
+    backward
+        Placeholders with the name of a forward node are what is kept. The others, gradients of the outputs, are there from the
+        beginning. Its outputs stay.
+    """
+    first = _Run(FORWARD, forward, {})
+    nodes = {node.name: node for node in forward.nodes}
+    wanted = [node.name for node in backward.find_nodes(op="placeholder")]
+    kept = {name: first.root(nodes[name]) for name in wanted if name in nodes}
+    outputs = [node for node in fx.graph.map_arg(forward.output_node().args[0], lambda node: [node]) if node]
+    listed = [first.root(node[0]) for node in outputs]
+    saved = {root for name, root in kept.items() if name in {node[0].name for node in outputs}}
+    held = {root for root in listed if root not in saved or listed.count(root) > 1}
+    first.follow({}, {root: inf for root in listed})
+    second = _Run(BACKWARD, backward, kept)
+    given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
+    second.follow(given, {root: inf for root in held} | {second.root(node): inf for node in backward.output_node().all_input_nodes})
+    worst = max((first, second), key=lambda run: run.peak)
+    return Timeline((*first.moments, *second.moments), sum(given.values()), worst.at_peak)
+
+
+def bytes_of(value: Any) -> int:
+    """Bytes of the tensors of a fake value, each dense; symbolic sizes by their hints."""
+    if isinstance(value, Tensor):
+        return prod(_hint(size) for size in value.shape) * value.element_size()
+    return sum(map(bytes_of, value)) if isinstance(value, tuple | list) else 0
+
+
+def _hint(size: Any) -> int:
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
+
+
+def is_view(node: fx.Node) -> bool:
+    """Return whether a node's result is its first input's memory."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
+
+
+#: Loops that torch does not tag as pointwise.
+_LOOPS = frozenset(
+    """clone _to_copy convert_element_type full full_like empty iota arange scalar_tensor constant_pad_nd embedding index
+    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn bernoulli
+    inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy expand_copy detach
+    zeros ones new_zeros new_ones new_full zeros_like ones_like""".split()
+)
+#: Reductions of several results, or that torch does not tag as reductions.
+_REDUCTIONS = frozenset("var_mean std_mean max min aminmax var std sum mean amax amin prod any all argmax argmin".split())
+#: What inductor does not compute twice on a CPU.
+_HEAVY = frozenset("exp log log10 log1p log2 sigmoid tanh erf gelu silu softplus".split())
+_LOOP, _REDUCTION, _EXTERN, _GIVEN, _PART, _VIEW = range(6)
+
+
+def _kind(node: fx.Node) -> int:
+    if node.op in ("placeholder", "get_attr"):
+        return _GIVEN
+    if node.target is operator.getitem:
+        return _PART
+    if is_view(node):
+        return _VIEW
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return _EXTERN
+    name = _name(node)
+    if name in _REDUCTIONS or torch.Tag.reduction in node.target.tags:
+        return _REDUCTION
+    return _LOOP if name in _LOOPS or torch.Tag.pointwise in node.target.tags else _EXTERN
+
+
+def _is_laid_out_again(node: fx.Node) -> bool:
+    """Return whether inductor copies what the forward is given because convolutions read it, channels last."""
+    value = node.meta.get("val")
+    read = any(user.target is torch.ops.aten.convolution.default and node in user.args[:2] for user in node.users)
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])
+
+
+def _name(node: fx.Node) -> str:
+    return str(getattr(node.target, "overloadpacket", node.target)).rpartition(".")[2]
+
+
+@dataclass
+class _Fused:
+    """What one read of a node reads and computes."""
+
+    reads: frozenset[fx.Node]
+    operations: int = 0
+    heavy: bool = False
+
+
+@dataclass
+class _Run:
+    """One graph: which of its nodes have buffers, and what lives when."""
+
+    phase: str
+    graph: fx.Graph
+    kept: Mapping[str, fx.Node]  #: whose memory a placeholder is, by its name
+    moments: list[Moment] = field(default_factory=list)
+    peak: int = 0
+    at_peak: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from torch._inductor import config
+
+        cpu = all(value.device.type == "cpu" for node in self.graph.nodes if isinstance(value := node.meta.get("val"), Tensor))
+        self._reuse = config.realize_reads_threshold
+        self._most_reads = config.realize_acc_reads_threshold or (
+            config.realize_cpu_acc_reads_threshold if cpu else config._realize_acc_reads_threshold_default
+        )
+        self._most_operations = config.realize_opcount_threshold or (
+            config.realize_cpu_opcount_threshold if cpu else config._realize_opcount_threshold_default
+        )
+        self._cpu = cpu
+        self._kinds = {node: _kind(node) for node in self.graph.nodes}
+        outputs = {self.root(node) for node in self.graph.output_node().all_input_nodes}
+        self._fused: dict[fx.Node, _Fused] = {}
+        #: What a node with a buffer reads.
+        self._inputs: dict[fx.Node, frozenset[fx.Node]] = {}
+        for node in self.graph.nodes:
+            if node.op != "output" and self._kinds[node] != _VIEW:
+                self._lower(node, node in outputs)
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """The node whose memory this one shows."""
+        while is_view(node):
+            node = node.all_input_nodes[0]
+        return self.kept.get(node.name, node) if node.op == "placeholder" else node
+
+    def bytes(self, node: fx.Node) -> int:
+        """Bytes of the buffer of a root; 0 of what is given to the forward."""
+        return 0 if self._kinds[node] == _GIVEN and node not in self._inputs else bytes_of(node.meta.get("val"))
+
+    def _readers(self, node: fx.Node) -> Iterator[fx.Node]:
+        for user in node.users:
+            if is_view(user):
+                yield from self._readers(user)
+            elif user.op != "output":
+                yield user
+
+    def _lower(self, node: fx.Node, output: bool) -> None:
+        kind = self._kinds[node]
+        if kind == _GIVEN:
+            self._fused[node] = _Fused(frozenset({self.root(node)}))
+            if self.phase == FORWARD and _is_laid_out_again(node):
+                self._inputs[node] = frozenset()
+            return
+        if kind == _PART:  # of a tuple, made with it
+            self._fused[node] = _Fused(frozenset({node}))
+            return
+        inputs = [self._fused[root] for one in node.all_input_nodes if (root := self._own_root(one)) in self._fused]
+        reads = frozenset().union(*(one.reads for one in inputs))
+        if kind == _LOOP and not output:
+            operations = 1 + sum(one.operations for one in inputs)
+            heavy = self._cpu and (_name(node) in _HEAVY or any(one.heavy for one in inputs))
+            readers = list(self._readers(node))
+            large = operations > self._most_operations
+            dear = heavy or large or len(reads) > self._reuse
+            if not (
+                any(self._kinds[reader] == _EXTERN for reader in readers)
+                or (len(readers) > 1 and dear)
+                or (len(reads) > self._most_reads or large)
+            ):
+                self._fused[node] = _Fused(reads, operations, heavy)
+                return
+        self._fused[node] = _Fused(frozenset({node}))
+        self._inputs[node] = reads
+
+    def _own_root(self, node: fx.Node) -> fx.Node:
+        while is_view(node):
+            node = node.all_input_nodes[0]
+        return node
+
+    def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> None:
+        """Let the graph run, with what is there before it; ``last`` names roots that stay."""
+        order = [node for node in self.graph.nodes if node in self._inputs]
+        when: dict[fx.Node, float] = {}
+        for place, node in enumerate(order):
+            when |= dict.fromkeys(self._inputs[node], place)
+        when |= last
+        live = dict(given)
+        for node in self.graph.find_nodes(op="placeholder"):
+            if self.phase == BACKWARD and node.name not in self.kept:
+                live[node] = bytes_of(node.meta.get("val"))
+        now = sum(live.values())
+        for place, node in enumerate(order):
+            parts = [user for user in node.users if user.target is operator.getitem] or [node]
+            dying = [one for one in self._inputs[node] if when[one] == place and one in live]
+            made = {part: bytes_of(part.meta.get("val")) for part in parts}
+            # A loop writes over an input of its size that nothing reads any more.
+            over = self._kinds[node] == _LOOP and any(live[one] == made[node] for one in dying)
+            live |= made
+            now += sum(made.values())
+            moment = now - (made[node] if over else 0)
+            self.moments.append(Moment(self.phase, node.name, moment))
+            if moment > self.peak:
+                self.peak, self.at_peak = moment, {one.name: size for one, size in live.items() if size}
+            for one in (*dying, *(part for part in parts if part not in when)):
+                now -= live.pop(one)

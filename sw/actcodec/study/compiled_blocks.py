@@ -1,0 +1,129 @@
+"""Blocks that are compiled one by one, in a step that runs operation by operation on fake tensors.
+
+A block is traced once for its kind and shapes. In the step it takes the memory that the timeline of its two graphs says, its
+operations within do not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from actcodec.graph.timeline import BACKWARD, FORWARD, Timeline, bytes_of, peak_of
+from actcodec.graph.traced import own_tensors, traced
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Bytes of one kind of block, and what it returns."""
+
+    outputs: tuple[Tensor, ...]  #: fake
+    spec: TreeSpec
+    inputs: tuple[int, ...]  #: places of the inputs that the backward takes as they are
+    hidden: int  #: kept beside inputs and outputs
+    forward: int  #: at the worst moment of the forward, beside what is kept
+    backward: int  #: at the worst moment of the backward, beside what is kept and the gradients that it is given
+
+
+class CompiledBlocks:
+    """Makes forwards of blocks that take what ``torch.compile`` would.
+
+    Parameters
+    ----------
+    mode
+        Of the fake tensors.
+    budget
+        torch's ``activation_memory_budget``.
+    """
+
+    def __init__(self, mode: FakeTensorMode, budget: float) -> None:
+        self._mode, self._budget = mode, budget
+        self._plans: dict[Any, _Plan] = {}
+
+    def call(self, block: nn.Module, original: Any, *args: Any, **kwargs: Any) -> Any:
+        """What the forward of ``block``, which ``original`` is, returns."""
+        flat, spec = tree_flatten((args, kwargs))
+        own = list(own_tensors(block).values())
+        key = (type(block), spec, tuple(_shape(one) for one in (*own, *flat)))
+        if key not in self._plans:
+            self._plans[key] = self._plan(block, original, flat, spec)
+        plan = self._plans[key]
+        tensors = [*own, *(one for one in flat if isinstance(one, Tensor))]
+        found = _Replayed.apply(plan, *tensors)  # type: ignore[no-untyped-call]
+        return tree_unflatten(list(found), plan.spec)
+
+    def _plan(self, block: nn.Module, original: Any, flat: list[Any], spec: TreeSpec) -> _Plan:
+        returned: list[TreeSpec] = []
+        places = [place for place, one in enumerate(flat) if isinstance(one, Tensor)]
+
+        def call(*tensors: Tensor) -> list[Any]:
+            values = list(flat)
+            for place, one in zip(places, tensors, strict=True):
+                values[place] = one
+            args, kwargs = tree_unflatten(values, spec)
+            outputs, out = tree_flatten(original(*args, **kwargs))
+            returned[:] = [out]
+            return outputs
+
+        with _disable_current_modes(), self._mode:
+            given = [flat[place].detach().requires_grad_(flat[place].requires_grad) for place in places]
+            forward, backward = traced(block, call, given, self._mode, budget=self._budget)
+        line = peak_of(forward.graph, backward.graph)
+        primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
+        wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
+        count = len(list(forward.graph.output_node().args[0])) - len(wanted & {node.name for node in forward.graph.nodes})
+        outputs = tuple(node.meta["val"] for node in list(forward.graph.output_node().args[0])[:count])
+        outputs = outputs[len(outputs) - returned[0].num_leaves :]
+        tangents = sum(
+            bytes_of(node.meta["val"])
+            for node in backward.graph.find_nodes(op="placeholder")
+            if node.name.startswith("tangents")
+        )
+        return _Plan(
+            outputs,
+            returned[0],
+            tuple(place for place, name in enumerate(primals) if name in wanted),
+            max(line.kept - bytes_of(outputs), 0),
+            _peak(line, FORWARD) - line.kept,
+            _peak(line, BACKWARD) - line.kept - tangents,
+        )
+
+
+def _peak(line: Timeline, phase: str) -> int:
+    return max((moment.live for moment in line.moments if moment.phase == phase), default=line.kept)
+
+
+def _shape(value: Any) -> Any:
+    return (tuple(value.shape), value.dtype, value.requires_grad) if isinstance(value, Tensor) else value
+
+
+class _Replayed(torch.autograd.Function):
+    """Takes a block's memory, without its operations."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: _Plan, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Inputs, the block's own tensors first -> outputs."""
+        ctx.plan, ctx.inputs = plan, tensors
+        ctx.save_for_backward(*(tensors[place] for place in plan.inputs))
+        ctx.like = [(tuple(one.shape), one.dtype, need) for one, need in zip(tensors, ctx.needs_input_grad[1:], strict=True)]
+        del ctx.inputs
+        source = tensors[0]
+        outputs = tuple(source.new_empty(one.shape, dtype=one.dtype) for one in plan.outputs)
+        ctx.hidden = source.new_empty(plan.hidden, dtype=torch.uint8)
+        source.new_empty(max(plan.forward, 0), dtype=torch.uint8)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of outputs -> of inputs."""
+        source = gradients[0]
+        source.new_empty(max(ctx.plan.backward, 0), dtype=torch.uint8)
+        found = (source.new_empty(size, dtype=dtype) if need else None for size, dtype, need in ctx.like)
+        del ctx.hidden
+        return (None, *found)

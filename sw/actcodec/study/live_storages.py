@@ -1,0 +1,121 @@
+"""Live bytes of tensors from operation to operation, with or without values, and which operation has the most of them.
+
+torch has a tracker of memory too (``torch.distributed._tools.mem_tracker``). It does not say at which operation the peak is, it
+refuses a second step of the same model, which a step with states of an optimizer is, and it copies its account of every module
+at every operation. Peaks of the two are the same.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+#: Phases of a training step.
+FORWARD, BACKWARD, UPDATE = "forward", "backward", "optimizer"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a step an operation runs."""
+
+    phase: str  #: ``forward``, ``backward`` or ``optimizer``
+    module: str  #: name of the innermost module, in the backward of that whose operation is differentiated; empty outside
+    operation: str  #: torch's name, in the backward that of the node of the graph
+
+
+class LiveStorages(TorchDispatchMode):
+    """While it is entered, counts bytes of the storages that operations make, until nothing refers to them any more.
+
+    What operations read and did not make was there before and counts nowhere.
+
+    Parameters
+    ----------
+    model
+        Whose modules are named.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.live = 0  #: bytes
+        self.peak = 0  #: bytes, since the last :meth:`restart`
+        self.place = Place("", "", "")  #: of the peak
+        self.phase = FORWARD
+        self._names = {id(module): name for name, module in model.named_modules()}
+        self._sizes: dict[int, int | None] = {}  #: by storage; None of what was there before
+        self._running: list[str] = []
+        self._modules: dict[int, str] = {}
+
+    def given(self, *tensors: Tensor) -> None:
+        """Name tensors that were there before; :meth:`restart` is not needed after it."""
+        for tensor in tensors:
+            self._follow(tensor, counts=False)
+
+    def restart(self) -> None:
+        """Begin a new peak."""
+        self.peak, self.place = self.live, Place("", "", "")
+
+    @contextmanager
+    def names_of_modules(self) -> Iterator[None]:
+        """Follow which module runs."""
+        before = register_module_forward_pre_hook(self._enter_module)
+        after = register_module_forward_hook(self._leave_module, always_call=True)
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See TorchDispatchMode."""
+        for one in tree_leaves((args, kwargs)):
+            if isinstance(one, Tensor):
+                self._follow(one, counts=False)
+        result = func(*args, **(kwargs or {}))
+        for one in tree_leaves(result):
+            if isinstance(one, Tensor):
+                self._follow(one, counts=True)
+        if self.phase == FORWARD and torch.is_grad_enabled():
+            self._modules.setdefault(torch.autograd._get_sequence_nr() - 1, self._running[-1] if self._running else "")  # type: ignore[attr-defined]
+        if self.live > self.peak:
+            self.peak, self.place = self.live, self._here(func)
+        return result
+
+    def _follow(self, tensor: Tensor, counts: bool) -> None:
+        if tensor.layout != torch.strided:
+            return
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._sizes:
+            self._sizes[key] = 0 if counts else None
+            weakref.finalize(storage, self._free, key).atexit = False
+        if (before := self._sizes[key]) is not None:
+            self.live += size - before
+            self._sizes[key] = size
+
+    def _free(self, key: int) -> None:
+        self.live -= self._sizes.pop(key) or 0
+
+    def _here(self, func: Any) -> Place:
+        name = str(getattr(func, "_schema", func).name).removeprefix("aten::")
+        module = self._running[-1] if self._running else ""
+        node = torch._C._current_autograd_node()
+        if self.phase == BACKWARD and node is not None and not module:
+            return Place(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
+        return Place(self.phase, module, name)
+
+    def _enter_module(self, module: nn.Module, inputs: Any) -> None:
+        del inputs
+        self._running.append(self._names.get(id(module), self._running[-1] if self._running else ""))
+
+    def _leave_module(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        del module, inputs, output
+        self._running.pop()

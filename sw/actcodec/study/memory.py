@@ -1,0 +1,304 @@
+"""Memory of a training step before it is taken, on fake tensors: no weights, no data, seconds for billions of parameters.
+
+Two ways lead there. What runs operation by operation is run, on tensors without values, and the lives of their storages are
+followed (:mod:`~actcodec.study.live_storages`). What ``torch.compile`` compiles is traced and partitioned as it does that, and
+the buffers of the two graphs are followed (:mod:`~actcodec.graph.timeline`). Workspace within kernels is not seen, nor is what
+an allocator holds beyond its tensors.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor, fx, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+from actcodec.policies.catalog import POLICY_NAMES
+from actcodec.policies.recommended import measured, families
+from actcodec.study.compiled_blocks import CompiledBlocks
+from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, Place
+from actcodec.study.memory_subject import Subject
+
+#: A partition function: the joint graph -> forward and backward.
+Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
+NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
+_PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS)
+#: Part of a peak by which it may be off the line through two others.
+_ON_THE_LINE = 1e-3
+
+#: Optimizers by name; ``foreach`` is what torch takes on a GPU unless told otherwise, with a temporary of every parameter.
+OPTIMIZERS: dict[str, Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer] | None] = {
+    "none": None,
+    "sgd": partial(torch.optim.SGD, lr=1e-3),
+    "momentum": partial(torch.optim.SGD, lr=1e-3, momentum=0.9),
+    "adamw": partial(torch.optim.AdamW, fused=True),
+    "adamw-foreach": partial(torch.optim.AdamW, foreach=True),
+}
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A training step's memory in bytes."""
+
+    policy: str
+    batch: int | None
+    state: int  #: parameters, buffers, states of the optimizer, the batch
+    kept: int  #: between forward and backward, on top of the state
+    peak: int  #: at the worst moment, the state included
+    place: Place  #: the worst moment
+
+    @property
+    def step(self) -> int:
+        """Bytes at the worst moment on top of the state."""
+        return self.peak - self.state
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain values, as for JSON."""
+        return asdict(self)
+
+
+def check_policy(name: str, family: str) -> None:
+    """UserError for a policy whose bytes are not known."""
+    if name not in _PLAIN and (name not in POLICY_NAMES or _ratios(name) is None):
+        usual = [one for one in POLICY_NAMES if one != NONE and _ratios(one) is not None]
+        raise UserError(f"unknown policy {name!r}: use {', '.join((*_PLAIN, *usual))}")
+    if name in POLICY_NAMES and name != NONE and not family:
+        raise UserError(
+            f"how much policy {name!r} saves depends on the values: name the kind of network with --family, "
+            f"{', '.join(families())}"
+        )
+
+
+def predict(
+    subject: Subject,
+    policy: str = NONE,
+    count: int | None = None,
+    optimizer: str = "none",
+    budget: float = 1.0,
+) -> Predicted:
+    """Predict one step.
+
+    Parameters
+    ----------
+    subject
+        Afterwards as before, with no gradients.
+    policy
+        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each block
+        in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is that
+        which benchmarks/families.py measured for the family.
+    count
+        Samples in the batch; None is the subject's own batch.
+    optimizer
+        Out of :data:`OPTIMIZERS`. With one the step is the second, which finds the optimizer's states, and ends with its update.
+    budget
+        Of what is compiled: torch's ``activation_memory_budget``, 0 to 1.
+
+    UserError for unknown names, and for a step that reads values.
+    """
+    check_policy(policy, subject.family)
+    try:
+        if policy == COMPILED:
+            return _compiled(subject, count, optimizer, budget)
+        return _eager(subject, policy, count, optimizer, budget)
+    except (torch._subclasses.fake_tensor.DataDependentOutputException, torch._subclasses.fake_tensor.DynamicOutputShapeException) as error:
+        raise UserError(f"the step reads values, of which there are none here ({error}): leave out what depends on them") from None
+    finally:
+        subject.model.zero_grad(set_to_none=True)
+
+
+def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
+    """The greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
+
+    Two peaks, of ``first`` and twice that, give the line; the peak of the batch that it names is predicted too. Where that is
+    on the line to a thousandth, the batch after it is taken by the line; otherwise it is predicted, and so on. UserError where
+    peaks do not grow.
+    """
+    peak = cache(peak)
+    low, slope = peak(first), (peak(2 * first) - peak(first)) / first
+    if slope <= 0:
+        raise UserError(f"the peak does not grow from a batch of {first} to one of {2 * first}: any batch fits")
+    guess = first + math.floor((budget - low) / slope)
+    if guess < 1:
+        return 0 if peak(1) > budget else 1
+    if peak(guess) <= budget and abs(peak(guess) - low - slope * (guess - first)) < _ON_THE_LINE * peak(guess):
+        return guess
+    while peak(guess) > budget:
+        guess -= 1
+        if not guess:
+            return 0
+    while peak(guess + 1) <= budget:
+        guess += 1
+    return guess
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """The outermost elements of lists and sequences of modules that consist of modules: layers of a transformer, stages' blocks."""
+    found: list[nn.Module] = []
+    for child in model.children():
+        if isinstance(child, nn.ModuleList | nn.Sequential):
+            found += [one for one in child if any(True for _ in one.children()) and not isinstance(one, nn.ModuleList)]
+            inner = [one for one in child if isinstance(one, nn.ModuleList)]
+            found += [one for module in inner for one in blocks(module)]
+        else:
+            found += blocks(child)
+    return found
+
+
+# Operation by operation
+
+
+def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float) -> Predicted:
+    model, make = subject.model, OPTIMIZERS[optimizer]
+    storages = LiveStorages(model)
+    if not subject.entered:  # what libraries and data sets keep from their first call on is there
+        subject.loss(*subject.data(count))
+    with subject.within(), storages, storages.names_of_modules(), _means(policy, subject, budget) as hooks:
+        data = subject.data(count)
+        update = None if make is None else make([one for one in model.parameters() if one.requires_grad])
+        for last in [True] if update is None else [False, True]:
+            start = storages.live
+            storages.phase = FORWARD
+            storages.restart()
+            with hooks():
+                loss = subject.loss(*data)
+            kept = storages.live - start
+            storages.phase = BACKWARD
+            loss.backward()
+            del loss
+            if update is not None:
+                storages.phase = UPDATE
+                update.step()
+                update.zero_grad(set_to_none=True)
+            if not last:
+                continue
+        # What was there before is not in the tracker's count; the optimizer's states and the batch are.
+        before = _bytes([*model.parameters(), *model.buffers()])
+    return Predicted(policy, count, before + start, kept, before + storages.peak, storages.place)
+
+
+@contextmanager
+def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
+    """Prepare the model; gives the context of the forward."""
+    if policy in (CHECKPOINT, BLOCKS):
+        chosen = blocks(subject.model)
+        if not chosen:
+            raise UserError("the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules")
+        compiled = CompiledBlocks(subject.mode, budget)
+        for one in chosen:
+            forward = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)
+            one.forward = forward if policy == CHECKPOINT else partial(compiled.call, one, one.forward)  # type: ignore[method-assign]
+        try:
+            yield nullcontext
+        finally:
+            for one in chosen:
+                del one.forward
+    elif policy == NONE:
+        yield nullcontext
+    else:
+        ratios = _ratios(policy)
+        assert ratios is not None, "the name was checked"
+        yield partial(_smaller, subject.model, ratios[subject.family])
+
+
+def _ratios(policy: str) -> dict[str, float] | None:
+    """Ratio of everything that autograd keeps but weights and buffers by family, as measured; None where it was not."""
+    found = [one for one in measured() if one.policy.name == policy and not one.policy.options]
+    return {name: on.ratio for name, on in found[0].families.items()} if found else None
+
+
+def _smaller(model: nn.Module, ratio: float) -> saved_tensors_hooks:
+    """Hooks that keep a part of the bytes of each storage but those of weights and buffers."""
+    own = {tensor.untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
+    kept: dict[int, weakref.ref[_Part]] = {}
+
+    def pack(x: Tensor) -> Tensor | _Part:
+        storage = x.untyped_storage()
+        if storage._cdata in own:
+            return x
+        there = kept.get(storage._cdata)
+        part = None if there is None else there()
+        if part is None:
+            part = _Part(x.new_empty(int(storage.nbytes() / ratio), dtype=torch.uint8))
+            kept[storage._cdata] = weakref.ref(part)
+            weakref.finalize(storage, kept.pop, storage._cdata, None).atexit = False
+        return _View(part, x)
+
+    def unpack(held: Any) -> Tensor:
+        return held if isinstance(held, Tensor) else held.tensor()
+
+    return saved_tensors_hooks(pack, unpack)
+
+
+class _Part:
+    """Bytes that are kept in place of a storage."""
+
+    def __init__(self, payload: Tensor) -> None:
+        self.payload = payload
+
+
+class _View:
+    """One saved tensor of a storage that is kept in fewer bytes."""
+
+    def __init__(self, part: _Part, x: Tensor) -> None:
+        self._part, self._size, self._dtype = part, tuple(x.shape), x.dtype
+
+    def tensor(self) -> Tensor:
+        """Make one like it."""
+        return self._part.payload.new_empty(self._size, dtype=self._dtype)
+
+
+def _bytes(tensors: Sequence[Tensor]) -> int:
+    return sum({one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in tensors}.values())
+
+
+# Compiled
+
+
+def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float) -> Predicted:
+    from actcodec.graph.timeline import peak_of
+    from actcodec.graph.traced import traced
+
+    model, make = subject.model, OPTIMIZERS[optimizer]
+    with subject.within():
+        data = subject.data(count)
+        forward, backward = traced(model, subject.loss, data, subject.mode, budget=budget)
+        timeline = peak_of(forward.graph, backward.graph)
+        gradients = [one for one in model.parameters() if one.requires_grad]
+        states = update = 0
+        if make is not None:
+            states, update = _update(make, model, gradients)
+    state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states
+    worst, graph = timeline.worst, forward.graph if timeline.worst.phase == FORWARD else backward.graph
+    place = Place(worst.phase, module_of(next(node for node in graph.nodes if node.name == worst.node)), worst.node)
+    if update > timeline.peak:
+        return Predicted(COMPILED, count, state, timeline.kept, state + update, Place(UPDATE, "", "step"))
+    return Predicted(COMPILED, count, state, timeline.kept, state + timeline.peak, place)
+
+
+def module_of(node: fx.Node) -> str:
+    """Name of the module in which a node's operation was traced; empty where none is known."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    return str(list(stack.values())[-1][0]) if stack else ""
+
+
+def _update(make: Callable[..., torch.optim.Optimizer], model: nn.Module, parameters: Sequence[nn.Parameter]) -> tuple[int, int]:
+    """Bytes of an optimizer's states, and of gradients and temporaries at the worst moment of its second step."""
+    storages = LiveStorages(model)
+    with storages:
+        update = make(parameters)
+        for _ in range(2):
+            for one in parameters:
+                one.grad = torch.empty_like(one)
+            storages.restart()
+            update.step()
+            update.zero_grad(set_to_none=True)
+        return storages.live, storages.peak - storages.live

@@ -1,0 +1,139 @@
+"""What the memory of a training step is predicted of: a model without weights, the data of a batch, and their loss."""
+
+from __future__ import annotations
+
+import runpy
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.utils._pytree import tree_map_only
+
+from actcodec.study.zoo.foreign import Foreign
+
+#: Formats of parameters and data, by name.
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model on fake tensors and how it is trained.
+
+    Parameters
+    ----------
+    model
+        Its parameters and buffers have shapes and no values.
+    data
+        ``data(count)``: what is given to ``loss`` for a batch of so many samples; None is the batch that is there.
+    loss
+        A tensor of one value.
+    family
+        The kind of network, out of :data:`~actcodec.study.zoo.foreign.FAMILIES`; empty where nobody said.
+    mode
+        The mode of the fake tensors.
+    entered
+        Whether data are made within the mode: data of the zoo are real, and small.
+    own
+        Samples in the batch that is there.
+    varies
+        Whether there are batches of other sizes.
+    """
+
+    name: str
+    model: nn.Module
+    data: Callable[[int | None], tuple[Any, ...]]
+    loss: Callable[..., Tensor]
+    family: str
+    mode: FakeTensorMode
+    entered: bool
+    own: int = 1
+    varies: bool = True
+
+    def count(self, asked: int | None) -> int:
+        """Samples in a batch for which so many were asked, or nothing."""
+        return self.own if asked is None else asked
+
+    def within(self) -> AbstractContextManager[Any]:
+        """What a step of it is taken in."""
+        return self.mode if self.entered else nullcontext()
+
+
+def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
+    """A model of the zoo with batches of its own data, real ones; a model that cannot be built without values is built first."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with mode:
+            model = foreign.build()
+    except (DataDependentOutputException, RuntimeError, NotImplementedError):
+        model = foreign.build()
+    _without_values(model, mode, dtype)
+    if dtype != torch.float32:
+        model.register_forward_pre_hook(_casting(dtype), with_kwargs=True)
+
+    def loss(count: int | None) -> Tensor:
+        return (foreign.loss if count is None else foreign.loss.of(count))(model, 0)
+
+    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, foreign.loss.count)
+
+
+def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32) -> Subject:
+    """A model of a user's script, which runs without values.
+
+    The script defines ``model`` and ``step()``, which returns the loss, as for ``cdu check``; for batches of other sizes it
+    defines ``batch(count)``, whose result, a tuple, ``step`` is given. UserError for a script that does not.
+    """
+    if not script.is_file():
+        raise UserError(f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo")
+    mode, before = FakeTensorMode(allow_non_fake_inputs=True), torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with mode:
+            names = runpy.run_path(str(script))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise UserError(
+            f"{script} does not run without values: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
+        ) from None
+    finally:
+        torch.set_default_dtype(before)
+    model, step, batch = (names.get(name) for name in ("model", "step", "batch"))
+    if not isinstance(model, nn.Module) or not callable(step):
+        raise UserError(f"{script} does not define a model: let model be a torch.nn.Module, and step() return the loss")
+
+    def data(count: int | None) -> tuple[Any, ...]:
+        if batch is None and count is not None:
+            raise UserError(f"{script} has one batch only: define batch(count), a tuple of tensors, and let step take them")
+        return () if batch is None else tuple(batch(1 if count is None else count))
+
+    return Subject(script.stem, model, data, step, family, mode, True, varies=batch is not None)
+
+
+def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) -> None:
+    """Put fake tensors of a format in the place of a model's parameters and buffers; shared ones stay shared."""
+    seen: dict[int, Tensor] = {}
+    for module in model.modules():
+        for group in (module._parameters, module._buffers):
+            for name, tensor in group.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in seen:
+                    with mode:
+                        fake = mode.from_tensor(tensor.detach())
+                        fake = fake.to(dtype) if fake.is_floating_point() else fake
+                    seen[id(tensor)] = nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
+                group[name] = seen[id(tensor)]  # type: ignore[assignment]
+
+
+def _casting(dtype: torch.dtype) -> Callable[..., Any]:
+    def cast(module: nn.Module, args: Any, kwargs: Any) -> Any:
+        del module
+        return tree_map_only(Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, (args, kwargs))
+
+    return cast

@@ -1,0 +1,120 @@
+"""``cdu memory``: how much memory a training step will take, without weights and data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from cdu_tools.errors import UserError
+
+from cdu_cli.options import JsonOption, distinct, write_json
+from cdu_cli.shown import Shown
+
+if TYPE_CHECKING:
+    from actcodec.study.memory import Predicted
+    from actcodec.study.memory_subject import Subject
+
+_GIB = 1 << 30
+_GPUS = [24.0, 80.0]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: cdu memory examples/memory_me.py --dtype bf16 --optimizer adamw --batch 2")(memory)
+
+
+def memory(
+    model: Annotated[
+        str,
+        typer.Argument(help="Python file that defines `model` and `step()`, and `batch(count)` for other batches; or NAME of the zoo."),
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="none, checkpoint (around each block), compiled (torch.compile), or a policy by name; may be given several times. "
+            "Default: none and checkpoint."
+        ),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="Of policy compiled: torch's activation_memory_budget.", min=0, max=1)
+    ] = 1.0,
+    batch: Annotated[int | None, typer.Option(help="Samples in the batch. Default: the model's own, or 1.", min=1)] = None,
+    dtype: Annotated[str, typer.Option(help="Format of parameters and data: fp32, bf16, fp16.")] = "fp32",
+    optimizer: Annotated[
+        str, typer.Option(help="Whose states and update count: none, sgd, momentum, adamw (fused), adamw-foreach.")
+    ] = "none",
+    family: Annotated[str, typer.Option(help="Kind of the network, for the measured ratio of a policy: {families}.")] = "",
+    gigabytes: Annotated[
+        list[float] | None,
+        typer.Option("--gb", help="Memory of a GPU in GB, 10^9 bytes, to find the largest batch for. Default: 24 and 80.", min=0),
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Predict peak and kept bytes of a training step, where the peak is, and the largest batch, on tensors without values."""
+    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy
+    from actcodec.study.memory_subject import DTYPES
+
+    policies = distinct("--policy", policy) or [NONE, CHECKPOINT]
+    for name, known, option in ((dtype, DTYPES, "--dtype"), (optimizer, OPTIMIZERS, "--optimizer")):
+        if name not in known:
+            raise UserError(f"{option} {name!r} is not known: use {', '.join(known)}")
+    subject = _subject(model, family, DTYPES[dtype])
+    for name in policies:
+        check_policy(name, subject.family)
+    rows = []
+    with Shown() as shown:
+        shown.begin("policies", len(policies))
+        for name in policies:
+            rows.append(_row(subject, name, batch, optimizer, budget, gigabytes or _GPUS))
+            shown.step()
+    for row in rows:
+        typer.echo(_words(row))
+    write_json(json_file, {"model": subject.name, "dtype": dtype, "optimizer": optimizer, "budget": budget, "policies": rows})
+
+
+def _subject(model: str, family: str, dtype: Any) -> Subject:
+    from actcodec.study.memory_subject import of_script, of_zoo
+    from actcodec.study.zoo import FAMILIES, ZOO
+
+    if family and family not in FAMILIES:
+        raise UserError(f"unknown family {family!r}: use {', '.join(FAMILIES)}")
+    if model in ZOO:
+        return of_zoo(ZOO[model], dtype)
+    if not Path(model).suffix == ".py":
+        raise UserError(f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}")
+    return of_script(Path(model), family, dtype)
+
+
+def _row(
+    subject: Subject, policy: str, batch: int | None, optimizer: str, budget: float, gigabytes: list[float]
+) -> dict[str, Any]:
+    """What is found of one policy, as plain values."""
+    from actcodec.study.memory import largest, predict
+
+    def found(count: int | None) -> Predicted:
+        return predict(subject, policy, count, optimizer, budget)
+
+    first = found(batch)
+    row = first.to_data() | {"batch": subject.count(batch)}
+    if subject.varies:
+        known = {row["batch"]: first.peak}
+
+        def peak(count: int) -> int:
+            if count not in known:
+                known[count] = found(count).peak
+            return known[count]
+
+        row["largest"] = {f"{size:g}": largest(peak, int(size * 1e9), row["batch"]) for size in gigabytes}
+    return row
+
+
+def _words(row: dict[str, Any]) -> str:
+    place = row["place"]
+    where = " of ".join(part for part in (place["operation"], place["module"]) if part)
+    text = (
+        f"{row['policy']}: peak {row['peak'] / _GIB:.3f} GiB with a batch of {row['batch']}, of which {row['state'] / _GIB:.3f} are "
+        f"there before the step; {row['kept'] / _GIB:.3f} kept for the backward; the peak is in the {place['phase']}, in {where}"
+    )
+    fits = [f"{count} in {size} GB" for size, count in row.get("largest", {}).items()]
+    return f"{text}; largest batch {', '.join(fits)}" if fits else text
