@@ -19,11 +19,13 @@ class GraphPair:
     ----------
     forward, backward
         As a partitioner of torch returns them: a kept value has one name in both graphs. Both are edited in place.
+    static
+        Places of the inputs that live on by themselves: parameters and buffers.
     outputs
         Number of the forward's outputs that the model returns; the others are kept for the backward.
     """
 
-    def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int) -> None:
+    def __init__(self, forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> None:
         self.forward, self.backward = forward.graph, backward.graph
         self._modules = forward, backward
         end = self.forward.output_node()
@@ -32,6 +34,8 @@ class GraphPair:
         self._kept: list[Any] = values[outputs:]
         self._descriptions = list(end.meta["desc"])[:outputs]
         self._taken = {node.name: node for node in self.backward.find_nodes(op="placeholder")}
+        inputs = self.forward.find_nodes(op="placeholder")
+        self.parameters = {node for place, node in enumerate(inputs) if place in static}  #: inputs that are parameters or buffers
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
         self.made = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
 

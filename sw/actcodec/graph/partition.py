@@ -12,7 +12,7 @@ from torch import Tensor, fx
 
 from actcodec.graph.formats import Format, format_of, layout_of
 from actcodec.graph.pair import GraphPair, ancestors, operation
-from actcodec.graph.torch_private import is_parameter, min_cut
+from actcodec.graph.torch_private import min_cut
 
 #: A value is kept as it is, coded in a format, or computed again in the backward.
 Action = Format | Literal["keep", "recompute"]
@@ -57,9 +57,9 @@ class Saved:
         return list(stack.values())[-1][0] if stack else ""
 
     @property
-    def returned(self) -> bool:
-        """Return whether the model returns the value, so that it lives on whatever the backward takes."""
-        return self.node in self.pair.returned
+    def key(self) -> str:
+        """Return what finds the value again in a graph of other sizes or other parts: module, operation, sizes apart from the first."""
+        return f"{self.module} {self.operation} {tuple(hint(size) for size in self.value.shape[1:])}"
 
     @cached_property
     def recomputed(self) -> list[fx.Node] | None:
@@ -83,21 +83,45 @@ class Partitioner:
     ----------
     choose
         Called once for each graph with the values that may be coded.
+    between
+        Places of the inputs that are results of an earlier part of the same model. They may be coded: nothing else holds them.
     """
 
-    def __init__(self, choose: Choose) -> None:
-        self._choose = choose
+    def __init__(self, choose: Choose, between: frozenset[int] = frozenset()) -> None:
+        self._choose, self._between = choose, between
 
     def __call__(
         self, joint: fx.GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **options: Any
     ) -> tuple[fx.GraphModule, fx.GraphModule]:
         """Return the forward and the backward graph."""
+        static = options.get("static_lifetime_input_indices") or ()
         forward, backward = min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
-        pair = GraphPair(forward, backward, num_fwd_outputs)
-        _keep_bases(pair)
-        saved = [Saved(pair, node, index) for index, node in enumerate(pair.kept()) if _may_change(node)]
-        rewrite(pair, dict(zip(saved, self._choose(saved), strict=True)))
+        pair = GraphPair(forward, backward, num_fwd_outputs, frozenset(static))
+        self.apply(pair)
         return pair.finish()
+
+    def apply(self, pair: GraphPair) -> None:
+        """Rewrite the graphs of a pair."""
+        _keep_bases(pair)
+        saved = saved_values(pair, self._between)
+        rewrite(pair, dict(zip(saved, self._choose(saved), strict=True)))
+
+
+def saved_values(pair: GraphPair, between: frozenset[int]) -> list[Saved]:
+    """Return the kept values that may be approximations: floating point, made by the model and held by nothing else."""
+    inputs = pair.forward.find_nodes(op="placeholder")
+    free = {node for place, node in enumerate(inputs) if place in between}
+    return [
+        Saved(pair, node, index)
+        for index, node in enumerate(pair.kept())
+        if node.meta["val"].is_floating_point() and (node.op == "call_function" or node in free) and node not in pair.returned
+    ]
+
+
+def keep_exact_masks(pair: GraphPair, between: frozenset[int]) -> None:
+    """Keep the masks and the bases of views that :func:`rewrite` keeps, and all values as they are."""
+    _keep_bases(pair)
+    _keep_masks(pair, {pair.taken(saved.node) for saved in saved_values(pair, between)})
 
 
 def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
@@ -113,11 +137,6 @@ def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
     for node in pair.kept():
         if not node.meta["val"].is_floating_point():
             _pack_integers(pair, node)
-
-
-def _may_change(node: fx.Node) -> bool:
-    """Return whether the kept value may be an approximation: floating point, computed within the graph."""
-    return node.op == "call_function" and node.meta["val"].is_floating_point()
 
 
 def _is_view(node: fx.Node) -> bool:
@@ -161,7 +180,7 @@ def _recomputation(pair: GraphPair, node: fx.Node) -> list[fx.Node] | None:
         if one in found or (one is not node and pair.taken(one) is not None):
             return True
         if one.op == "placeholder":
-            return is_parameter(one) and not _is_written(one)
+            return one in pair.parameters and not _is_written(one)
         made = operation(one)
         if made is None and getattr(one.target, "__name__", "") != "getitem":
             return False

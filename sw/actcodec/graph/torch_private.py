@@ -30,13 +30,6 @@ def min_cut(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tup
     return min_cut_rematerialization_partition(joint, inputs, **options)
 
 
-def inductor_partition(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Return inductor's forward and backward graph: its passes over the joint graph, then the partitioner that is set."""
-    from torch._inductor.compile_fx import partition_fn
-
-    return partition_fn(joint, inputs, **options)
-
-
 def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) -> Callable[..., Any]:
     """Compile a graph of dynamo with inductor, which partitions with ``partitioner`` and schedules for a low peak.
 
@@ -67,11 +60,47 @@ def saved_output(value: object, index: int) -> object:
     return kind(index)
 
 
-def is_parameter(node: fx.Node) -> bool:
-    """Return whether an input of the forward is a parameter or buffer of the model."""
-    from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput
+def recorded_part(
+    graph: fx.GraphModule, inputs: Sequence[Any], edit: Callable[..., Any], measure: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function that runs a graph of dynamo operation by operation, in the forward and backward that inductor would have.
 
-    return isinstance(node.meta.get("desc"), (ParamAOTInput, BufferAOTInput))
+    ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``measure(backward, values)`` runs the backward.
+    """
+    import torch._functorch.config as functorch
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._inductor import config as inductor_settings
+    from torch._inductor.compile_fx import partition_fn
+
+    class Recorder(partitioner_base()):  # type: ignore[misc]
+        def __call__(self, joint: fx.GraphModule, given: Sequence[Any], *, num_fwd_outputs: int, **options: Any) -> Any:
+            static = frozenset(options.get("static_lifetime_input_indices") or ())
+            return edit(*min_cut(joint, given, num_fwd_outputs=num_fwd_outputs, **options), num_fwd_outputs, static)
+
+        def uuid(self) -> None:
+            return None
+
+    def split(joint: fx.GraphModule, given: Sequence[Any], **options: Any) -> Any:
+        with inductor_settings.patch(custom_partitioner_fn=Recorder()):
+            return partition_fn(joint, given, **options)
+
+    def boxed(run: Callable[..., Any]) -> Callable[..., Any]:
+        def call(values: list[Any]) -> Any:
+            taken = list(values)
+            values.clear()
+            return run(*taken)
+
+        call._boxed_call = True  # type: ignore[attr-defined]
+        return call
+
+    options = {
+        "fw_compiler": lambda one, _: boxed(one),
+        "bw_compiler": lambda one, _: boxed(lambda *values: measure(one, values)),
+        "partition_fn": split,
+        "decompositions": decompositions(),
+    }
+    with functorch.patch(ban_recompute_materialized_backward=False, enable_autograd_cache=False):
+        return aot_autograd(**options)(graph, inputs)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -81,8 +110,19 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return select_decomp_table()
 
 
-def split(graph: fx.GraphModule, inputs: Sequence[Any], nbytes: int, compile_part: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a graph of dynamo in parts whose gradients of parameters are at least ``nbytes`` each."""
-    from torch._dynamo.backends.distributed import DDPOptimizer
+def compile_parts(whole: fx.GraphModule, inputs: Sequence[Any], compile_part: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile each part of a graph that :func:`torch.fx.passes.split_module.split_module` has cut, and return the whole."""
+    from torch._dynamo.backends.distributed import SubmodCompiler
+    from torch._dynamo.utils import detect_fake_mode
 
-    return DDPOptimizer(nbytes, compile_part, nbytes).compile_fn(graph, list(inputs))
+    mode = detect_fake_mode(inputs) or fake_mode()
+    SubmodCompiler(whole, compile_part, mode).run(*inputs)
+    whole.recompile()
+    return whole
+
+
+def fake_mode() -> Any:
+    """Return the mode of fake tensors in which torch.compile traces at present."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode()

@@ -1,0 +1,111 @@
+"""The choice for each kept value under a budget in bytes: an integer linear programme over the moments of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from cdu_tools.errors import UserError
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import lil_array
+
+#: Seconds that the solver may take; the best choice found until then is taken.
+MOST_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to keep a value."""
+
+    action: str  #: ``keep``, ``recompute`` or the name of a format
+    nbytes: int
+    loss: float  #: squared relative error of the gradient
+    work: float = 0.0  #: floating-point operations to compute it again
+
+
+@dataclass(frozen=True)
+class Item:
+    """A kept value and the ways to keep it."""
+
+    options: tuple[Option, ...]
+    first: int  #: the moment it is made
+    last: int  #: the moment it is read for the last time
+
+
+def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work: float) -> list[Option]:
+    """Return the option of each item with the least sum of losses such that no moment has more bytes than the budget.
+
+    Parameters
+    ----------
+    items
+        Kept values.
+    others
+        Bytes at each moment that belong to none of the items.
+    budget
+        Bytes at any moment.
+    most_work
+        Bound on the sum of work.
+
+    Raises UserError with the least budget when no choice fits.
+    """
+    least = _peak([min(item.options, key=lambda option: option.nbytes) for item in items], items, others)
+    if not items:
+        return []
+    sizes = [len(item.options) for item in items]
+    starts = np.cumsum([0, *sizes])
+    options = [option for item in items for option in item.options]
+    moments = _binding(items, others)
+    weights = lil_array((len(moments) + 1, len(options)))
+    picks = lil_array((len(items), len(options)))
+    for number, item in enumerate(items):
+        picks[number, starts[number] : starts[number + 1]] = 1
+        for row, moment in enumerate(moments):
+            if item.first <= moment <= item.last:
+                weights[row, starts[number] : starts[number + 1]] = [option.nbytes for option in item.options]
+    weights[len(moments), :] = [option.work for option in options]
+    bounds = np.array([budget - others[moment] for moment in moments] + [most_work], dtype=float)
+    scale = max((option.loss for option in options), default=0.0) or 1.0
+    # A little of the bytes breaks ties: of two choices with one loss the smaller one is taken.
+    total = sum(max(option.nbytes for option in item.options) for item in items) or 1
+    costs = [option.loss / scale + 1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options]
+    found = milp(
+        costs,
+        integrality=np.ones(len(options)),
+        bounds=Bounds(0, 1),
+        constraints=[LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)],
+        options={"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3},
+    )
+    if found.x is None:
+        raise UserError(f"a budget of {budget / 2**20:.1f} MiB cannot be kept: use {least / 2**20:.1f} MiB or more")
+    picked = []
+    for number, item in enumerate(items):
+        picked.append(item.options[int(np.argmax(found.x[starts[number] : starts[number + 1]]))])
+    return picked
+
+
+def _peak(picked: Sequence[Option], items: Sequence[Item], others: Sequence[int]) -> int:
+    """Return the most bytes at any moment."""
+    live = np.array(others, dtype=np.int64)
+    for option, item in zip(picked, items, strict=True):
+        live[item.first : item.last + 1] += option.nbytes
+    return int(live.max(initial=0))
+
+
+def _binding(items: Sequence[Item], others: Sequence[int]) -> list[int]:
+    """Return the moments that can limit a choice: of those at which the same items live, the one with most other bytes."""
+    worst: dict[tuple[int, ...], int] = {}
+    for moment, nbytes in enumerate(others):
+        alive = tuple(number for number, item in enumerate(items) if item.first <= moment <= item.last)
+        if alive not in worst or others[worst[alive]] < nbytes:
+            worst[alive] = moment
+    return sorted(worst.values())
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of equal keys as text in columns."""
+    if not rows:
+        return ""
+    texts = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
+    widths = [max(len(line[column]) for line in texts) for column in range(len(texts[0]))]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in texts)

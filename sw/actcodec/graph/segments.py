@@ -1,0 +1,93 @@
+"""Cuts of a model's graph into parts, so that gradients of parameters leave the backward before its end.
+
+A compiled backward hands over all gradients of parameters at once, and so all of them live at its end. Parts that are compiled
+one by one hand over theirs one by one, as eager execution does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from torch import Tensor, fx, nn
+from torch.fx.passes.split_module import split_module
+
+from actcodec.graph.timeline import bytes_of
+from actcodec.graph.torch_private import compile_parts
+
+#: Most parts of a graph; each costs a call of a compiled function in either direction.
+MOST_PARTS = 8
+
+#: Compiles a part: its graph, its inputs, the places of inputs that other parts have made -> a function.
+CompilePart = Callable[[fx.GraphModule, Sequence[Any], frozenset[int]], Callable[..., Any]]
+
+
+def compile_in_parts(graph: fx.GraphModule, inputs: Sequence[Any], compile_part: CompilePart, parts: int | None) -> Callable[..., Any]:
+    """Compile a graph of dynamo in parts.
+
+    Parameters
+    ----------
+    parts
+        Their number; None for as many as it takes for the gradients of one to be small beside what is kept.
+    """
+    number = parts_of(graph) if parts is None else parts
+    cuts = _cuts(graph, number) if number > 1 else []
+    if not cuts:
+        return compile_part(graph, inputs, frozenset())
+    where = {node: sum(place >= cut for cut in cuts) for place, node in enumerate(graph.graph.nodes)}
+    given = {node.name for node in graph.graph.find_nodes(op="placeholder")}
+    whole = split_module(graph, None, where.__getitem__, keep_original_order=True)
+
+    def compile_one(part: fx.GraphModule, values: Sequence[Any]) -> Callable[..., Any]:
+        names = [node.name for node in part.graph.find_nodes(op="placeholder")]
+        return compile_part(part, values, frozenset(place for place, name in enumerate(names) if name not in given))
+
+    return compile_parts(whole, inputs, compile_one)
+
+
+def parts_of(graph: fx.GraphModule) -> int:
+    """Return the number of parts for which the gradients of one have at most half the bytes that coded values have."""
+    gradients = sum(map(_parameter_bytes, graph.graph.nodes))
+    made = sum(bytes_of(_value(node)) for node in graph.graph.nodes if node.op not in ("placeholder", "get_attr", "output"))
+    kept = max(made // 8, 1)
+    return min(max(-(-2 * gradients // kept), 1), MOST_PARTS)
+
+
+def _value(node: fx.Node) -> Any:
+    return node.meta.get("example_value")
+
+
+def _parameter_bytes(node: fx.Node) -> int:
+    """Return the bytes of a parameter with a gradient that an input of the graph is."""
+    value = _value(node)
+    is_parameter = node.op == "placeholder" and isinstance(value, nn.Parameter) and value.requires_grad
+    return bytes_of(value) if is_parameter else 0
+
+
+def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
+    """Return places before which the graph is cut: near equal shares of the gradients, where little crosses."""
+    nodes = list(graph.graph.nodes)
+    place_of = {node: place for place, node in enumerate(nodes)}
+    crossing, before = [0] * (len(nodes) + 1), [0.0] * (len(nodes) + 1)
+    seen: set[fx.Node] = set()
+    for place, node in enumerate(nodes):
+        if node.op not in ("placeholder", "get_attr", "output") and node.users and isinstance(_value(node), Tensor):
+            last = max(place_of[user] for user in node.users)
+            for after in range(place + 1, last + 1):
+                crossing[after] += bytes_of(_value(node))
+        new = {one for one in node.all_input_nodes if one.op == "placeholder"} - seen
+        seen |= new
+        before[place + 1] = before[place] + sum(map(_parameter_bytes, new))
+    first = 1 + max((place for place, node in enumerate(nodes) if node.op in ("placeholder", "get_attr")), default=0)
+    cuts: list[int] = []
+    for share in range(1, parts):
+        wanted = before[-1] * share / parts
+        near = [place for place in range(first + 1, len(nodes) - 1) if abs(before[place] - wanted) <= before[-1] / parts / 2]
+        if near:
+            cuts.append(min(near, key=partial(_cost, crossing, before, wanted)))
+    return sorted(set(cuts))
+
+
+def _cost(crossing: Sequence[int], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
+    return crossing[place], abs(before[place] - wanted)

@@ -1,0 +1,152 @@
+"""One step of the user's own in which each kept value is coded in turn, to see what that does to the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from actcodec.graph.formats import Format, layout_of
+from actcodec.graph.pair import GraphPair
+from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
+from actcodec.graph.timeline import Timeline, peak_of
+from actcodec.graph.torch_private import recorded_part
+
+#: Values of fewer bytes are not measured: they are kept in the format with most bits.
+LEAST_MEASURED = 1 << 14
+
+
+@dataclass
+class Part:
+    """A part of the model's graph, and what was measured in it."""
+
+    between: frozenset[int]
+    saved: list[Saved] = field(default_factory=list)
+    plain: tuple[fx.GraphModule, fx.GraphModule] | None = None  #: as min-cut leaves them
+    static: frozenset[int] = frozenset()
+    outputs: int = 0
+    squares: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared error of own gradients by value and format
+    passed: dict[str, dict[str, float]] = field(default_factory=dict)  #: squared relative error of gradients passed on
+    own: float = 0.0  #: squares of the gradients of parameters
+
+    def timeline(self, choose: Callable[[Sequence[Saved]], Sequence[Any]]) -> tuple[GraphPair, list[Saved], Timeline]:
+        """Return the graphs, the kept values and the live bytes when values are kept as ``choose`` says."""
+        assert self.plain is not None
+        forward, backward = (fx.GraphModule(one, _copy(one.graph)) for one in self.plain)
+        pair = GraphPair(forward, backward, self.outputs, self.static)
+        found: list[Saved] = []
+
+        def remembered(saved: Sequence[Saved]) -> Sequence[Any]:
+            found.extend(saved)
+            return choose(saved)
+
+        Partitioner(remembered, self.between).apply(pair)
+        pair.finish()
+        return pair, found, peak_of(pair.forward, pair.backward)
+
+
+def _copy(graph: fx.Graph) -> fx.Graph:
+    new = fx.Graph()
+    known: dict[fx.Node, fx.Node] = {}
+    for node in graph.nodes:
+        known[node] = new.node_copy(node, known.__getitem__)
+    return new
+
+
+class Survey:
+    """Compiles parts so that their backward measures, operation by operation.
+
+    Parameters
+    ----------
+    formats
+        Those whose effect is measured.
+    """
+
+    def __init__(self, formats: Sequence[Format]) -> None:
+        self.formats, self.parts = tuple(formats), list[Part]()
+
+    def compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any], between: frozenset[int]) -> Callable[..., Any]:
+        """Return a part that runs operation by operation and measures in its backward."""
+        part = Part(between)
+        self.parts.append(part)
+
+        def edit(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> Any:
+            part.plain = tuple(fx.GraphModule(one, _copy(one.graph)) for one in (forward, backward))  # type: ignore[assignment]
+            part.outputs, part.static = outputs, static
+            pair = GraphPair(forward, backward, outputs, static)
+            keep_exact_masks(pair, between)
+            part.saved = saved_values(pair, between)
+            return pair.finish()
+
+        def measure(backward: fx.GraphModule, values: Sequence[Any]) -> Any:
+            return self._measured(part, backward, values)
+
+        return recorded_part(graph, inputs, edit, measure)
+
+    def _measured(self, part: Part, backward: fx.GraphModule, values: Sequence[Any]) -> Any:
+        with torch.no_grad():
+            exact = backward(*values)
+            given = part.saved[0].pair.forward.find_nodes(op="placeholder") if part.saved else []
+            parameters = [place in part.static for place in range(len(given))]
+            part.own = _squares(exact, None, parameters, True)
+            passed = _squares(exact, None, parameters, False)
+            places = {node.name: place for place, node in enumerate(backward.graph.find_nodes(op="placeholder"))}
+            for saved in part.saved:
+                taken = saved.pair.taken(saved.node)
+                place = places.get(saved.name if taken is None else taken.name)
+                if place is None or saved.nbytes < LEAST_MEASURED:
+                    continue
+                self._measure(part, saved, backward, list(values), place, exact, parameters, passed)
+        return exact
+
+    def _measure(
+        self, part: Part, saved: Saved, backward: fx.GraphModule, values: list[Any], place: int, exact: Any, parameters: list[bool], passed: float
+    ) -> None:
+        """Run the backward with one value in the coarsest format; other formats count by their own error of the value."""
+        value: Tensor = values[place]
+        fitting = [form for form in self.formats if form.fits(value)]
+        if not fitting:
+            return
+        layout = layout_of(value)
+        errors = {}
+        coarse: tuple[float, Tensor] | None = None
+        for form in fitting:
+            rebuilt = form.unpack(form.pack(value), layout)
+            errors[form.name] = float((rebuilt.float() - value.float()).square().sum())
+            if coarse is None or errors[form.name] > coarse[0]:
+                coarse = errors[form.name], rebuilt
+        assert coarse is not None
+        most, values[place] = coarse
+        found = backward(*values)
+        own = _squares(found, exact, parameters, True)
+        other = _squares(found, exact, parameters, False) / passed if passed else 0.0
+        share = {name: error / most if most else 0.0 for name, error in errors.items()}
+        part.squares[saved.name] = {name: own * one for name, one in share.items()}
+        part.passed[saved.name] = {name: other * one for name, one in share.items()}
+
+    def losses(self) -> list[dict[str, dict[str, float]]]:
+        """Return for each part the squared relative error of the whole gradient by value and format."""
+        total = sum(part.own for part in self.parts) or 1.0
+        found, before = [], 0.0
+        for part in self.parts:
+            found.append(
+                {
+                    name: {form: (own + part.passed[name][form] * before) / total for form, own in squares.items()}
+                    for name, squares in part.squares.items()
+                }
+            )
+            before += part.own
+        return found
+
+
+def _squares(values: Sequence[Any], exact: Sequence[Any] | None, parameters: Sequence[bool], wanted: bool) -> float:
+    """Return the sum of squares of gradients of parameters, or of the others; of differences from the exact ones if given."""
+    total = 0.0
+    for place, value in enumerate(values):
+        if isinstance(value, Tensor) and value.is_floating_point() and place < len(parameters) and parameters[place] is wanted:
+            other = 0 if exact is None else exact[place].double()
+            total += float((value.double() - other).square().sum())
+    return total
