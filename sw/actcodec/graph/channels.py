@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, frexp, ldexp
+from math import floor, frexp, ldexp, log2
 from typing import ClassVar
 
 import torch
+from cdu_spec.config import CduConfig
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, SCALE_UNIT, SFPR_RECIPROCAL_BITS, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
@@ -14,14 +15,15 @@ from actcodec.graph.format import FLOATS, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 
 _CHANNELS = 1
-_DOUBLE_BITS = 53
+_SINGLE_BITS, _DOUBLE_BITS = 24, 53
 
 
 @dataclass(frozen=True)
 class Sfpr(Format):
     """``sfpr``: float32, bfloat16 or float16, dense, of rank 2 or more. A channel with NaN or infinity comes back as NaN.
 
-    Multipliers have 24 significant bits. Products are float64: only so is the golden model's code found near half a step.
+    Multipliers have the significant bits that the codec of this name gives them. Products are exact, in float64 where they have
+    to be: only so is the golden model's code found near half a step.
     """
 
     name: ClassVar[str] = "sfpr"  # type: ignore[misc]
@@ -37,7 +39,8 @@ class Sfpr(Format):
         shared = [place for place, axis in enumerate(layout.order) if axis != _CHANNELS]
         greatest = values.abs().amax(shared, keepdim=True).to(torch.float32)
         multipliers, reciprocals = _scales(greatest, x.dtype)
-        codes = (values.to(torch.float64) * multipliers.to(torch.float64)).round().clamp(VALUE_MIN, VALUE_MAX)
+        exact = torch.float64 if _significant_bits(x.dtype) + CduConfig.scale_bits > _SINGLE_BITS else torch.float32
+        codes = (values.to(exact) * multipliers.to(exact)).round().clamp(VALUE_MIN, VALUE_MAX)
         return codes.to(torch.int8), torch.where(greatest.isfinite(), reciprocals, torch.nan)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
@@ -52,19 +55,22 @@ class Sfpr(Format):
 
 def _scales(greatest: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Multipliers and reciprocals of greatest magnitudes, float32, as :func:`actcodec.golden.sfpr.scales_of` has them."""
-    unit = torch.full((), float(SCALE_UNIT), device=greatest.device)
-    limits = 2.0**-SCALE_EXPONENT_LIMIT, 2.0**SCALE_EXPONENT_LIMIT
-    multipliers = torch.where(greatest > 0, unit / greatest, float(SCALE_UNIT)).clamp(*limits)
-    reciprocals = _rounded(multipliers.to(torch.float64).reciprocal()).to(torch.float32)
+    exact = torch.where(greatest > 0, SCALE_UNIT / greatest.to(torch.float64), float(SCALE_UNIT))
+    multipliers = _rounded(exact.clamp(2.0**-SCALE_EXPONENT_LIMIT, 2.0**SCALE_EXPONENT_LIMIT), CduConfig.scale_bits)
+    reciprocals = _rounded(multipliers.reciprocal(), SFPR_RECIPROCAL_BITS)
     # Rounding may bring the code of the largest finite number beyond it.
     limit = torch.finfo(dtype).max / SCALE_UNIT
     beyond = ((greatest * multipliers).round() >= VALUE_MAX) & (reciprocals > limit)
-    return multipliers, torch.where(beyond, _cut(limit), reciprocals)
+    return multipliers.to(torch.float32), torch.where(beyond, _cut(limit), reciprocals).to(torch.float32)
 
 
-def _rounded(exact: Tensor) -> Tensor:
-    """Positive float64 numbers with the significant bits of reciprocals, ties to even."""
-    dropped = _DOUBLE_BITS - SFPR_RECIPROCAL_BITS
+def _significant_bits(dtype: torch.dtype) -> int:
+    return 1 - int(log2(torch.finfo(dtype).eps))
+
+
+def _rounded(exact: Tensor, bits: int) -> Tensor:
+    """Positive float64 numbers with so many significant bits, ties to even."""
+    dropped = _DOUBLE_BITS - bits
     patterns = exact.view(torch.int64)
     return (patterns + (patterns >> dropped & 1) + ((1 << (dropped - 1)) - 1) >> dropped << dropped).view(torch.float64)
 
