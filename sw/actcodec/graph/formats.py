@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cdu_spec.mx import MX_FORMATS
 from cdu_tools.errors import UserError
 
+from actcodec.graph.channels import Sfpr
 from actcodec.graph.flags import Bits, Brc
 from actcodec.graph.format import Format
 from actcodec.graph.integers import IntegerColumns, IntegerGroups, IntegerRows
 from actcodec.graph.layout import Layout, layout_of
+from actcodec.graph.scaled_blocks import Mx, Nvfp4
+from actcodec.graph.windows import Windows
 
 __all__ = ["FORMATS", "Format", "Layout", "format_of", "layout_of"]
 
 _INTEGER_BITS = (8, 6, 4)
+_WINDOW_BITS = (2, 4)
 #: Every format by its name.
 FORMATS: Mapping[str, Format] = {
     form.name: form
     for form in (
         *(kind(bits) for kind in (IntegerRows, IntegerGroups, IntegerColumns) for bits in _INTEGER_BITS),
+        *(Mx(name) for name in MX_FORMATS),
+        Nvfp4(),
+        Sfpr(),
         Brc(),
         Bits(),
+        *(Windows(bits) for bits in _WINDOW_BITS),
     )
 }
 

@@ -21,8 +21,8 @@ from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
 
-#: Values of the shortest row that has a scale of its own, and of the longest to which axes are joined for whole vectors.
-_LEAST_ROW, _JOINED_ROW = 48, 4096
+#: Values of the shortest row that has a scale of its own: a map of 7x7, not a row of 32 in one.
+_LEAST_ROW = 48
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,7 @@ class IntegerRows(Integers):
         return dtype
 
     def _blocks(self, layout: Layout) -> Blocks | None:
-        unit = VECTOR * self._parts
-        axes = layout.axes(lambda values: _LEAST_ROW <= values <= _JOINED_ROW and values % unit == 0)
-        axes = axes or layout.axes(lambda values: values >= _LEAST_ROW)
+        axes = layout.axes(lambda values: values >= _LEAST_ROW)
         if axes is None:
             return None
         row = layout.inner[-axes:]

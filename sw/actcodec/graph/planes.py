@@ -43,12 +43,12 @@ def pack_planes(codes: Tensor, bits: int, axis: int) -> tuple[Tensor, ...]:
     planes, first = list[Tensor](), 0
     for width in _PLANES[bits]:
         together = _BYTE // width
-        plane = (codes >> first if first else codes) & ((1 << width) - 1)
+        plane = (torch.bitwise_right_shift(codes, first) if first else codes) & ((1 << width) - 1)
         count = plane.shape[axis] // together
         parts = plane.view(*plane.shape[:axis], count, together, *plane.shape[axis + 1 or plane.dim() :]).unbind(axis)
         byte = parts[0]
         for place, part in enumerate(parts[1:], 1):
-            byte = byte | (part << (place * width))
+            byte = byte | torch.bitwise_left_shift(part, place * width)
         planes.append(byte)
         first += width
     return tuple(planes)
@@ -61,8 +61,10 @@ def unpack_planes(planes: tuple[Tensor, ...], bits: int, axis: int) -> Tensor:
         together = _BYTE // width
         shifts = torch.arange(0, _BYTE, width, dtype=torch.uint8, device=plane.device).view(-1, *[1] * (-axis - 1))
         bytes_ = plane.unsqueeze(axis)
-        parts = ((bytes_ >> shifts) & ((1 << width) - 1) if together > 1 else bytes_).flatten(axis - 1, axis)
-        codes = parts if codes is None else codes | (parts << first)
+        parts = (torch.bitwise_right_shift(bytes_, shifts) & ((1 << width) - 1) if together > 1 else bytes_).flatten(
+            axis - 1, axis
+        )
+        codes = parts if codes is None else codes | torch.bitwise_left_shift(parts, first)
         first += width
     assert codes is not None
     return codes
