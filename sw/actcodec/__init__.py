@@ -7,16 +7,19 @@
 """
 
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
+from actcodec.graph.compiled import Compiled, compiled
 from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations, from_toml
 
 __all__ = [
     "ActivationCompression",
+    "Compiled",
     "Compressed",
     "Policy",
     "Rule",
     "Statistics",
     "check",
     "codec",
+    "compiled",
     "compress_activations",
     "decompress",
     "from_bytes",

@@ -37,6 +37,7 @@ class GraphPair:
         inputs = self.forward.find_nodes(op="placeholder")
         self.parameters = {node for place, node in enumerate(inputs) if place in static}  #: inputs that are parameters or buffers
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
+        self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
         self.made = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
 
     def kept(self) -> list[fx.Node]:
@@ -60,6 +61,10 @@ class GraphPair:
         first = next(one for one in inputs if isinstance(one.meta.get("val"), Tensor))
         with self.backward.inserting_before(first):
             found = self.backward.placeholder(node.name)
+        while found.name != node.name:  # the name that is free in one graph may be taken in the other
+            node._rename(found.name)
+            if found.name != node.name:
+                found._rename(node.name)
         found.meta = {key: value for key, value in node.meta.items() if key in ("val", "tensor_meta")}
         self._taken[node.name] = found
         self._kept.insert(0, node)
@@ -87,7 +92,9 @@ class GraphPair:
 
     def trace(self, graph: fx.Graph, function: Callable[..., Any], values: Sequence[fx.Node]) -> list[fx.Node]:
         """Insert what a function of tensors computes at the graph's place of insertion; return the nodes of its results."""
-        traced = make_fx(lambda given: function(*given), decompositions(), tracing_mode="real")([node.meta["val"] for node in values])
+        given = [node.meta["val"] for node in values]
+        with given[0].fake_mode:
+            traced = make_fx(lambda one: function(*one), decompositions(), tracing_mode="real")(given)
         known = dict(zip(traced.graph.find_nodes(op="placeholder"), values, strict=True))
         owner = self._modules[graph is self.backward]
         for node in traced.graph.nodes:

@@ -244,6 +244,7 @@ def _code(pair: GraphPair, node: fx.Node, form: Format) -> None:
     with pair.forward.inserting_before(node.next):
         parts = pair.trace(pair.forward, form.pack, [node])
     taken = [pair.keep(part) for part in reversed(parts)][::-1]
+    pair.coded[node.name] = taken
     uses = list(_uses(old))
     leaves = {user: leaf for user, _ in uses if (leaf := _leaf(user)) is not None}
     for user, read in uses:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from cdu_tools.errors import UserError
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import lil_array
+from scipy.sparse import hstack, lil_array
 
 #: Seconds that the solver may take; the best choice found until then is taken.
 MOST_SECONDS = 10.0
@@ -33,6 +33,16 @@ class Item:
     last: int  #: the moment it is read for the last time
 
 
+class TooLittleError(UserError):
+    """A budget that no choice keeps."""
+
+    def __init__(self, budget: int, least: int) -> None:
+        super().__init__(
+            f"a budget of {budget} bytes ({budget / 2**20:.1f} MiB) cannot be kept: give {least} ({least / 2**20:.1f} MiB) or more"
+        )
+        self.least = least
+
+
 def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work: float) -> list[Option]:
     """Return the option of each item with the least sum of losses such that no moment has more bytes than the budget.
 
@@ -47,10 +57,11 @@ def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work:
     most_work
         Bound on the sum of work.
 
-    Raises UserError with the least budget when no choice fits.
+    Raises TooLittleError with the least budget when no choice fits.
     """
-    least = _peak([min(item.options, key=lambda option: option.nbytes) for item in items], items, others)
     if not items:
+        if max(others, default=0) > budget:
+            raise TooLittleError(budget, max(others))
         return []
     sizes = [len(item.options) for item in items]
     starts = np.cumsum([0, *sizes])
@@ -69,27 +80,27 @@ def choose(items: Sequence[Item], others: Sequence[int], budget: int, most_work:
     # A little of the bytes breaks ties: of two choices with one loss the smaller one is taken.
     total = sum(max(option.nbytes for option in item.options) for item in items) or 1
     costs = [option.loss / scale + 1e-9 * option.nbytes / total + 1e-9 * option.work / (most_work or 1.0) for option in options]
-    found = milp(
-        costs,
-        integrality=np.ones(len(options)),
-        bounds=Bounds(0, 1),
-        constraints=[LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)],
-        options={"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3},
-    )
+    constraints = [LinearConstraint(picks.tocsr(), 1, 1), LinearConstraint(weights.tocsr(), -np.inf, bounds)]
+    limits = {"time_limit": MOST_SECONDS, "mip_rel_gap": 1e-3}
+    found = milp(costs, integrality=np.ones(len(options)), bounds=Bounds(0, 1), constraints=constraints, options=limits)
     if found.x is None:
-        raise UserError(f"a budget of {budget / 2**20:.1f} MiB cannot be kept: use {least / 2**20:.1f} MiB or more")
+        raise TooLittleError(budget, _floor(weights, picks, bounds, budget, limits))
     picked = []
     for number, item in enumerate(items):
         picked.append(item.options[int(np.argmax(found.x[starts[number] : starts[number + 1]]))])
     return picked
 
 
-def _peak(picked: Sequence[Option], items: Sequence[Item], others: Sequence[int]) -> int:
-    """Return the most bytes at any moment."""
-    live = np.array(others, dtype=np.int64)
-    for option, item in zip(picked, items, strict=True):
-        live[item.first : item.last + 1] += option.nbytes
-    return int(live.max(initial=0))
+def _floor(weights: lil_array, picks: lil_array, bounds: np.ndarray, budget: int, limits: dict[str, float]) -> int:
+    """Return the least budget that some choice keeps."""
+    more = lil_array(np.append(-np.ones(weights.shape[0] - 1), 0.0)[:, None])  # the work has a bound of its own
+    rows = LinearConstraint(hstack([weights, more]).tocsr(), -np.inf, bounds)
+    one = LinearConstraint(hstack([picks, lil_array((picks.shape[0], 1))]).tocsr(), 1, 1)
+    costs = np.append(np.zeros(weights.shape[1]), 1.0)
+    kinds = np.append(np.ones(weights.shape[1]), 0.0)
+    most = np.append(np.ones(weights.shape[1]), np.inf)
+    found = milp(costs, integrality=kinds, bounds=Bounds(0, most), constraints=[rows, one], options=limits)
+    return budget + int(np.ceil(found.fun))
 
 
 def _binding(items: Sequence[Item], others: Sequence[int]) -> list[int]:

@@ -9,14 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from actcodec.graph.choices import LEAST_BYTES
 from actcodec.graph.formats import Format, layout_of
 from actcodec.graph.pair import GraphPair
 from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
 from actcodec.graph.timeline import Timeline, peak_of
 from actcodec.graph.torch_private import recorded_part
-
-#: Values of fewer bytes are not measured: they are kept in the format with most bits.
-LEAST_MEASURED = 1 << 14
 
 
 @dataclass
@@ -97,7 +95,7 @@ class Survey:
             for saved in part.saved:
                 taken = saved.pair.taken(saved.node)
                 place = places.get(saved.name if taken is None else taken.name)
-                if place is None or saved.nbytes < LEAST_MEASURED:
+                if place is None or saved.nbytes < LEAST_BYTES:
                     continue
                 self._measure(part, saved, backward, list(values), place, exact, parameters, passed)
         return exact

@@ -60,6 +60,28 @@ def saved_output(value: object, index: int) -> object:
     return kind(index)
 
 
+def partitioner(partition: Callable[..., Any], key: str) -> object:
+    """Return what inductor takes as its partitioner; ``key`` tells its cache what the partitioner does.
+
+    Inductor copies and pickles its settings, and with them this object: a copy is the object, a pickle its key alone.
+    """
+
+    class Partition(partitioner_base()):  # type: ignore[misc]
+        def __call__(self, joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+            return partition(joint, inputs, **options)
+
+        def uuid(self) -> str:
+            return key
+
+        def __deepcopy__(self, memo: object) -> Any:
+            return self
+
+        def __reduce__(self) -> Any:
+            return str, (key,)
+
+    return Partition()
+
+
 def recorded_part(
     graph: fx.GraphModule, inputs: Sequence[Any], edit: Callable[..., Any], measure: Callable[..., Any]
 ) -> Callable[..., Any]:

@@ -1,0 +1,223 @@
+"""The door: compiles a model with torch.compile so that kept values are coded, under a budget in bytes where one is given."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from cdu_tools.errors import UserError
+from torch import fx, nn
+
+from actcodec.graph.budget import Budget, Row
+from actcodec.graph.choices import KEEP, Choices, action_of
+from actcodec.graph.formats import format_of
+from actcodec.graph.live_bytes import peak_of_step
+from actcodec.graph.partition import Action, Partitioner, Saved
+from actcodec.graph.plan import TooLittleError, table
+from actcodec.graph.segments import compile_in_parts
+from actcodec.graph.survey import Survey
+from actcodec.graph.torch_private import check_version, inductor, partitioner
+
+#: Formats to choose among under a budget, from the finest to the coarsest.
+FORMATS = ("int8", "int6", "int4")
+#: Times that a choice is compiled and measured, at most.
+MOST_TRIES = 4
+#: A measured peak may differ from the budget by so much of it.
+TOLERANCE = 0.02
+
+Step = Callable[[], object]
+
+
+class Compiled:
+    """A model that torch.compile compiles with coded values between forward and backward; made by :func:`compiled`."""
+
+    def __init__(self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None) -> None:
+        self.model, self.choices, self.rows, self.peak = model, choices, list(rows), peak
+        _compile(model, _Backend(choices, parts))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the model."""
+        return self.model(*args, **kwargs)
+
+    def report(self) -> str:
+        """Return a table of the kept values: where each is made, its bytes, how it is kept, and what that does to the gradient."""
+        lines = [
+            {
+                "module": row.saved.module or "-",
+                "operation": row.saved.operation,
+                "MiB": f"{row.saved.nbytes / 2**20:.2f}",
+                "kept as": row.chosen.action,
+                "kept MiB": f"{row.chosen.nbytes / 2**20:.2f}",
+                "gradient error": f"{row.chosen.loss**0.5:.1e}",
+            }
+            for row in self.rows
+            if row.chosen is not None
+        ]
+        return table(lines) or f"every value that suits it is kept as {self.choices.default}"
+
+    def close(self) -> None:
+        """Run the model as it was written again."""
+        _compile(self.model, None)
+
+
+def compiled(
+    model: nn.Module,
+    policy: str | Sequence[str] | None = None,
+    *,
+    budget: float | None = None,
+    step: Step | None = None,
+    recompute: float = 0.0,
+    parts: int | None = None,
+) -> Compiled:
+    """Compile a model in place, as ``nn.Module.compile`` does, with values coded that the forward keeps for the backward.
+
+    Parameters
+    ----------
+    model
+        Its forward is compiled by inductor at the first call; names of parameters and its class stay.
+    policy
+        A format, by default ``int8``, or with a budget the formats to choose among, the finest first; by default ``int8``,
+        ``int6`` and ``int4``.
+    budget
+        Most bytes of tensors that live at any moment of a step above those before it; at most 1, a share of the peak of the
+        model as it is.
+    step
+        With a budget: takes one step with the model, forward, loss and backward, on a batch of its own. It runs some times;
+        gradients, buffers and random numbers are put back.
+    recompute
+        Largest share of the step's products that may be computed again instead of kept.
+    parts
+        Number of parts that are compiled one by one, so that gradients of parameters leave early; found if not given.
+
+    Raises UserError for a budget below what is possible, with the least one; for a format that is not known; for a release of
+    torch that has not been tested.
+    """
+    check_version()
+    names = (policy,) if isinstance(policy, str) else tuple(policy or (FORMATS if budget is not None else FORMATS[:1]))
+    for name in names:
+        format_of(name)
+    if budget is None:
+        if len(names) != 1:
+            raise UserError(f"{len(names)} formats are given without a budget: give one format, or budget= and step=")
+        return Compiled(model, Choices(names[0]), parts)
+    if step is None:
+        raise UserError("a budget is given without a step to measure: give step=, a function that runs forward and backward")
+    if budget <= 0:
+        raise UserError(f"a budget of {budget} bytes is not positive: give bytes, or a share of the peak up to 1")
+    return _within(model, names, budget, step, recompute, parts)
+
+
+def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, recompute: float, parts: int | None) -> Compiled:
+    device = next(model.parameters()).device
+    with _put_back(model):
+        nbytes = int(budget) if budget > 1 else int(budget * _measured(model, step, device))
+        survey = Survey([format_of(name) for name in names])
+        _compile(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
+        step()
+        plan = Budget(survey, names, recompute)
+        tried: dict[int, Compiled] = {}  # by the peak that was asked of the prediction
+        for _ in range(MOST_TRIES):
+            asked = _next(nbytes, {one: found.peak or 0 for one, found in tried.items()})
+            try:
+                choices, rows = plan.choices(asked, names[0])
+            except TooLittleError as error:
+                asked = error.least
+                if asked in tried:
+                    break
+                choices, rows = plan.choices(asked, names[0])
+            tried[asked] = found = Compiled(model, choices, parts, rows)
+            step()
+            found.peak = _measured(model, step, device)
+            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or all(row.chosen and row.chosen.action == KEEP for row in rows):
+                break
+        best = min(tried.values(), key=lambda one: _distance(one.peak, nbytes))
+        if (best.peak or 0) > nbytes * (1 + TOLERANCE):
+            raise TooLittleError(nbytes, min(one.peak or 0 for one in tried.values()))
+        if best is not found:
+            _compile(model, _Backend(best.choices, parts))
+            step()
+    return best
+
+
+def _next(wanted: int, peaks: Mapping[int, int]) -> int:
+    """Return the peak to ask of the prediction, from the peaks that were measured for what was asked before."""
+    if not peaks:
+        return wanted
+    below = max((asked for asked, peak in peaks.items() if peak <= wanted), default=None)
+    above = min((asked for asked, peak in peaks.items() if peak > wanted), default=None)
+    if below is not None and above is not None and below < above:
+        share = (wanted - peaks[below]) / (peaks[above] - peaks[below])
+        return int(below + share * (above - below))
+    nearest = min(peaks, key=lambda asked: abs(peaks[asked] - wanted))
+    return nearest + wanted - peaks[nearest]
+
+
+def _distance(peak: int | None, nbytes: int) -> tuple[bool, int]:
+    """Return how far a peak is from a budget; one within it is nearer than one above it."""
+    assert peak is not None
+    return peak > nbytes * (1 + TOLERANCE), abs(peak - nbytes)
+
+
+def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
+    return peak_of_step(step, device)
+
+
+@contextlib.contextmanager
+def _put_back(model: nn.Module) -> Iterator[None]:
+    """Put back gradients, buffers and states of random numbers."""
+    gradients = {parameter: parameter.grad for parameter in model.parameters()}
+    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
+    for parameter in gradients:
+        parameter.grad = None
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in buffers.items():
+                buffer.copy_(value)
+        for parameter, gradient in gradients.items():
+            parameter.grad = gradient
+
+
+def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
+    """Let a model run compiled by a backend, or as it is written."""
+    if backend is None:
+        model._compiled_call_impl = None
+    else:
+        model.compile(backend=backend)
+
+
+class _Backend:
+    """Compiles the graphs of one model with one choice."""
+
+    def __init__(self, choices: Choices, parts: int | None) -> None:
+        self._choices, self._parts = choices, parts
+
+    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        counts = Counter[str]()
+
+        def part(one: fx.GraphModule, given: Sequence[Any], between: frozenset[int]) -> Callable[..., Any]:
+            before = Counter(counts)
+
+            def choose(saved: Sequence[Saved]) -> list[Action]:
+                return [action_of(name) for name in self._choices.of(saved, counts)]
+
+            key = f"{_source()} {self._choices!r} {sorted(before.items())} {sorted(between)}"
+            return inductor(one, given, partitioner(Partitioner(choose, between), hashlib.sha256(key.encode()).hexdigest()))
+
+        return compile_in_parts(graph, inputs, part, self._parts)
+
+
+def _source() -> str:
+    """Return a digest of the code that rewrites graphs, for the compiler's cache."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(one.read_bytes() for one in files)).hexdigest()
