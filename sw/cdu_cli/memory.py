@@ -27,18 +27,18 @@ def register(app: typer.Typer) -> None:
 def memory(
     model: Annotated[
         str,
-        typer.Argument(help="Python file that defines `model` and `step()`, and `batch(count)` for other batches; or NAME of the zoo."),
+        typer.Argument(
+            help="Python file that defines `model`, `step` and perhaps `batch(count)`, or the name of a model of the zoo."
+        ),
     ],
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="none, checkpoint (around each block), compiled (torch.compile), or a policy by name; may be given several times. "
-            "Default: none and checkpoint."
+            help="none, checkpoint (around each block), compiled (model and loss in one graph), compiled-blocks (each block in "
+            "a graph), or a policy by name; may be given several times. Default: none and checkpoint."
         ),
     ] = None,
-    budget: Annotated[
-        float, typer.Option(help="Of policy compiled: torch's activation_memory_budget.", min=0, max=1)
-    ] = 1.0,
+    budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.", min=0, max=1)] = 1.0,
     batch: Annotated[int | None, typer.Option(help="Samples in the batch. Default: the model's own, or 1.", min=1)] = None,
     dtype: Annotated[str, typer.Option(help="Format of parameters and data: fp32, bf16, fp16.")] = "fp32",
     optimizer: Annotated[
@@ -47,7 +47,7 @@ def memory(
     family: Annotated[str, typer.Option(help="Kind of the network, for the measured ratio of a policy: {families}.")] = "",
     gigabytes: Annotated[
         list[float] | None,
-        typer.Option("--gb", help="Memory of a GPU in GB, 10^9 bytes, to find the largest batch for. Default: 24 and 80.", min=0),
+        typer.Option("--gb", help="Memory, in 2^30 bytes, to find the largest batch for. Default: 24 and 80.", min=0),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -82,7 +82,9 @@ def _subject(model: str, family: str, dtype: Any) -> Subject:
     if model in ZOO:
         return of_zoo(ZOO[model], dtype)
     if not Path(model).suffix == ".py":
-        raise UserError(f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}")
+        raise UserError(
+            f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}"
+        )
     return of_script(Path(model), family, dtype)
 
 
@@ -90,7 +92,8 @@ def _row(
     subject: Subject, policy: str, batch: int | None, optimizer: str, budget: float, gigabytes: list[float]
 ) -> dict[str, Any]:
     """What is found of one policy, as plain values."""
-    from actcodec.study.memory import largest, predict
+    from actcodec.study.largest import largest
+    from actcodec.study.memory import predict
 
     def found(count: int | None) -> Predicted:
         return predict(subject, policy, count, optimizer, budget)
@@ -105,16 +108,17 @@ def _row(
                 known[count] = found(count).peak
             return known[count]
 
-        row["largest"] = {f"{size:g}": largest(peak, int(size * 1e9), row["batch"]) for size in gigabytes}
+        row["largest"] = {f"{size:g}": largest(peak, int(size * _GIB), row["batch"]) for size in gigabytes}
     return row
 
 
 def _words(row: dict[str, Any]) -> str:
     place = row["place"]
     where = " of ".join(part for part in (place["operation"], place["module"]) if part)
+    peak, state, kept = (f"{row[name] / _GIB:.3f}" for name in ("peak", "state", "kept"))
     text = (
-        f"{row['policy']}: peak {row['peak'] / _GIB:.3f} GiB with a batch of {row['batch']}, of which {row['state'] / _GIB:.3f} are "
-        f"there before the step; {row['kept'] / _GIB:.3f} kept for the backward; the peak is in the {place['phase']}, in {where}"
+        f"{row['policy']}: peak {peak} GiB with a batch of {row['batch']}, {state} of it there before the step; {kept} kept "
+        f"for the backward; the peak is in phase {place['phase']}, in {where}"
     )
     fits = [f"{count} in {size} GB" for size, count in row.get("largest", {}).items()]
     return f"{text}; largest batch {', '.join(fits)}" if fits else text

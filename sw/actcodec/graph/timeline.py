@@ -68,16 +68,23 @@ def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
     nodes = {node.name: node for node in forward.nodes}
     wanted = [node.name for node in backward.find_nodes(op="placeholder")]
     kept = {name: first.root(nodes[name]) for name in wanted if name in nodes}
-    outputs = [node for node in fx.graph.map_arg(forward.output_node().args[0], lambda node: [node]) if node]
-    listed = [first.root(node[0]) for node in outputs]
-    saved = {root for name, root in kept.items() if name in {node[0].name for node in outputs}}
+    outputs = outputs_of(forward)
+    listed = [first.root(node) for node in outputs]
+    saved = {root for name, root in kept.items() if nodes[name] in outputs}
     held = {root for root in listed if root not in saved or listed.count(root) > 1}
-    first.follow({}, {root: inf for root in listed})
+    first.follow({}, dict.fromkeys(listed, inf))
     second = _Run(BACKWARD, backward, kept)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
-    second.follow(given, {root: inf for root in held} | {second.root(node): inf for node in backward.output_node().all_input_nodes})
+    second.follow(given, dict.fromkeys(held, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes})
     worst = max((first, second), key=lambda run: run.peak)
     return Timeline((*first.moments, *second.moments), sum(given.values()), worst.at_peak)
+
+
+def outputs_of(graph: fx.Graph) -> list[fx.Node]:
+    """The nodes that a graph returns, in order, one as often as it is returned."""
+    (returned,) = graph.output_node().args
+    assert isinstance(returned, tuple | list), "AOT autograd's graphs return several values"
+    return [node for node in returned if isinstance(node, fx.Node)]
 
 
 def bytes_of(value: Any) -> int:
@@ -98,15 +105,75 @@ def is_view(node: fx.Node) -> bool:
 
 #: Loops that torch does not tag as pointwise.
 _LOOPS = frozenset(
-    """clone _to_copy convert_element_type full full_like empty iota arange scalar_tensor constant_pad_nd embedding index
-    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn bernoulli
-    inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy expand_copy detach
-    zeros ones new_zeros new_ones new_full zeros_like ones_like""".split()
+    [
+        "clone",
+        "_to_copy",
+        "convert_element_type",
+        "full",
+        "full_like",
+        "empty",
+        "iota",
+        "arange",
+        "scalar_tensor",
+        "constant_pad_nd",
+        "embedding",
+        "index",
+        "_unsafe_index",
+        "gather",
+        "masked_fill",
+        "select_scatter",
+        "slice_scatter",
+        "where",
+        "tril",
+        "triu",
+        "flip",
+        "roll",
+        "repeat",
+        "copy",
+        "fill",
+        "rand",
+        "randn",
+        "bernoulli",
+        "inductor_random",
+        "inductor_seeds",
+        "inductor_lookup_seed",
+        "inductor_randint",
+        "broadcast_in_dim",
+        "lift_fresh_copy",
+        "expand_copy",
+        "detach",
+        "zeros",
+        "ones",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "zeros_like",
+        "ones_like",
+    ]
 )
 #: Reductions of several results, or that torch does not tag as reductions.
-_REDUCTIONS = frozenset("var_mean std_mean max min aminmax var std sum mean amax amin prod any all argmax argmin".split())
+_REDUCTIONS = frozenset(
+    [
+        "var_mean",
+        "std_mean",
+        "max",
+        "min",
+        "aminmax",
+        "var",
+        "std",
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "prod",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+    ]
+)
 #: What inductor does not compute twice on a CPU.
-_HEAVY = frozenset("exp log log10 log1p log2 sigmoid tanh erf gelu silu softplus".split())
+_HEAVY = frozenset(["exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh", "erf", "gelu", "silu", "softplus"])
 _LOOP, _REDUCTION, _EXTERN, _GIVEN, _PART, _VIEW = range(6)
 
 
@@ -127,7 +194,7 @@ def _kind(node: fx.Node) -> int:
 
 def _is_laid_out_again(node: fx.Node) -> bool:
     """Return whether inductor copies what the forward is given because convolutions read it, channels last."""
-    value = node.meta.get("val")
+    value: Tensor = node.meta["val"]
     read = any(user.target is torch.ops.aten.convolution.default and node in user.args[:2] for user in node.users)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])

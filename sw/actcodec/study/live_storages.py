@@ -32,7 +32,7 @@ class Place:
     operation: str  #: torch's name, in the backward that of the node of the graph
 
 
-class LiveStorages(TorchDispatchMode):
+class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, counts bytes of the storages that operations make, until nothing refers to them any more.
 
     What operations read and did not make was there before and counts nowhere.
@@ -44,7 +44,7 @@ class LiveStorages(TorchDispatchMode):
     """
 
     def __init__(self, model: nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
         self.peak = 0  #: bytes, since the last :meth:`restart`
         self.place = Place("", "", "")  #: of the peak
@@ -55,7 +55,7 @@ class LiveStorages(TorchDispatchMode):
         self._modules: dict[int, str] = {}
 
     def given(self, *tensors: Tensor) -> None:
-        """Name tensors that were there before; :meth:`restart` is not needed after it."""
+        """Name tensors that were there before."""
         for tensor in tensors:
             self._follow(tensor, counts=False)
 
@@ -84,7 +84,9 @@ class LiveStorages(TorchDispatchMode):
             if isinstance(one, Tensor):
                 self._follow(one, counts=True)
         if self.phase == FORWARD and torch.is_grad_enabled():
-            self._modules.setdefault(torch.autograd._get_sequence_nr() - 1, self._running[-1] if self._running else "")  # type: ignore[attr-defined]
+            # The graph's node of an operation is made before the operation runs.
+            number = torch.autograd._get_sequence_nr() - 1  # type: ignore[attr-defined]
+            self._modules.setdefault(number, self._module)
         if self.live > self.peak:
             self.peak, self.place = self.live, self._here(func)
         return result
@@ -104,9 +106,14 @@ class LiveStorages(TorchDispatchMode):
     def _free(self, key: int) -> None:
         self.live -= self._sizes.pop(key) or 0
 
+    @property
+    def _module(self) -> str:
+        """The innermost module that runs."""
+        return self._running[-1] if self._running else ""
+
     def _here(self, func: Any) -> Place:
         name = str(getattr(func, "_schema", func).name).removeprefix("aten::")
-        module = self._running[-1] if self._running else ""
+        module = self._module
         node = torch._C._current_autograd_node()
         if self.phase == BACKWARD and node is not None and not module:
             return Place(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
@@ -114,7 +121,7 @@ class LiveStorages(TorchDispatchMode):
 
     def _enter_module(self, module: nn.Module, inputs: Any) -> None:
         del inputs
-        self._running.append(self._names.get(id(module), self._running[-1] if self._running else ""))
+        self._running.append(self._names.get(id(module), self._module))
 
     def _leave_module(self, module: nn.Module, inputs: Any, output: Any) -> None:
         del module, inputs, output

@@ -66,14 +66,14 @@ class Subject:
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
-    """A model of the zoo with batches of its own data, real ones; a model that cannot be built without values is built first."""
+    """A model of the zoo with batches of its own data, real ones; one that cannot be built without values is built with them."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
             model = foreign.build()
     except (DataDependentOutputException, RuntimeError, NotImplementedError):
         model = foreign.build()
-    _without_values(model, mode, dtype)
+    without_values(model, mode, dtype)
     if dtype != torch.float32:
         model.register_forward_pre_hook(_casting(dtype), with_kwargs=True)
 
@@ -90,7 +90,9 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
     defines ``batch(count)``, whose result, a tuple, ``step`` is given. UserError for a script that does not.
     """
     if not script.is_file():
-        raise UserError(f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo")
+        raise UserError(
+            f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo"
+        )
     mode, before = FakeTensorMode(allow_non_fake_inputs=True), torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -115,8 +117,11 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
     return Subject(script.stem, model, data, step, family, mode, True, varies=batch is not None)
 
 
-def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) -> None:
-    """Put fake tensors of a format in the place of a model's parameters and buffers; shared ones stay shared."""
+def without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> None:
+    """Put fake tensors in the place of a model's parameters and buffers, in another format if one is given.
+
+    What is shared stays shared.
+    """
     seen: dict[int, Tensor] = {}
     for module in model.modules():
         for group in (module._parameters, module._buffers):
@@ -125,8 +130,8 @@ def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) 
                     continue
                 if id(tensor) not in seen:
                     with mode:
-                        fake = mode.from_tensor(tensor.detach())
-                        fake = fake.to(dtype) if fake.is_floating_point() else fake
+                        fake: Tensor = mode.from_tensor(tensor.detach())
+                        fake = fake.to(dtype) if dtype is not None and fake.is_floating_point() else fake
                     seen[id(tensor)] = nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
                 group[name] = seen[id(tensor)]  # type: ignore[assignment]
 
