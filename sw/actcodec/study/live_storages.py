@@ -35,7 +35,7 @@ class Place:
 class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, counts bytes of the storages that operations make, until nothing refers to them any more.
 
-    What operations read and did not make was there before and counts nowhere.
+    What operations read and did not make was there before and counts in :attr:`others`, or nowhere if it was :meth:`given`.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
+        self.others = 0  #: bytes that were there before
         self.peak = 0  #: bytes, since the last :meth:`restart`
         self.place = Place("", "", "")  #: of the peak
         self.phase = FORWARD
@@ -56,8 +57,10 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def given(self, *tensors: Tensor) -> None:
         """Name tensors that were there before."""
+        others = self.others
         for tensor in tensors:
             self._follow(tensor, counts=False)
+        self.others = others
 
     def restart(self) -> None:
         """Begin a new peak."""
@@ -98,6 +101,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         key, size = storage._cdata, storage.nbytes()
         if key not in self._sizes:
             self._sizes[key] = 0 if counts else None
+            self.others += 0 if counts else size
             weakref.finalize(storage, self._free, key).atexit = False
         if (before := self._sizes[key]) is not None:
             self.live += size - before

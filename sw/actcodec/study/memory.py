@@ -133,7 +133,8 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
     storages = LiveStorages(model)
     if not subject.entered:  # what libraries and data sets keep from their first call on is there
         subject.loss(*subject.data(count))
-    with subject.within(), storages, storages.names_of_modules(), _means(policy, subject, budget) as hooks:
+    storages.given(*model.parameters(), *model.buffers())
+    with subject.within(), _means(policy, subject, budget) as hooks, storages, storages.names_of_modules():
         data = subject.data(count)
         update = None if make is None else _updated(make, model)
         start = storages.live
@@ -148,8 +149,9 @@ def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, bud
         if update is not None:
             storages.phase = UPDATE
             update.step()
-        # What was there before is not in the tracker's count; the optimizer's states and the batch are.
         before = _bytes([*model.parameters(), *model.buffers()])
+        if subject.entered:  # a batch that is there; data of the zoo are those of a data set
+            before += storages.others
     return Predicted(policy, count, before + start, kept, before + storages.peak, storages.place)
 
 

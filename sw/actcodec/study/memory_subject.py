@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Subject:
         The mode of the fake tensors.
     entered
         Whether data are made within the mode: data of the zoo are real, and small.
+    dtype
+        Of what is made in the step without a format.
     own
         Samples in the batch that is there.
     varies
@@ -53,6 +55,7 @@ class Subject:
     family: str
     mode: FakeTensorMode
     entered: bool
+    dtype: torch.dtype = torch.float32
     own: int = 1
     varies: bool = True
 
@@ -60,9 +63,16 @@ class Subject:
         """Samples in a batch for which so many were asked, or nothing."""
         return self.own if asked is None else asked
 
-    def within(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def within(self) -> Iterator[None]:
         """What a step of it is taken in."""
-        return self.mode if self.entered else nullcontext()
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        try:
+            with self.mode if self.entered else nullcontext():
+                yield
+        finally:
+            torch.set_default_dtype(before)
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
@@ -80,7 +90,7 @@ def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
     def loss(count: int | None) -> Tensor:
         return (foreign.loss if count is None else foreign.loss.of(count))(model, 0)
 
-    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, foreign.loss.count)
+    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, own=foreign.loss.count)
 
 
 def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32) -> Subject:
@@ -114,7 +124,7 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
             raise UserError(f"{script} has one batch only: define batch(count), a tuple of tensors, and let step take them")
         return () if batch is None else tuple(batch(1 if count is None else count))
 
-    return Subject(script.stem, model, data, step, family, mode, True, varies=batch is not None)
+    return Subject(script.stem, model, data, step, family, mode, True, dtype, varies=batch is not None)
 
 
 def without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> None:
