@@ -3,7 +3,7 @@
     python benchmarks/memory_predictions.py
 
 Models
-    Ten models of the zoo, one step each on the CPU on one thread. Measured by the allocator's own events
+    Ten models of the zoo, one step each with 64 samples on the CPU on one thread. Measured by the allocator's own events
     (:mod:`actcodec.study.allocations`), on top of what was there before; predicted on fake tensors.
 Compiled
     Five networks, model and loss in one graph of ``torch.compile``, measured likewise once it is compiled.
@@ -48,6 +48,8 @@ MODELS = (
     *("timm.test_convnext", "timm.test_vit", "transformers.gpt2", "transformers.llama", "transformers.bert"),
     "torch.UNet_batch_norm",
 )
+#: Samples.
+BATCH = 64
 _MIB, _GIB = 1 << 20, 1 << 30
 
 
@@ -57,8 +59,9 @@ def models() -> Table:
     for name in MODELS:
         foreign = ZOO[name]
         real = foreign.build()
-        measured = _measured(real, lambda real=real, foreign=foreign: foreign.loss(real, 0))
-        found = predict(of_zoo(foreign))
+        loss = foreign.loss.of(BATCH)
+        measured = _measured(real, lambda real=real, loss=loss: loss(real, 0))
+        found = predict(of_zoo(foreign), count=BATCH)
         place = " of ".join(part for part in (found.place.operation, found.place.module) if part)
         rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {place}"])
     return Table((*_HEADER, "peak is in"), rows)

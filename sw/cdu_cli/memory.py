@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from actcodec.study.memory_subject import Subject
 
 _GIB = 1 << 30
-_GPUS = [24.0, 80.0]
+#: Memory for which the largest batch is looked for, and what no machine has.
+_GPUS, _MOST = [24.0, 80.0], 1e6
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +39,7 @@ def memory(
             "a graph), or a policy by name; may be given several times. Default: none and checkpoint."
         ),
     ] = None,
-    budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.", min=0, max=1)] = 1.0,
+    budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.")] = 1.0,
     batch: Annotated[int | None, typer.Option(help="Samples in the batch. Default: the model's own, or 1.", min=1)] = None,
     dtype: Annotated[str, typer.Option(help="Format of parameters and data: fp32, bf16, fp16.")] = "fp32",
     optimizer: Annotated[
@@ -47,7 +48,7 @@ def memory(
     family: Annotated[str, typer.Option(help="Kind of the network, for the measured ratio of a policy: {families}.")] = "",
     gigabytes: Annotated[
         list[float] | None,
-        typer.Option("--gb", help="Memory, in 2^30 bytes, to find the largest batch for. Default: 24 and 80.", min=0),
+        typer.Option("--gb", help="Memory, in 2^30 bytes, to find the largest batch for. Default: 24 and 80."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -59,6 +60,12 @@ def memory(
     for name, known, option in ((dtype, DTYPES, "--dtype"), (optimizer, OPTIMIZERS, "--optimizer")):
         if name not in known:
             raise UserError(f"{option} {name!r} is not known: use {', '.join(known)}")
+    if not 0 <= budget <= 1:
+        raise UserError(f"--budget {budget:g} is not allowed: use 0 to 1")
+    sizes = gigabytes or _GPUS
+    for size in sizes:
+        if not 0 < size < _MOST:
+            raise UserError(f"--gb {size:g} is not allowed: use more than 0 and less than {_MOST:g}")
     subject = _subject(model, family, DTYPES[dtype])
     for name in policies:
         check_policy(name, subject.family)
@@ -66,7 +73,7 @@ def memory(
     with Shown() as shown:
         shown.begin("policies", len(policies))
         for name in policies:
-            rows.append(_row(subject, name, batch, optimizer, budget, gigabytes or _GPUS))
+            rows.append(_row(subject, name, batch, optimizer, budget, sizes))
             shown.step()
     for row in rows:
         typer.echo(_words(row))

@@ -5,7 +5,8 @@ their consumers: a value takes memory only where inductor makes a buffer of it, 
 convolutions, attention and reductions, of what these read, of the graph's outputs, and of pointwise values that several
 operations read and that are dear to compute again. The thresholds are inductor's own (``torch._inductor.config``). A buffer
 lives from the node that makes it to the last one that reads it, through all that is fused in between. Workspace within a kernel
-is not seen, but for the weights of convolutions on the CPU.
+is not seen, but for the weights of convolutions on the CPU;
+what loops within one kernel read may live until the kernel ends.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def _is_laid_out_again(node: fx.Node) -> bool:
 
 
 def _workspace(node: fx.Node) -> int:
-    """Bytes that a convolution on the CPU takes beside its results: oneDNN's weights, and gradients of them twice, laid out again."""
+    """Bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
     if node.target is torch.ops.aten.convolution.default:
         return bytes_of(node.all_input_nodes[1].meta.get("val"))
     if node.target is torch.ops.aten.convolution_backward.default:

@@ -89,8 +89,8 @@ def predict(
     subject
         Afterwards as before, with no gradients.
     policy
-        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each block
-        in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is the one that
+        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each
+        block in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is the one that
         benchmarks/families.py measured for the family.
     count
         Samples in the batch; None is the subject's own batch.
@@ -114,14 +114,13 @@ def predict(
 
 def blocks(model: nn.Module) -> list[nn.Module]:
     """The outermost elements of lists and sequences of modules that consist of modules: layers, blocks of stages."""
+    if not isinstance(model, nn.ModuleList | nn.Sequential):
+        return [block for child in model.children() for block in blocks(child)]
     found: list[nn.Module] = []
-    for child in model.children():
-        if isinstance(child, nn.ModuleList | nn.Sequential):
-            found += [one for one in child if any(True for _ in one.children()) and not isinstance(one, nn.ModuleList)]
-            inner = [one for one in child if isinstance(one, nn.ModuleList)]
-            found += [one for module in inner for one in blocks(module)]
-        else:
-            found += blocks(child)
+    for one in model:
+        inner = blocks(one) if isinstance(one, nn.ModuleList | nn.Sequential) else []
+        whole = not isinstance(one, nn.ModuleList) and any(True for _ in one.children())
+        found += inner or ([one] if whole else [])
     return found
 
 

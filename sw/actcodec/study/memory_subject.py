@@ -76,7 +76,7 @@ class Subject:
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
-    """A model of the zoo with batches of its own data, real ones; one that cannot be built without values is built with them."""
+    """A model of the zoo with batches of its own data, real ones; built with values where it has to be."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:

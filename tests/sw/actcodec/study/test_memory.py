@@ -137,6 +137,8 @@ def test_blocks_are_the_outermost_elements_that_consist_of_modules():
     assert blocks(model) == list(model.blocks)
     resnet = ZOO["torchvision.resnet18"].build()
     assert [type(one).__name__ for one in blocks(resnet)] == ["BasicBlock"] * 8
+    own = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.GELU()), nn.Sequential(Layers()), nn.Linear(4, 4))
+    assert blocks(own) == [own[0], own[1][0]]
     with pytest.raises(UserError, match="the model has no blocks"):
         predict(subject(nn.Sequential(nn.Linear(64, 64), nn.Flatten(0)), X), "checkpoint")
 
