@@ -120,9 +120,9 @@ def is_view(node: fx.Node) -> bool:
 #: Loops that torch does not tag as pointwise.
 _LOOPS = _names(
     """clone _to_copy convert_element_type full full_like empty iota arange scalar_tensor constant_pad_nd embedding index
-    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn bernoulli
-    inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy expand_copy detach
-    zeros ones new_zeros new_ones new_full zeros_like ones_like"""
+    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn
+    bernoulli inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy
+    expand_copy detach zeros ones new_zeros new_ones new_full zeros_like ones_like"""
 )
 #: Loops whose results have buffers always: reductions that torch does not tag, and what writes at indices over a copy of its
 #: first input, over which nothing else is written.
