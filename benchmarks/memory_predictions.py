@@ -61,7 +61,7 @@ def models() -> Table:
         real = foreign.build()
         loss = foreign.loss.of(BATCH)
         measured = _measured(real, lambda real=real, loss=loss: loss(real, 0))
-        found = predict(of_zoo(foreign), count=BATCH)
+        found = predict(of_zoo(foreign), count=BATCH, on_cpu=True)
         place = " of ".join(part for part in (found.place.operation, found.place.module) if part)
         rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {place}"])
     return Table((*_HEADER, "peak is in"), rows)
@@ -124,7 +124,7 @@ def compiled() -> Table:
         step = torch.compile(whole)
         step(x, y).backward()
         measured = _measured(whole, lambda step=step, x=x, y=y: step(x, y))
-        found = predict(subject_of(name, whole, x, y), COMPILED)
+        found = predict(subject_of(name, whole, x, y), COMPILED, on_cpu=True)
         rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {found.place.operation}"])
     return Table((*_HEADER, "peak is in"), rows)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,10 +52,11 @@ def memory(
         list[float] | None,
         typer.Option("--gb", help="Memory, in 2^30 bytes, to find the largest batch for. Default: 24 and 80."),
     ] = None,
+    on_cpu: Annotated[bool, typer.Option("--cpu", help="Count the workspace that convolutions take on a CPU.")] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Predict peak and kept bytes of a training step, where the peak is, and the largest batch, on tensors without values."""
-    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy
+    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy, predict
     from actcodec.study.memory_subject import DTYPES
 
     policies = distinct("--policy", policy) or [NONE, CHECKPOINT]
@@ -73,7 +76,9 @@ def memory(
     with Shown() as shown:
         shown.begin("policies", len(policies))
         for name in policies:
-            rows.append(_row(subject, name, batch, optimizer, budget, sizes))
+            rows.append(
+                _row(partial(predict, subject, name, optimizer=optimizer, budget=budget, on_cpu=on_cpu), subject, batch, sizes)
+            )
             shown.step()
     for row in rows:
         typer.echo(_words(row))
@@ -95,24 +100,18 @@ def _subject(model: str, family: str, dtype: Any) -> Subject:
     return of_script(Path(model), family, dtype)
 
 
-def _row(
-    subject: Subject, policy: str, batch: int | None, optimizer: str, budget: float, gigabytes: list[float]
-) -> dict[str, Any]:
-    """What is found of one policy, as plain values."""
+def _row(found: Callable[..., Predicted], subject: Subject, batch: int | None, gigabytes: list[float]) -> dict[str, Any]:
+    """What is found of one policy, as plain values; ``found(count=...)`` predicts."""
     from actcodec.study.largest import largest
-    from actcodec.study.memory import predict
 
-    def found(count: int | None) -> Predicted:
-        return predict(subject, policy, count, optimizer, budget)
-
-    first = found(batch)
+    first = found(count=batch)
     row = first.to_data() | {"batch": subject.count(batch)}
     if subject.varies:
         known = {row["batch"]: first.peak}
 
         def peak(count: int) -> int:
             if count not in known:
-                known[count] = found(count).peak
+                known[count] = found(count=count).peak
             return known[count]
 
         row["largest"] = {f"{size:g}": largest(peak, int(size * _GIB), row["batch"]) for size in gigabytes}

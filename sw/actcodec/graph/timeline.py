@@ -60,7 +60,7 @@ class Timeline:
         return self.worst.live
 
 
-def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
+def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True) -> Timeline:
     """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
 
     Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
@@ -73,8 +73,10 @@ def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
     backward
         Placeholders with the name of a forward node are what is kept. The others, gradients of the outputs, are there from the
         beginning. Its outputs stay.
+    workspace
+        Whether convolutions on the CPU take the workspace of oneDNN.
     """
-    first = _Run(FORWARD, forward, {})
+    first = _Run(FORWARD, forward, {}, workspace)
     nodes = {node.name: node for node in forward.nodes}
     wanted = [node.name for node in backward.find_nodes(op="placeholder")]
     kept = {name: first.root(nodes[name]) for name in wanted if name in nodes}
@@ -83,7 +85,7 @@ def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
     saved = {root for name, root in kept.items() if nodes[name] in outputs}
     held = {root for root in listed if root not in saved or listed.count(root) > 1}
     first.follow({}, dict.fromkeys(listed, inf))
-    second = _Run(BACKWARD, backward, kept)
+    second = _Run(BACKWARD, backward, kept, workspace)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
     second.follow(given, dict.fromkeys(held, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes})
     worst = max((first, second), key=lambda run: run.peak)
@@ -185,6 +187,7 @@ class _Run:
     phase: str
     graph: fx.Graph
     kept: Mapping[str, fx.Node]  #: whose memory a placeholder is, by its name
+    workspace: bool
     moments: list[Moment] = field(default_factory=list)
     peak: int = 0
     at_peak: tuple[Buffer, ...] = ()
@@ -283,7 +286,7 @@ class _Run:
             over = self._kinds[node] == _LOOP and any(live[one] == made[node] and _name(one) not in _WRITES for one in dying)
             live |= made
             now += sum(made.values())
-            moment = now - (made[node] if over else 0) + (_workspace(node) if self._cpu else 0)
+            moment = now - (made[node] if over else 0) + (_workspace(node) if self._cpu and self.workspace else 0)
             self.moments.append(Moment(self.phase, node.name, moment))
             if moment > self.peak:
                 self.peak = moment

@@ -74,7 +74,7 @@ class CompiledBlocks:
         with _disable_current_modes(), self._mode:
             given = [flat[place].detach().requires_grad_(flat[place].requires_grad) for place in places]
             forward, backward = traced(block, call, given, self._mode, budget=self._budget)
-        line = peak_of(forward.graph, backward.graph)
+        line = peak_of(forward.graph, backward.graph, workspace=False)
         primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
         wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
         listed = outputs_of(forward.graph)

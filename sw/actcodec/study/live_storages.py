@@ -41,15 +41,19 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ----------
     model
         Whose modules are named.
+    on_cpu
+        Whether convolutions take the workspace of oneDNN, which lays plain tensors out again: as measured, what goes in or what
+        comes out. Depthwise ones may take more.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, on_cpu: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
         self.others = 0  #: bytes that were there before
         self.peak = 0  #: bytes, since the last :meth:`restart`
         self.place = Place("", "", "")  #: of the peak
         self.phase = FORWARD
+        self._on_cpu = on_cpu
         self._names = {id(module): name for name, module in model.named_modules()}
         self._sizes: dict[int, int | None] = {}  #: by storage; None of what was there before
         self._running: list[str] = []
@@ -90,8 +94,9 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # The graph's node of an operation is made before the operation runs.
             number = torch.autograd._get_sequence_nr() - 1  # type: ignore[attr-defined]
             self._modules.setdefault(number, self._module)
-        if self.live > self.peak:
-            self.peak, self.place = self.live, self._here(func)
+        now = self.live + (_workspace(func, args, result) if self._on_cpu else 0)
+        if now > self.peak:
+            self.peak, self.place = now, self._here(func)
         return result
 
     def _follow(self, tensor: Tensor, counts: bool) -> None:
@@ -130,3 +135,12 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _leave_module(self, module: nn.Module, inputs: Any, output: Any) -> None:
         del module, inputs, output
         self._running.pop()
+
+
+def _workspace(func: Any, args: Any, result: Any) -> int:
+    """Bytes that oneDNN takes beside the results of an operation."""
+    if func is torch.ops.aten.convolution.default:
+        return max(args[0].nbytes + args[1].nbytes, result.nbytes)
+    if func is torch.ops.aten.convolution_backward.default:
+        return max(args[0].nbytes + args[1].nbytes, args[2].nbytes)
+    return 0

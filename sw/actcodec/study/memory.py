@@ -81,6 +81,8 @@ def predict(
     count: int | None = None,
     optimizer: str = "none",
     budget: float = 1.0,
+    *,
+    on_cpu: bool = False,
 ) -> Predicted:
     """Predict one step.
 
@@ -98,14 +100,16 @@ def predict(
         Out of :data:`OPTIMIZERS`. With one the step finds the optimizer's states, and ends with its update.
     budget
         Of what is compiled: torch's ``activation_memory_budget``, 0 to 1.
+    on_cpu
+        Whether the workspace of oneDNN's convolutions counts.
 
     UserError for unknown names, and for a step that reads values.
     """
     check_policy(policy, subject.family)
     try:
         if policy == COMPILED:
-            return _compiled(subject, count, optimizer, budget)
-        return _eager(subject, policy, count, optimizer, budget)
+            return _compiled(subject, count, optimizer, budget, on_cpu)
+        return _eager(subject, policy, count, optimizer, budget, on_cpu)
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
         raise UserError(f"the step reads values, and there are none ({error.func}): leave out what depends on them") from None
     finally:
@@ -127,9 +131,9 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 # Operation by operation
 
 
-def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float) -> Predicted:
+def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
-    storages = LiveStorages(model)
+    storages = LiveStorages(model, on_cpu=on_cpu)
     if not subject.entered:  # what libraries and data sets keep from their first call on is there
         subject.loss(*subject.data(count))
     storages.given(*model.parameters(), *model.buffers())
@@ -234,7 +238,7 @@ def _bytes(tensors: Sequence[Tensor]) -> int:
 # Compiled
 
 
-def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float) -> Predicted:
+def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     from actcodec.graph.timeline import peak_of
     from actcodec.graph.traced import traced
 
@@ -242,7 +246,7 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
     with subject.within():
         data = subject.data(count)
         forward, backward = traced(model, subject.loss, data, subject.mode, budget=budget)
-        timeline = peak_of(forward.graph, backward.graph)
+        timeline = peak_of(forward.graph, backward.graph, workspace=on_cpu)
         states, update = (0, 0) if make is None else _update(make, model)
     state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states
     worst, graph = timeline.worst, forward.graph if timeline.worst.phase == FORWARD else backward.graph
