@@ -140,7 +140,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _workspace(func: Any, args: Any, result: Any) -> int:
     """Bytes that oneDNN takes beside the results of an operation."""
     if func is torch.ops.aten.convolution.default:
-        return max(args[0].nbytes + args[1].nbytes, result.nbytes)
+        return int(max(args[0].nbytes + args[1].nbytes, result.nbytes))
     if func is torch.ops.aten.convolution_backward.default:
-        return max(args[0].nbytes + args[1].nbytes, args[2].nbytes)
+        return int(max(args[0].nbytes + args[1].nbytes, args[2].nbytes))
     return 0
