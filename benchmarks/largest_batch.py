@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import actcodec
@@ -43,6 +43,7 @@ from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import has_kernels, named, recommended
 from actcodec.study.allocations import allocations
 from actcodec.study.check import named_policy
+from actcodec.study.largest import largest
 from actcodec.study.likeness import cosine
 from actcodec.study.models.library import torchvision, transformers
 from actcodec.study.zoo.batches import CLASSES, VOCABULARY
@@ -170,28 +171,6 @@ class Steps:
 def moved_to_host() -> saved_tensors_hooks:
     """``torch.autograd.graph.save_on_cpu``, with numpy's memory for that of the host."""
     return saved_tensors_hooks(lambda x: x.detach().numpy().copy(), lambda kept: torch.from_numpy(kept).clone())
-
-
-def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
-    """The greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
-
-    Measured are ``first``, and from there on what a line through the two peaks around the budget says, until a batch fits and
-    the next one does not.
-    """
-    peak = cache(peak)
-    fits, beyond = 0, 1
-    if peak(first) > budget:
-        beyond = first
-    else:
-        fits, beyond = first, 2 * first
-        while peak(beyond) <= budget:
-            fits, beyond = beyond, 2 * beyond
-    while beyond - fits > 1:
-        low = peak(fits) if fits else 0
-        guess = fits + int((budget - low) / (peak(beyond) - low) * (beyond - fits))
-        guess = min(max(guess, fits + 1), beyond - 1)
-        fits, beyond = (guess, beyond) if peak(guess) <= budget else (fits, guess)
-    return fits
 
 
 def row(name: str, place: int) -> list[str]:

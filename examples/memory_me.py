@@ -1,8 +1,7 @@
-"""What `cdu memory` looks at: a model, called `model`, batches of any size, and a `step()` on one, none of which has values.
+"""What `cdu memory` looks at: a `model`, batches of any size and a `step()` on one, none of which has values.
 
 The command says how much memory a step takes by policy, where the most of it is, and which batch fits into a GPU. Here it is a
-decoder of three thousand million parameters, of the shape of Llama 3.2 3B, on texts of 4096 tokens. Put a model of your own in
-its place.   cdu memory examples/memory_me.py --policy none --policy checkpoint --dtype bf16 --optimizer adamw --batch 2
+decoder of the shape of Llama 3.2 3B.   cdu memory examples/memory_me.py --dtype bf16 --optimizer adamw --batch 2
 """
 
 import torch

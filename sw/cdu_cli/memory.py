@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from actcodec.study.memory_subject import Subject
 
 _GIB = 1 << 30
-_GPUS = [24.0, 80.0]
+#: Memory for which the largest batch is looked for, and what no machine has.
+_GPUS, _MOST = [24.0, 80.0], 1e6
 
 
 def register(app: typer.Typer) -> None:
@@ -27,18 +30,18 @@ def register(app: typer.Typer) -> None:
 def memory(
     model: Annotated[
         str,
-        typer.Argument(help="Python file that defines `model` and `step()`, and `batch(count)` for other batches; or NAME of the zoo."),
+        typer.Argument(
+            help="Python file that defines `model`, `step` and perhaps `batch(count)`, or the name of a model of the zoo."
+        ),
     ],
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="none, checkpoint (around each block), compiled (torch.compile), or a policy by name; may be given several times. "
-            "Default: none and checkpoint."
+            help="none, checkpoint (around each block), compiled (model and loss in one graph), compiled-blocks (each block in "
+            "a graph), or a policy by name; may be given several times. Default: none and checkpoint."
         ),
     ] = None,
-    budget: Annotated[
-        float, typer.Option(help="Of policy compiled: torch's activation_memory_budget.", min=0, max=1)
-    ] = 1.0,
+    budget: Annotated[float, typer.Option(help="Of what is compiled: torch's activation_memory_budget.")] = 1.0,
     batch: Annotated[int | None, typer.Option(help="Samples in the batch. Default: the model's own, or 1.", min=1)] = None,
     dtype: Annotated[str, typer.Option(help="Format of parameters and data: fp32, bf16, fp16.")] = "fp32",
     optimizer: Annotated[
@@ -47,18 +50,25 @@ def memory(
     family: Annotated[str, typer.Option(help="Kind of the network, for the measured ratio of a policy: {families}.")] = "",
     gigabytes: Annotated[
         list[float] | None,
-        typer.Option("--gb", help="Memory of a GPU in GB, 10^9 bytes, to find the largest batch for. Default: 24 and 80.", min=0),
+        typer.Option("--gb", help="Memory, in 2^30 bytes, to find the largest batch for. Default: 24 and 80."),
     ] = None,
+    on_cpu: Annotated[bool, typer.Option("--cpu", help="Count the workspace that convolutions take on a CPU.")] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Predict peak and kept bytes of a training step, where the peak is, and the largest batch, on tensors without values."""
-    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy
+    from actcodec.study.memory import CHECKPOINT, NONE, OPTIMIZERS, check_policy, predict
     from actcodec.study.memory_subject import DTYPES
 
     policies = distinct("--policy", policy) or [NONE, CHECKPOINT]
     for name, known, option in ((dtype, DTYPES, "--dtype"), (optimizer, OPTIMIZERS, "--optimizer")):
         if name not in known:
             raise UserError(f"{option} {name!r} is not known: use {', '.join(known)}")
+    if not 0 <= budget <= 1:
+        raise UserError(f"--budget {budget:g} is not allowed: use 0 to 1")
+    sizes = gigabytes or _GPUS
+    for size in sizes:
+        if not 0 < size < _MOST:
+            raise UserError(f"--gb {size:g} is not allowed: use more than 0 and less than {_MOST:g}")
     subject = _subject(model, family, DTYPES[dtype])
     for name in policies:
         check_policy(name, subject.family)
@@ -66,7 +76,9 @@ def memory(
     with Shown() as shown:
         shown.begin("policies", len(policies))
         for name in policies:
-            rows.append(_row(subject, name, batch, optimizer, budget, gigabytes or _GPUS))
+            rows.append(
+                _row(partial(predict, subject, name, optimizer=optimizer, budget=budget, on_cpu=on_cpu), subject, batch, sizes)
+            )
             shown.step()
     for row in rows:
         typer.echo(_words(row))
@@ -82,39 +94,37 @@ def _subject(model: str, family: str, dtype: Any) -> Subject:
     if model in ZOO:
         return of_zoo(ZOO[model], dtype)
     if not Path(model).suffix == ".py":
-        raise UserError(f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}")
+        raise UserError(
+            f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}"
+        )
     return of_script(Path(model), family, dtype)
 
 
-def _row(
-    subject: Subject, policy: str, batch: int | None, optimizer: str, budget: float, gigabytes: list[float]
-) -> dict[str, Any]:
-    """What is found of one policy, as plain values."""
-    from actcodec.study.memory import largest, predict
+def _row(found: Callable[..., Predicted], subject: Subject, batch: int | None, gigabytes: list[float]) -> dict[str, Any]:
+    """What is found of one policy, as plain values; ``found(count=...)`` predicts."""
+    from actcodec.study.largest import largest
 
-    def found(count: int | None) -> Predicted:
-        return predict(subject, policy, count, optimizer, budget)
-
-    first = found(batch)
+    first = found(count=batch)
     row = first.to_data() | {"batch": subject.count(batch)}
     if subject.varies:
         known = {row["batch"]: first.peak}
 
         def peak(count: int) -> int:
             if count not in known:
-                known[count] = found(count).peak
+                known[count] = found(count=count).peak
             return known[count]
 
-        row["largest"] = {f"{size:g}": largest(peak, int(size * 1e9), row["batch"]) for size in gigabytes}
+        row["largest"] = {f"{size:g}": largest(peak, int(size * _GIB), row["batch"]) for size in gigabytes}
     return row
 
 
 def _words(row: dict[str, Any]) -> str:
     place = row["place"]
     where = " of ".join(part for part in (place["operation"], place["module"]) if part)
+    peak, state, kept = (f"{row[name] / _GIB:.3f}" for name in ("peak", "state", "kept"))
     text = (
-        f"{row['policy']}: peak {row['peak'] / _GIB:.3f} GiB with a batch of {row['batch']}, of which {row['state'] / _GIB:.3f} are "
-        f"there before the step; {row['kept'] / _GIB:.3f} kept for the backward; the peak is in the {place['phase']}, in {where}"
+        f"{row['policy']}: peak {peak} GiB with a batch of {row['batch']}, {state} of it there before the step; {kept} kept "
+        f"for the backward; the peak is in phase {place['phase']}, in {where}"
     )
     fits = [f"{count} in {size} GB" for size, count in row.get("largest", {}).items()]
     return f"{text}; largest batch {', '.join(fits)}" if fits else text

@@ -5,7 +5,8 @@ their consumers: a value takes memory only where inductor makes a buffer of it, 
 convolutions, attention and reductions, of what these read, of the graph's outputs, and of pointwise values that several
 operations read and that are dear to compute again. The thresholds are inductor's own (``torch._inductor.config``). A buffer
 lives from the node that makes it to the last one that reads it, through all that is fused in between. Workspace within a kernel
-is not seen.
+is not seen, but for the weights of convolutions on the CPU;
+what loops within one kernel read may live until the kernel ends.
 """
 
 from __future__ import annotations
@@ -32,12 +33,21 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Buffer:
+    """Memory that one node made."""
+
+    phase: str  #: whose graph the node is in
+    node: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Timeline:
     """Bytes of a compiled step above those of what it is given: parameters, buffers, batch."""
 
     moments: tuple[Moment, ...]  #: in the order of the graphs
     kept: int  #: bytes between forward and backward, the model's outputs included
-    at_peak: Mapping[str, int]  #: bytes of each buffer that lives at the worst moment, by the node that made it
+    at_peak: tuple[Buffer, ...]  #: what lives at the worst moment; a loop that writes over a buffer counts beside it
 
     @property
     def worst(self) -> Moment:
@@ -50,7 +60,7 @@ class Timeline:
         return self.worst.live
 
 
-def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
+def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True) -> Timeline:
     """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
 
     Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
@@ -63,21 +73,30 @@ def peak_of(forward: fx.Graph, backward: fx.Graph) -> Timeline:
     backward
         Placeholders with the name of a forward node are what is kept. The others, gradients of the outputs, are there from the
         beginning. Its outputs stay.
+    workspace
+        Whether convolutions on the CPU take the workspace of oneDNN.
     """
-    first = _Run(FORWARD, forward, {})
+    first = _Run(FORWARD, forward, {}, workspace)
     nodes = {node.name: node for node in forward.nodes}
     wanted = [node.name for node in backward.find_nodes(op="placeholder")]
     kept = {name: first.root(nodes[name]) for name in wanted if name in nodes}
-    outputs = [node for node in fx.graph.map_arg(forward.output_node().args[0], lambda node: [node]) if node]
-    listed = [first.root(node[0]) for node in outputs]
-    saved = {root for name, root in kept.items() if name in {node[0].name for node in outputs}}
+    outputs = outputs_of(forward)
+    listed = [first.root(node) for node in outputs]
+    saved = {root for name, root in kept.items() if nodes[name] in outputs}
     held = {root for root in listed if root not in saved or listed.count(root) > 1}
-    first.follow({}, {root: inf for root in listed})
-    second = _Run(BACKWARD, backward, kept)
+    first.follow({}, dict.fromkeys(listed, inf))
+    second = _Run(BACKWARD, backward, kept, workspace)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
-    second.follow(given, {root: inf for root in held} | {second.root(node): inf for node in backward.output_node().all_input_nodes})
+    second.follow(given, dict.fromkeys(held, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes})
     worst = max((first, second), key=lambda run: run.peak)
     return Timeline((*first.moments, *second.moments), sum(given.values()), worst.at_peak)
+
+
+def outputs_of(graph: fx.Graph) -> list[fx.Node]:
+    """The nodes that a graph returns, in order, one as often as it is returned."""
+    (returned,) = graph.output_node().args
+    assert isinstance(returned, tuple | list), "AOT autograd's graphs return several values"
+    return [node for node in returned if isinstance(node, fx.Node)]
 
 
 def bytes_of(value: Any) -> int:
@@ -91,22 +110,28 @@ def _hint(size: Any) -> int:
     return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def is_view(node: fx.Node) -> bool:
     """Return whether a node's result is its first input's memory."""
     return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
 #: Loops that torch does not tag as pointwise.
-_LOOPS = frozenset(
+_LOOPS = _names(
     """clone _to_copy convert_element_type full full_like empty iota arange scalar_tensor constant_pad_nd embedding index
-    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn bernoulli
-    inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy expand_copy detach
-    zeros ones new_zeros new_ones new_full zeros_like ones_like""".split()
+    _unsafe_index gather masked_fill select_scatter slice_scatter where tril triu flip roll repeat copy fill rand randn
+    bernoulli inductor_random inductor_seeds inductor_lookup_seed inductor_randint broadcast_in_dim lift_fresh_copy
+    expand_copy detach zeros ones new_zeros new_ones new_full zeros_like ones_like"""
 )
-#: Reductions of several results, or that torch does not tag as reductions.
-_REDUCTIONS = frozenset("var_mean std_mean max min aminmax var std sum mean amax amin prod any all argmax argmin".split())
+#: Loops whose results have buffers always: reductions that torch does not tag, and what writes at indices over a copy of its
+#: first input, over which nothing else is written.
+_REDUCTIONS = _names("var_mean std_mean max min aminmax var std sum mean amax amin prod any all argmax argmin")
+_WRITES = _names("scatter scatter_add scatter_reduce index_put index_add _unsafe_index_put _unsafe_masked_index_put_accumulate")
 #: What inductor does not compute twice on a CPU.
-_HEAVY = frozenset("exp log log10 log1p log2 sigmoid tanh erf gelu silu softplus".split())
+_HEAVY = _names("exp log log10 log1p log2 sigmoid tanh erf gelu silu softplus")
 _LOOP, _REDUCTION, _EXTERN, _GIVEN, _PART, _VIEW = range(6)
 
 
@@ -120,17 +145,26 @@ def _kind(node: fx.Node) -> int:
     if not isinstance(node.target, torch._ops.OpOverload):
         return _EXTERN
     name = _name(node)
-    if name in _REDUCTIONS or torch.Tag.reduction in node.target.tags:
+    if name in _REDUCTIONS | _WRITES or torch.Tag.reduction in node.target.tags:
         return _REDUCTION
     return _LOOP if name in _LOOPS or torch.Tag.pointwise in node.target.tags else _EXTERN
 
 
 def _is_laid_out_again(node: fx.Node) -> bool:
     """Return whether inductor copies what the forward is given because convolutions read it, channels last."""
-    value = node.meta.get("val")
+    value: Tensor = node.meta["val"]
     read = any(user.target is torch.ops.aten.convolution.default and node in user.args[:2] for user in node.users)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return read and value.dim() in formats and not value.is_contiguous(memory_format=formats[value.dim()])
+
+
+def _workspace(node: fx.Node) -> int:
+    """Bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
+    if node.target is torch.ops.aten.convolution.default:
+        return bytes_of(node.all_input_nodes[1].meta.get("val"))
+    if node.target is torch.ops.aten.convolution_backward.default:
+        return 2 * bytes_of(node.all_input_nodes[2].meta.get("val"))
+    return 0
 
 
 def _name(node: fx.Node) -> str:
@@ -153,9 +187,10 @@ class _Run:
     phase: str
     graph: fx.Graph
     kept: Mapping[str, fx.Node]  #: whose memory a placeholder is, by its name
+    workspace: bool
     moments: list[Moment] = field(default_factory=list)
     peak: int = 0
-    at_peak: Mapping[str, int] = field(default_factory=dict)
+    at_peak: tuple[Buffer, ...] = ()
 
     def __post_init__(self) -> None:
         from torch._inductor import config
@@ -228,6 +263,9 @@ class _Run:
             node = node.all_input_nodes[0]
         return node
 
+    def _phase(self, node: fx.Node) -> str:
+        return self.phase if node.graph is self.graph else FORWARD
+
     def follow(self, given: Mapping[fx.Node, int], last: Mapping[fx.Node, float]) -> None:
         """Let the graph run, with what is there before it; ``last`` names roots that stay."""
         order = [node for node in self.graph.nodes if node in self._inputs]
@@ -245,12 +283,13 @@ class _Run:
             dying = [one for one in self._inputs[node] if when[one] == place and one in live]
             made = {part: bytes_of(part.meta.get("val")) for part in parts}
             # A loop writes over an input of its size that nothing reads any more.
-            over = self._kinds[node] == _LOOP and any(live[one] == made[node] for one in dying)
+            over = self._kinds[node] == _LOOP and any(live[one] == made[node] and _name(one) not in _WRITES for one in dying)
             live |= made
             now += sum(made.values())
-            moment = now - (made[node] if over else 0)
+            moment = now - (made[node] if over else 0) + (_workspace(node) if self._cpu and self.workspace else 0)
             self.moments.append(Moment(self.phase, node.name, moment))
             if moment > self.peak:
-                self.peak, self.at_peak = moment, {one.name: size for one, size in live.items() if size}
+                self.peak = moment
+                self.at_peak = tuple(Buffer(self._phase(one), one.name, size) for one, size in live.items() if size)
             for one in (*dying, *(part for part in parts if part not in when)):
                 now -= live.pop(one)

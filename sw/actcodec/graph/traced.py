@@ -1,4 +1,4 @@
-"""The forward and the backward graph of a step on fake tensors, as ``torch.compile`` would make them, without compiling them."""
+"""The forward and the backward graph of a step on fake tensors, as ``torch.compile`` would make them, not compiled."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def traced(
         ``call(*given)`` calls the model and returns tensors.
     given
         Tensors of ``mode``, and other values.
+    mode
+        The mode of all fake tensors.
     budget
         torch's ``activation_memory_budget``, 0 to 1.
     partition
@@ -53,7 +55,7 @@ def traced(
         pairs.append((partition or partition_fn)(*args, **options))
         return pairs[-1]
 
-    def stop(graph: fx.GraphModule, examples: Any) -> Any:
+    def stop(gm: fx.GraphModule, example_inputs: Any) -> Any:
         raise _TracedError
 
     own = own_tensors(model)
@@ -84,4 +86,4 @@ class _TracedError(Exception):
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, in the order in which graphs are given them."""
-    return {name: tensor for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+    return dict(model.named_parameters()) | dict(model.named_buffers())

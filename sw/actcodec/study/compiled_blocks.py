@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from actcodec.graph.timeline import BACKWARD, FORWARD, Timeline, bytes_of, peak_of
+from actcodec.graph.timeline import BACKWARD, FORWARD, Timeline, bytes_of, outputs_of, peak_of
 from actcodec.graph.traced import own_tensors, traced
 
 
@@ -74,12 +74,13 @@ class CompiledBlocks:
         with _disable_current_modes(), self._mode:
             given = [flat[place].detach().requires_grad_(flat[place].requires_grad) for place in places]
             forward, backward = traced(block, call, given, self._mode, budget=self._budget)
-        line = peak_of(forward.graph, backward.graph)
+        line = peak_of(forward.graph, backward.graph, workspace=False)
         primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
         wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
-        count = len(list(forward.graph.output_node().args[0])) - len(wanted & {node.name for node in forward.graph.nodes})
-        outputs = tuple(node.meta["val"] for node in list(forward.graph.output_node().args[0])[:count])
-        outputs = outputs[len(outputs) - returned[0].num_leaves :]
+        listed = outputs_of(forward.graph)
+        # First what the block changes in place, then what it returns, then what is kept.
+        own = len(listed) - len(wanted & {node.name for node in forward.graph.nodes})
+        outputs = tuple(node.meta["val"] for node in listed[own - returned[0].num_leaves : own])
         tangents = sum(
             bytes_of(node.meta["val"])
             for node in backward.graph.find_nodes(op="placeholder")
@@ -109,10 +110,9 @@ class _Replayed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Inputs, the block's own tensors first -> outputs."""
-        ctx.plan, ctx.inputs = plan, tensors
+        ctx.plan = plan
         ctx.save_for_backward(*(tensors[place] for place in plan.inputs))
         ctx.like = [(tuple(one.shape), one.dtype, need) for one, need in zip(tensors, ctx.needs_input_grad[1:], strict=True)]
-        del ctx.inputs
         source = tensors[0]
         outputs = tuple(source.new_empty(one.shape, dtype=one.dtype) for one in plan.outputs)
         ctx.hidden = source.new_empty(plan.hidden, dtype=torch.uint8)

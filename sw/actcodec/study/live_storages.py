@@ -32,32 +32,39 @@ class Place:
     operation: str  #: torch's name, in the backward that of the node of the graph
 
 
-class LiveStorages(TorchDispatchMode):
+class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, counts bytes of the storages that operations make, until nothing refers to them any more.
 
-    What operations read and did not make was there before and counts nowhere.
+    What operations read and did not make was there before and counts in :attr:`others`, or nowhere if it was :meth:`given`.
 
     Parameters
     ----------
     model
         Whose modules are named.
+    on_cpu
+        Whether convolutions take the workspace of oneDNN, which lays plain tensors out again: as measured, what goes in or what
+        comes out. Depthwise ones may take more.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
+    def __init__(self, model: nn.Module, *, on_cpu: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
+        self.others = 0  #: bytes that were there before
         self.peak = 0  #: bytes, since the last :meth:`restart`
         self.place = Place("", "", "")  #: of the peak
         self.phase = FORWARD
+        self._on_cpu = on_cpu
         self._names = {id(module): name for name, module in model.named_modules()}
         self._sizes: dict[int, int | None] = {}  #: by storage; None of what was there before
         self._running: list[str] = []
         self._modules: dict[int, str] = {}
 
     def given(self, *tensors: Tensor) -> None:
-        """Name tensors that were there before; :meth:`restart` is not needed after it."""
+        """Name tensors that were there before."""
+        others = self.others
         for tensor in tensors:
             self._follow(tensor, counts=False)
+        self.others = others
 
     def restart(self) -> None:
         """Begin a new peak."""
@@ -84,9 +91,12 @@ class LiveStorages(TorchDispatchMode):
             if isinstance(one, Tensor):
                 self._follow(one, counts=True)
         if self.phase == FORWARD and torch.is_grad_enabled():
-            self._modules.setdefault(torch.autograd._get_sequence_nr() - 1, self._running[-1] if self._running else "")  # type: ignore[attr-defined]
-        if self.live > self.peak:
-            self.peak, self.place = self.live, self._here(func)
+            # The graph's node of an operation is made before the operation runs.
+            number = torch.autograd._get_sequence_nr() - 1  # type: ignore[attr-defined]
+            self._modules.setdefault(number, self._module)
+        now = self.live + (_workspace(func, args, result) if self._on_cpu else 0)
+        if now > self.peak:
+            self.peak, self.place = now, self._here(func)
         return result
 
     def _follow(self, tensor: Tensor, counts: bool) -> None:
@@ -96,6 +106,7 @@ class LiveStorages(TorchDispatchMode):
         key, size = storage._cdata, storage.nbytes()
         if key not in self._sizes:
             self._sizes[key] = 0 if counts else None
+            self.others += 0 if counts else size
             weakref.finalize(storage, self._free, key).atexit = False
         if (before := self._sizes[key]) is not None:
             self.live += size - before
@@ -104,9 +115,14 @@ class LiveStorages(TorchDispatchMode):
     def _free(self, key: int) -> None:
         self.live -= self._sizes.pop(key) or 0
 
+    @property
+    def _module(self) -> str:
+        """The innermost module that runs."""
+        return self._running[-1] if self._running else ""
+
     def _here(self, func: Any) -> Place:
         name = str(getattr(func, "_schema", func).name).removeprefix("aten::")
-        module = self._running[-1] if self._running else ""
+        module = self._module
         node = torch._C._current_autograd_node()
         if self.phase == BACKWARD and node is not None and not module:
             return Place(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
@@ -114,8 +130,17 @@ class LiveStorages(TorchDispatchMode):
 
     def _enter_module(self, module: nn.Module, inputs: Any) -> None:
         del inputs
-        self._running.append(self._names.get(id(module), self._running[-1] if self._running else ""))
+        self._running.append(self._names.get(id(module), self._module))
 
     def _leave_module(self, module: nn.Module, inputs: Any, output: Any) -> None:
         del module, inputs, output
         self._running.pop()
+
+
+def _workspace(func: Any, args: Any, result: Any) -> int:
+    """Bytes that oneDNN takes beside the results of an operation."""
+    if func is torch.ops.aten.convolution.default:
+        return int(max(args[0].nbytes + args[1].nbytes, result.nbytes))
+    if func is torch.ops.aten.convolution_backward.default:
+        return int(max(args[0].nbytes + args[1].nbytes, args[2].nbytes))
+    return 0

@@ -8,35 +8,32 @@ an allocator holds beyond its tensors.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
 from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from actcodec.policies.catalog import POLICY_NAMES
-from actcodec.policies.recommended import measured, families
+from actcodec.policies.recommended import families, measured
 from actcodec.study.compiled_blocks import CompiledBlocks
 from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, Place
 from actcodec.study.memory_subject import Subject
 
-#: A partition function: the joint graph -> forward and backward.
-Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
 NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
 _PLAIN = (NONE, CHECKPOINT, COMPILED, BLOCKS)
-#: Part of a peak by which it may be off the line through two others.
-_ON_THE_LINE = 1e-3
 
+_Optimizer = Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
 #: Optimizers by name; ``foreach`` is what torch takes on a GPU unless told otherwise, with a temporary of every parameter.
-OPTIMIZERS: dict[str, Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer] | None] = {
+OPTIMIZERS: dict[str, _Optimizer | None] = {
     "none": None,
     "sgd": partial(torch.optim.SGD, lr=1e-3),
     "momentum": partial(torch.optim.SGD, lr=1e-3, momentum=0.9),
@@ -84,6 +81,8 @@ def predict(
     count: int | None = None,
     optimizer: str = "none",
     budget: float = 1.0,
+    *,
+    on_cpu: bool = False,
 ) -> Predicted:
     """Predict one step.
 
@@ -92,96 +91,70 @@ def predict(
     subject
         Afterwards as before, with no gradients.
     policy
-        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each block
-        in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is that
-        which benchmarks/families.py measured for the family.
+        ``none``, ``checkpoint`` (around each block), ``compiled`` (model and loss in one graph), ``compiled-blocks`` (each
+        block in a graph, the rest operation by operation), or the name of a policy of the hooks, whose ratio is the one that
+        benchmarks/families.py measured for the family.
     count
         Samples in the batch; None is the subject's own batch.
     optimizer
-        Out of :data:`OPTIMIZERS`. With one the step is the second, which finds the optimizer's states, and ends with its update.
+        Out of :data:`OPTIMIZERS`. With one the step finds the optimizer's states, and ends with its update.
     budget
         Of what is compiled: torch's ``activation_memory_budget``, 0 to 1.
+    on_cpu
+        Whether the workspace of oneDNN's convolutions counts.
 
     UserError for unknown names, and for a step that reads values.
     """
     check_policy(policy, subject.family)
     try:
         if policy == COMPILED:
-            return _compiled(subject, count, optimizer, budget)
-        return _eager(subject, policy, count, optimizer, budget)
-    except (torch._subclasses.fake_tensor.DataDependentOutputException, torch._subclasses.fake_tensor.DynamicOutputShapeException) as error:
-        raise UserError(f"the step reads values, of which there are none here ({error}): leave out what depends on them") from None
+            return _compiled(subject, count, optimizer, budget, on_cpu)
+        return _eager(subject, policy, count, optimizer, budget, on_cpu)
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        raise UserError(f"the step reads values, and there are none ({error.func}): leave out what depends on them") from None
     finally:
         subject.model.zero_grad(set_to_none=True)
 
 
-def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
-    """The greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
-
-    Two peaks, of ``first`` and twice that, give the line; the peak of the batch that it names is predicted too. Where that is
-    on the line to a thousandth, the batch after it is taken by the line; otherwise it is predicted, and so on. UserError where
-    peaks do not grow.
-    """
-    peak = cache(peak)
-    low, slope = peak(first), (peak(2 * first) - peak(first)) / first
-    if slope <= 0:
-        raise UserError(f"the peak does not grow from a batch of {first} to one of {2 * first}: any batch fits")
-    guess = first + math.floor((budget - low) / slope)
-    if guess < 1:
-        return 0 if peak(1) > budget else 1
-    if peak(guess) <= budget and abs(peak(guess) - low - slope * (guess - first)) < _ON_THE_LINE * peak(guess):
-        return guess
-    while peak(guess) > budget:
-        guess -= 1
-        if not guess:
-            return 0
-    while peak(guess + 1) <= budget:
-        guess += 1
-    return guess
-
-
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """The outermost elements of lists and sequences of modules that consist of modules: layers of a transformer, stages' blocks."""
+    """The outermost elements of lists and sequences of modules that consist of modules: layers, blocks of stages."""
+    if not isinstance(model, nn.ModuleList | nn.Sequential):
+        return [block for child in model.children() for block in blocks(child)]
     found: list[nn.Module] = []
-    for child in model.children():
-        if isinstance(child, nn.ModuleList | nn.Sequential):
-            found += [one for one in child if any(True for _ in one.children()) and not isinstance(one, nn.ModuleList)]
-            inner = [one for one in child if isinstance(one, nn.ModuleList)]
-            found += [one for module in inner for one in blocks(module)]
-        else:
-            found += blocks(child)
+    for one in model:
+        inner = blocks(one) if isinstance(one, nn.ModuleList | nn.Sequential) else []
+        whole = not isinstance(one, nn.ModuleList) and any(True for _ in one.children())
+        found += inner or ([one] if whole else [])
     return found
 
 
 # Operation by operation
 
 
-def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float) -> Predicted:
+def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
-    storages = LiveStorages(model)
+    storages = LiveStorages(model, on_cpu=on_cpu)
     if not subject.entered:  # what libraries and data sets keep from their first call on is there
         subject.loss(*subject.data(count))
-    with subject.within(), storages, storages.names_of_modules(), _means(policy, subject, budget) as hooks:
+    storages.given(*model.parameters(), *model.buffers())
+    with subject.within(), _means(policy, subject, budget) as hooks, storages, storages.names_of_modules():
         data = subject.data(count)
-        update = None if make is None else make([one for one in model.parameters() if one.requires_grad])
-        for last in [True] if update is None else [False, True]:
-            start = storages.live
-            storages.phase = FORWARD
-            storages.restart()
-            with hooks():
-                loss = subject.loss(*data)
-            kept = storages.live - start
-            storages.phase = BACKWARD
-            loss.backward()
-            del loss
-            if update is not None:
-                storages.phase = UPDATE
-                update.step()
-                update.zero_grad(set_to_none=True)
-            if not last:
-                continue
-        # What was there before is not in the tracker's count; the optimizer's states and the batch are.
+        update = None if make is None else _updated(make, model)
+        start = storages.live
+        storages.phase = FORWARD
+        storages.restart()
+        with hooks():
+            loss = subject.loss(*data)
+        kept = storages.live - start
+        storages.phase = BACKWARD
+        loss.backward()  # type: ignore[no-untyped-call]
+        del loss
+        if update is not None:
+            storages.phase = UPDATE
+            update.step()
         before = _bytes([*model.parameters(), *model.buffers()])
+        if subject.entered:  # a batch that is there; data of the zoo are those of a data set
+            before += storages.others
     return Predicted(policy, count, before + start, kept, before + storages.peak, storages.place)
 
 
@@ -191,11 +164,13 @@ def _means(policy: str, subject: Subject, budget: float) -> Iterator[Callable[[]
     if policy in (CHECKPOINT, BLOCKS):
         chosen = blocks(subject.model)
         if not chosen:
-            raise UserError("the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules")
+            raise UserError(
+                "the model has no blocks: a block is an element of a ModuleList or Sequential that consists of modules"
+            )
         compiled = CompiledBlocks(subject.mode, budget)
         for one in chosen:
-            forward = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)
-            one.forward = forward if policy == CHECKPOINT else partial(compiled.call, one, one.forward)  # type: ignore[method-assign]
+            again = partial(checkpoint, one.forward, use_reentrant=False, preserve_rng_state=False)
+            one.forward = again if policy == CHECKPOINT else partial(compiled.call, one, one.forward)
         try:
             yield nullcontext
         finally:
@@ -220,7 +195,7 @@ def _smaller(model: nn.Module, ratio: float) -> saved_tensors_hooks:
     own = {tensor.untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
     kept: dict[int, weakref.ref[_Part]] = {}
 
-    def pack(x: Tensor) -> Tensor | _Part:
+    def pack(x: Tensor) -> Tensor | _View:
         storage = x.untyped_storage()
         if storage._cdata in own:
             return x
@@ -263,7 +238,7 @@ def _bytes(tensors: Sequence[Tensor]) -> int:
 # Compiled
 
 
-def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float) -> Predicted:
+def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     from actcodec.graph.timeline import peak_of
     from actcodec.graph.traced import traced
 
@@ -271,11 +246,8 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
     with subject.within():
         data = subject.data(count)
         forward, backward = traced(model, subject.loss, data, subject.mode, budget=budget)
-        timeline = peak_of(forward.graph, backward.graph)
-        gradients = [one for one in model.parameters() if one.requires_grad]
-        states = update = 0
-        if make is not None:
-            states, update = _update(make, model, gradients)
+        timeline = peak_of(forward.graph, backward.graph, workspace=on_cpu)
+        states, update = (0, 0) if make is None else _update(make, model)
     state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states
     worst, graph = timeline.worst, forward.graph if timeline.worst.phase == FORWARD else backward.graph
     place = Place(worst.phase, module_of(next(node for node in graph.nodes if node.name == worst.node)), worst.node)
@@ -290,15 +262,28 @@ def module_of(node: fx.Node) -> str:
     return str(list(stack.values())[-1][0]) if stack else ""
 
 
-def _update(make: Callable[..., torch.optim.Optimizer], model: nn.Module, parameters: Sequence[nn.Parameter]) -> tuple[int, int]:
-    """Bytes of an optimizer's states, and of gradients and temporaries at the worst moment of its second step."""
+def _update(make: _Optimizer, model: nn.Module) -> tuple[int, int]:
+    """Bytes of an optimizer's states, and of gradients and temporaries at the worst moment of its update."""
     storages = LiveStorages(model)
     with storages:
-        update = make(parameters)
-        for _ in range(2):
-            for one in parameters:
-                one.grad = torch.empty_like(one)
-            storages.restart()
-            update.step()
-            update.zero_grad(set_to_none=True)
-        return storages.live, storages.peak - storages.live
+        update = _updated(make, model)
+        states = storages.live
+        _fill(model)
+        storages.restart()
+        update.step()
+    return states, storages.peak - states
+
+
+def _updated(make: _Optimizer, model: nn.Module) -> torch.optim.Optimizer:
+    """An optimizer that has its states, from a first update."""
+    update = make([one for one in model.parameters() if one.requires_grad])
+    _fill(model)
+    update.step()
+    update.zero_grad(set_to_none=True)
+    return update
+
+
+def _fill(model: nn.Module) -> None:
+    for one in model.parameters():
+        if one.requires_grad:
+            one.grad = torch.empty_like(one)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Subject:
         The mode of the fake tensors.
     entered
         Whether data are made within the mode: data of the zoo are real, and small.
+    dtype
+        Of what is made in the step without a format.
     own
         Samples in the batch that is there.
     varies
@@ -53,6 +55,7 @@ class Subject:
     family: str
     mode: FakeTensorMode
     entered: bool
+    dtype: torch.dtype = torch.float32
     own: int = 1
     varies: bool = True
 
@@ -60,27 +63,34 @@ class Subject:
         """Samples in a batch for which so many were asked, or nothing."""
         return self.own if asked is None else asked
 
-    def within(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def within(self) -> Iterator[None]:
         """What a step of it is taken in."""
-        return self.mode if self.entered else nullcontext()
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        try:
+            with self.mode if self.entered else nullcontext():
+                yield
+        finally:
+            torch.set_default_dtype(before)
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
-    """A model of the zoo with batches of its own data, real ones; a model that cannot be built without values is built first."""
+    """A model of the zoo with batches of its own data, real ones; built with values where it has to be."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
             model = foreign.build()
     except (DataDependentOutputException, RuntimeError, NotImplementedError):
         model = foreign.build()
-    _without_values(model, mode, dtype)
+    without_values(model, mode, dtype)
     if dtype != torch.float32:
         model.register_forward_pre_hook(_casting(dtype), with_kwargs=True)
 
     def loss(count: int | None) -> Tensor:
         return (foreign.loss if count is None else foreign.loss.of(count))(model, 0)
 
-    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, foreign.loss.count)
+    return Subject(foreign.name, model, lambda count: (count,), loss, foreign.family, mode, False, own=foreign.loss.count)
 
 
 def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32) -> Subject:
@@ -90,7 +100,9 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
     defines ``batch(count)``, whose result, a tuple, ``step`` is given. UserError for a script that does not.
     """
     if not script.is_file():
-        raise UserError(f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo")
+        raise UserError(
+            f"cannot read {script}: give a Python file that defines model and step(), or the name of a model of the zoo"
+        )
     mode, before = FakeTensorMode(allow_non_fake_inputs=True), torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -112,11 +124,14 @@ def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32
             raise UserError(f"{script} has one batch only: define batch(count), a tuple of tensors, and let step take them")
         return () if batch is None else tuple(batch(1 if count is None else count))
 
-    return Subject(script.stem, model, data, step, family, mode, True, varies=batch is not None)
+    return Subject(script.stem, model, data, step, family, mode, True, dtype, varies=batch is not None)
 
 
-def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) -> None:
-    """Put fake tensors of a format in the place of a model's parameters and buffers; shared ones stay shared."""
+def without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> None:
+    """Put fake tensors in the place of a model's parameters and buffers, in another format if one is given.
+
+    What is shared stays shared.
+    """
     seen: dict[int, Tensor] = {}
     for module in model.modules():
         for group in (module._parameters, module._buffers):
@@ -125,8 +140,8 @@ def _without_values(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype) 
                     continue
                 if id(tensor) not in seen:
                     with mode:
-                        fake = mode.from_tensor(tensor.detach())
-                        fake = fake.to(dtype) if fake.is_floating_point() else fake
+                        fake: Tensor = mode.from_tensor(tensor.detach())
+                        fake = fake.to(dtype) if dtype is not None and fake.is_floating_point() else fake
                     seen[id(tensor)] = nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
                 group[name] = seen[id(tensor)]  # type: ignore[assignment]
 
