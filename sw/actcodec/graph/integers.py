@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.formats import quotient
-from actcodec.graph.blocks import GROUP, Blocks, group_blocks, in_parts
+from actcodec.graph.blocks import GROUP, Blocks, group_blocks, has_plain_parts, in_parts
 from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
@@ -115,20 +115,20 @@ class IntegerRows(Integers):
         if axes is None:
             return None
         row = layout.inner[-axes:]
-        if prod(row) % self._parts == 0:
+        if has_plain_parts(row, self._parts):
             sizes = in_parts(row, self._parts)
             return Blocks(axes, sizes, tuple(range(-len(sizes), 0)), -len(sizes))
-        # Parts of an odd row are not equal: whole rows share bytes instead.
+        # Parts of such a row would be no whole vectors: whole rows share bytes instead.
         for whole in range(axes + 1, len(layout.inner) + 1):
             if layout.inner[-whole] % self._parts == 0:
                 sizes = in_parts(layout.inner[-whole:], self._parts)
                 return Blocks(whole, sizes, tuple(range(-axes, 0)), -len(sizes))
-        return None
+        return Blocks(axes, in_parts(row, self._parts), (-2, -1), -2) if prod(row) % self._parts == 0 else None
 
 
 @dataclass(frozen=True)
 class IntegerGroups(Integers):
-    """A scale for 32 values in a row, or for 16 or more where 32 do not divide it: ``int8-group`` and the like."""
+    """A scale for 32 values in a row, or for as many of 31 to 16 as divide the last axis: ``int8-group`` and the like."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -136,11 +136,10 @@ class IntegerGroups(Integers):
         return f"int{self.bits}-group"
 
     def _blocks(self, layout: Layout) -> Blocks | None:
-        for group in range(GROUP, GROUP // 2 - 1, -1):
-            found = group_blocks(layout, group, self._parts)
-            if found is not None:
-                return found
-        return None
+        sizes = range(GROUP, GROUP // 2 - 1, -1)
+        divisors = [group for group in sizes if layout.inner and layout.inner[-1] % group == 0]
+        found = (group_blocks(layout, group, self._parts) for group in (*divisors, *sizes))
+        return next((blocks for blocks in found if blocks is not None), None)
 
 
 @dataclass(frozen=True)

@@ -239,13 +239,13 @@ def test_rows_of_an_odd_length_share_bytes_with_other_rows(bits: int) -> None:
 
 
 def test_groups_are_smaller_where_32_do_not_divide_a_row() -> None:
-    x = values((5, 3, 40))
+    x = values((5, 3, 40), seed=2)
     groups = x.view(5, 3, 2, 20).numpy()
     expected = numpy_integers(groups, truncated(np.abs(groups).max(3, keepdims=True)), 4)
     form = format_of("int4-group")
     fake = fake_of(x, {0, 1})
     assert form.fits(fake)
-    assert torch.equal(form.unpack(form.pack(x), layout_of(fake)), torch.from_numpy(expected).view(x.shape))
+    assert torch.equal(rebuilt("int4-group", x), torch.from_numpy(expected).view(x.shape))
 
 
 # NaN, infinity, zeros and extremes.
