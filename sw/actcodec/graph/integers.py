@@ -2,8 +2,8 @@
 
 With m, the greatest magnitude of what shares a scale, and h = 127, 31 or 7, a value x is kept as ``round(x / m * h)``, ties to
 even, which stands for ``q / h * m``: float32 operations one by one as they stand here. m is kept in the format of the tensor,
-in which it is exact. Only groups of float32 values keep it in bfloat16, rounded down, so that nothing becomes infinite; what
-exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
+in which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that nothing becomes infinite;
+what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpa
 
 #: Values of the shortest row that has a scale of its own: a map of 7x7, not a row of 32 in one.
 _LEAST_ROW = 48
+#: The bits of a float32 pattern that bfloat16 has.
+_BFLOAT16 = -1 << 16
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,8 @@ class Integers(Format):
         kept = self._scale_format(greatest.dtype)
         if kept == greatest.dtype:
             return greatest
-        # The nearest number to what is less by half of its last bit is none above.
-        return (greatest * (1 - torch.finfo(kept).eps / 2)).to(kept)
+        # Inductor may leave out a conversion and its rounding: it is exact here.
+        return (greatest.view(torch.int32) & _BFLOAT16).view(torch.float32).to(kept)
 
 
 @dataclass(frozen=True)
