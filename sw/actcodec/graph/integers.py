@@ -41,10 +41,10 @@ class Integers(Format):
         """Planes of codes, then the greatest magnitudes."""
         layout = layout_of(x)
         blocks = self._known_blocks(layout)
-        values = layout.split(x, blocks.axes, blocks.sizes)
-        kept = self._kept(values.abs().amax(blocks.shared, keepdim=True))
-        greatest = kept.to(torch.float32)
-        codes = (values.to(torch.float32) / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
+        # Maxima of float32: inductor's C++ for several bfloat16 ones in a kernel does not compile (torch 2.13).
+        values = layout.split(x, blocks.axes, blocks.sizes).to(torch.float32)
+        greatest, kept = self._kept(values.abs().amax(blocks.shared, keepdim=True), x.dtype)
+        codes = (values / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
         if kept.dtype != x.dtype:
             codes = codes.clamp(-self._top, self._top)
         if self.bits == torch.iinfo(torch.int8).bits:
@@ -91,13 +91,13 @@ class Integers(Format):
         """The format in which the greatest magnitudes of values of a format are kept."""
         return torch.bfloat16 if dtype == torch.float32 else dtype
 
-    def _kept(self, greatest: Tensor) -> Tensor:
-        """The greatest magnitudes as they are kept."""
-        kept = self._scale_format(greatest.dtype)
-        if kept == greatest.dtype:
-            return greatest
-        # Inductor may leave out a conversion and its rounding: it is exact here.
-        return (greatest.view(torch.int32) & _BFLOAT16).view(torch.float32).to(kept)
+    def _kept(self, greatest: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The greatest magnitudes of values of a format as they are kept: in float32, and in the format that keeps them."""
+        kept = self._scale_format(dtype)
+        if kept != dtype:
+            # Inductor may leave out a conversion and its rounding: it is exact here.
+            greatest = (greatest.view(torch.int32) & _BFLOAT16).view(torch.float32)
+        return greatest, greatest.to(kept)
 
 
 @dataclass(frozen=True)
