@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from actcodec.graph.format import VECTOR
 from actcodec.graph.layout import Layout
 
 #: Values of a group.
@@ -35,6 +36,11 @@ def in_parts(sizes: tuple[int, ...], parts: int) -> tuple[int, ...]:
     if sizes[0] % parts == 0:
         return parts, sizes[0] // parts, *sizes[1:]
     return parts, prod(sizes) // parts
+
+
+def has_plain_parts(sizes: tuple[int, ...], parts: int) -> bool:
+    """Whether the first axis of several can be cut into parts, or a single one into parts of whole vectors."""
+    return sizes[0] % (parts if len(sizes) > 1 else parts * VECTOR) == 0 or parts == 1
 
 
 def group_blocks(layout: Layout, group: int, parts: int) -> Blocks | None:

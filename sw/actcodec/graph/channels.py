@@ -37,7 +37,7 @@ class Sfpr(Format):
         layout = layout_of(x)
         values = layout.split(x, 0, ())
         shared = [place for place, axis in enumerate(layout.order) if axis != _CHANNELS]
-        greatest = values.abs().amax(shared, keepdim=True).to(torch.float32)
+        greatest = values.to(torch.float32).abs().amax(shared, keepdim=True)
         multipliers, reciprocals = _scales(greatest, x.dtype)
         exact = torch.float64 if _significant_bits(x.dtype) + CduConfig.scale_bits > _SINGLE_BITS else torch.float32
         codes = (values.to(exact) * multipliers.to(exact)).round().clamp(VALUE_MIN, VALUE_MAX)

@@ -6,8 +6,7 @@ import torch
 from cdu_spec.mx import BlockFormat
 from torch import Tensor
 
-FRACTION, BIAS, INFINITY = 23, 127, 0x7F800000
-_MAGNITUDE = 0x7FFFFFFF
+FRACTION, BIAS, INFINITY, MAGNITUDE = 23, 127, 0x7F800000, 0x7FFFFFFF
 _SMALLEST_NORMAL = torch.finfo(torch.float32).smallest_normal
 
 
@@ -30,7 +29,7 @@ def element_codes(scaled: Tensor, kind: BlockFormat) -> Tensor:
     if kind.is_integer:
         return (scaled * 2.0**kind.fraction_bits).round().clamp(-kind.greatest, kind.greatest).to(torch.int32)
     patterns = scaled.view(torch.int32)
-    magnitudes = patterns & _MAGNITUDE
+    magnitudes = patterns & MAGNITUDE
     dropped = FRACTION - kind.fraction_bits
     # Half a step less one, and one more where the code below is odd; a carry runs into the exponent as it must.
     normal = (magnitudes >> dropped & 1) + magnitudes + ((1 << (dropped - 1)) - 1) >> dropped

@@ -38,7 +38,11 @@ class Format(ABC):
 
     @abstractmethod
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """The reconstructed tensor, with the shape, strides and dtype of the tensor that was packed."""
+        """The reconstructed tensor, with the shape, strides and dtype of the tensor that was packed.
+
+        Where inductor fuses it with what follows, it leaves out the last rounding, to bfloat16 or float16, unless
+        ``torch._inductor.config.emulate_precision_casts`` is set: products then differ from eager ones by that rounding.
+        """
 
     @abstractmethod
     def nbytes(self, value: Tensor) -> Size:

@@ -2,8 +2,8 @@
 
 With m, the greatest magnitude of what shares a scale, and h = 127, 31 or 7, a value x is kept as ``round(x / m * h)``, ties to
 even, which stands for ``q / h * m``: float32 operations one by one as they stand here. m is kept in the format of the tensor,
-in which it is exact. Only groups of float32 values keep it in bfloat16, rounded down, so that nothing becomes infinite; what
-exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
+in which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that nothing becomes infinite;
+what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import torch
 from torch import Tensor
 
 from actcodec.golden.formats import quotient
-from actcodec.graph.blocks import GROUP, Blocks, group_blocks, in_parts
+from actcodec.graph.blocks import GROUP, Blocks, group_blocks, has_plain_parts, in_parts
 from actcodec.graph.format import FLOATS, VECTOR, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
 
 #: Values of the shortest row that has a scale of its own: a map of 7x7, not a row of 32 in one.
 _LEAST_ROW = 48
+#: The bits of a float32 pattern that bfloat16 has.
+_BFLOAT16 = -1 << 16
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ class Integers(Format):
         """Planes of codes, then the greatest magnitudes."""
         layout = layout_of(x)
         blocks = self._known_blocks(layout)
-        values = layout.split(x, blocks.axes, blocks.sizes)
-        kept = self._kept(values.abs().amax(blocks.shared, keepdim=True))
-        greatest = kept.to(torch.float32)
-        codes = (values.to(torch.float32) / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
+        # Maxima of float32: inductor's C++ for several bfloat16 ones in a kernel does not compile (torch 2.13).
+        values = layout.split(x, blocks.axes, blocks.sizes).to(torch.float32)
+        greatest, kept = self._kept(values.abs().amax(blocks.shared, keepdim=True), x.dtype)
+        codes = (values / torch.where(greatest > 0, greatest, 1.0) * self._top).round()
         if kept.dtype != x.dtype:
             codes = codes.clamp(-self._top, self._top)
         if self.bits == torch.iinfo(torch.int8).bits:
@@ -89,13 +91,13 @@ class Integers(Format):
         """The format in which the greatest magnitudes of values of a format are kept."""
         return torch.bfloat16 if dtype == torch.float32 else dtype
 
-    def _kept(self, greatest: Tensor) -> Tensor:
-        """The greatest magnitudes as they are kept."""
-        kept = self._scale_format(greatest.dtype)
-        if kept == greatest.dtype:
-            return greatest
-        # The nearest number to what is less by half of its last bit is none above.
-        return (greatest * (1 - torch.finfo(kept).eps / 2)).to(kept)
+    def _kept(self, greatest: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The greatest magnitudes of values of a format as they are kept: in float32, and in the format that keeps them."""
+        kept = self._scale_format(dtype)
+        if kept != dtype:
+            # Inductor may leave out a conversion and its rounding: it is exact here.
+            greatest = (greatest.view(torch.int32) & _BFLOAT16).view(torch.float32)
+        return greatest, greatest.to(kept)
 
 
 @dataclass(frozen=True)
@@ -115,20 +117,20 @@ class IntegerRows(Integers):
         if axes is None:
             return None
         row = layout.inner[-axes:]
-        if prod(row) % self._parts == 0:
+        if has_plain_parts(row, self._parts):
             sizes = in_parts(row, self._parts)
             return Blocks(axes, sizes, tuple(range(-len(sizes), 0)), -len(sizes))
-        # Parts of an odd row are not equal: whole rows share bytes instead.
+        # Parts of such a row would be no whole vectors: whole rows share bytes instead.
         for whole in range(axes + 1, len(layout.inner) + 1):
             if layout.inner[-whole] % self._parts == 0:
                 sizes = in_parts(layout.inner[-whole:], self._parts)
                 return Blocks(whole, sizes, tuple(range(-axes, 0)), -len(sizes))
-        return None
+        return Blocks(axes, in_parts(row, self._parts), (-2, -1), -2) if prod(row) % self._parts == 0 else None
 
 
 @dataclass(frozen=True)
 class IntegerGroups(Integers):
-    """A scale for 32 values in a row, or for 16 or more where 32 do not divide it: ``int8-group`` and the like."""
+    """A scale for 32 values in a row, or for as many of 31 to 16 as divide the last axis: ``int8-group`` and the like."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -136,11 +138,10 @@ class IntegerGroups(Integers):
         return f"int{self.bits}-group"
 
     def _blocks(self, layout: Layout) -> Blocks | None:
-        for group in range(GROUP, GROUP // 2 - 1, -1):
-            found = group_blocks(layout, group, self._parts)
-            if found is not None:
-                return found
-        return None
+        sizes = range(GROUP, GROUP // 2 - 1, -1)
+        divisors = [group for group in sizes if layout.inner and layout.inner[-1] % group == 0]
+        found = (group_blocks(layout, group, self._parts) for group in (*divisors, *sizes))
+        return next((blocks for blocks in found if blocks is not None), None)
 
 
 @dataclass(frozen=True)

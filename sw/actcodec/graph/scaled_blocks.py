@@ -16,7 +16,16 @@ from torch import Tensor
 
 from actcodec.golden.formats import quotient
 from actcodec.graph.blocks import Blocks, group_blocks
-from actcodec.graph.elements import FRACTION, INFINITY, element_codes, element_values, flushed, greatest_number, power_of_two
+from actcodec.graph.elements import (
+    FRACTION,
+    INFINITY,
+    MAGNITUDE,
+    element_codes,
+    element_values,
+    flushed,
+    greatest_number,
+    power_of_two,
+)
 from actcodec.graph.format import FLOATS, Format
 from actcodec.graph.layout import Layout, Size, is_dense, layout_of
 from actcodec.graph.planes import codes_per_byte, pack_planes, plane_bytes, unpack_planes
@@ -83,7 +92,8 @@ class Mx(ScaledBlocks):
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
         """Planes of codes, then E8M0 scales, uint8."""
         values, blocks = self._split(x)
-        greatest = values.abs().amax(-1, keepdim=True).view(torch.int32)
+        # A vectorised maximum may return a NaN with a sign.
+        greatest = values.abs().amax(-1, keepdim=True).view(torch.int32) & MAGNITUDE
         normal = torch.where(greatest < _SMALLEST_NORMAL_PATTERN, 0, greatest)
         numbers_ = ((normal >> FRACTION) - self._kind.emax).clamp(0, SCALE_MOST)
         scaled = flushed(values) * power_of_two(SCALE_BIAS - numbers_)

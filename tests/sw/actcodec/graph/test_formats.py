@@ -200,9 +200,8 @@ def numpy_integers(x: NDArray[np.float32], kept: NDArray[np.float32], bits: int)
 
 
 def truncated(m: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The bfloat16 nearest to a number that is less by 2**-8 of it."""
-    less = (m * np.float32(1 - 2.0**-8)).view(np.uint32)
-    return ((less + 0x7FFF + (less >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    """The greatest bfloat16 that is not above a positive number."""
+    return (m.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 @pytest.mark.parametrize("bits", [8, 6, 4])
@@ -239,13 +238,13 @@ def test_rows_of_an_odd_length_share_bytes_with_other_rows(bits: int) -> None:
 
 
 def test_groups_are_smaller_where_32_do_not_divide_a_row() -> None:
-    x = values((5, 3, 40))
+    x = values((5, 3, 40), seed=2)
     groups = x.view(5, 3, 2, 20).numpy()
     expected = numpy_integers(groups, truncated(np.abs(groups).max(3, keepdims=True)), 4)
     form = format_of("int4-group")
     fake = fake_of(x, {0, 1})
     assert form.fits(fake)
-    assert torch.equal(form.unpack(form.pack(x), layout_of(fake)), torch.from_numpy(expected).view(x.shape))
+    assert torch.equal(rebuilt("int4-group", x), torch.from_numpy(expected).view(x.shape))
 
 
 # NaN, infinity, zeros and extremes.
@@ -307,7 +306,8 @@ def test_compiled_functions_are_the_eager_ones(first: int, shape: str, layout: s
     for name, parts, expected in zip(names, coded, eager, strict=True):
         assert all(same(part, other) for part, other in zip(parts, expected, strict=True)), name
     flat = [part for parts in eager for part in parts]
-    found = compiled(unpack, gradient, *flat)(gradient, *flat)
+    with torch._inductor.config.patch(emulate_precision_casts=True):
+        found = compiled(unpack, gradient, *flat)(gradient, *flat)
     for place, (got, expected) in enumerate(zip(found, unpack(gradient, *flat), strict=True)):
         assert same(got, expected), names[place // 2]
 
