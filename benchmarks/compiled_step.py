@@ -1,0 +1,121 @@
+"""Peak, time and gradient of a training step on five networks: eager, torch.compile with torch's own means, and this project.
+
+    python benchmarks/compiled_step.py
+    python benchmarks/compiled_step.py --networks GPT U-Net --autocast
+    python benchmarks/compiled_step.py --networks GPT --means eager inductor "FP8 pass" --rounds 3 --no-page
+    python benchmarks/compiled_step.py --budgets 10
+
+The networks are those of benchmarks/compiled_networks.py, the means those of benchmarks/compiled_means.py. A step is forward,
+loss and backward on the CPU with one thread; gradients are tensors of zeros before it. Every means has a process of its own
+with equal weights; all of them take a step in turn, so that the load of the machine hurts all alike. Columns:
+
+peak
+    MiB of tensors at the worst moment of a step above what stood before it, by the events of torch's allocator
+    (:mod:`actcodec.study.allocations`): exact, and the same in every run. Memory of numpy is not seen;
+of eager
+    the same, as a part of the eager step's peak;
+kept
+    MiB of tensors between forward and backward;
+resident
+    MiB that the resident set grew by at most in a step, memory of libraries included;
+time
+    processor time of a step as a multiple of that of the eager step in the same round; the median over the rounds;
+cosine
+    of the gradient with the eager step's;
+loss
+    whether the loss equals that of plain ``torch.compile`` in every bit;
+first step
+    processor time that the first step took more than later ones, with an empty cache of compiled code, compilers included; its
+    seconds by the clock; and the processor time as a multiple of plain ``torch.compile``'s.
+
+The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
+of ``docs/evidence/compiled_step.md`` are written from that file.
+
+``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network, from its floor to the peak of plain ``torch.compile``,
+and writes the peaks that were measured into ``docs/evidence/compiled_budgets.csv`` and the same page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from statistics import median
+
+from actcodec.study.likeness import cosine
+from compiled_means import EAGER, INDUCTOR, MEANS
+from compiled_networks import NETWORKS
+from compiled_page import PAGE, ROWS, Figures, Row, read_rows, table, write_page, write_rows
+from compiled_worker import Memory, Seconds, Worker
+from torch import from_numpy
+
+BF16, FLOAT32 = "bf16 autocast", "float32"
+
+
+def measure(network: str, names: Sequence[str], autocast: bool, rounds: int) -> list[Row]:
+    """Measure means on one network, the first of which is the eager step."""
+    precision = BF16 if autocast else FLOAT32
+    with ExitStack() as stack:
+        workers = {name: stack.enter_context(closing(Worker(network, MEANS[name], autocast))) for name in names}
+        first: dict[str, Seconds] = {}
+        errors: dict[str, str] = {}
+        for name, worker in workers.items():
+            try:
+                first[name] = worker.call("first")
+            except RuntimeError as error:
+                errors[name] = str(error)
+            print(f"{network}: first step of {name}", file=sys.stderr, flush=True)
+        times: dict[str, list[Seconds]] = {name: [] for name in first}
+        for number in range(-1, rounds):
+            for name, found in times.items():
+                seconds: Seconds = workers[name].call("time")
+                if number >= 0:  # in the round before, kernels and memory are found
+                    found.append(seconds)
+        memory: dict[str, Memory] = {name: workers[name].call("memory") for name in first}
+    return [
+        Row(network, precision, name, figures(name, first, times, memory) if name in first else None, errors.get(name, ""))
+        for name in names
+    ]
+
+
+def figures(name: str, first: dict[str, Seconds], times: dict[str, list[Seconds]], memory: dict[str, Memory]) -> Figures:
+    """Compare one means with the eager step and with plain ``torch.compile``."""
+    found, plain = memory[name], memory[EAGER]
+    return Figures(
+        peak=found.peak,
+        kept=found.kept,
+        resident=found.resident,
+        parameters=found.parameters,
+        of_eager=found.peak / plain.peak,
+        time=median(one.cpu / eager.cpu for one, eager in zip(times[name], times[EAGER], strict=True)),
+        seconds=median(one.cpu for one in times[name]),
+        cosine=cosine([from_numpy(plain.gradient)], [from_numpy(found.gradient)]),
+        same_loss=found.loss == memory[INDUCTOR].loss,
+        first_cpu=first[name].cpu - median(one.cpu for one in times[name]),
+        first_wall=first[name].wall - median(one.wall for one in times[name]),
+    )
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NETWORK")
+    parser.add_argument("--means", nargs="+", choices=MEANS, default=list(MEANS), metavar="MEANS")
+    parser.add_argument("--autocast", action="store_true", help="run forward passes under bfloat16 autocast")
+    parser.add_argument("--rounds", type=int, default=9, help="steps of each means that count")
+    parser.add_argument("--no-page", action="store_true", help="print the tables, and write nothing")
+    arguments = parser.parse_args()
+    names = list(dict.fromkeys((EAGER, INDUCTOR, *arguments.means)))
+    names.sort(key=list(MEANS).index)
+    for network in arguments.networks:
+        rows = measure(network, names, arguments.autocast, arguments.rounds)
+        if arguments.no_page:
+            print(f"{network}, {rows[0].precision}\n\n{table(rows).markdown()}\n", flush=True)
+        else:
+            write_rows(ROWS, rows)
+            write_page(PAGE, read_rows(ROWS))
+
+
+if __name__ == "__main__":
+    main()
