@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,20 +14,10 @@ from actcodec.study.check import named_policy
 from compiled_networks import Network
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from torch_means import TORCH_MEANS, compile_in_place
 
 Prepare = Callable[[nn.Module, Network], None]
 Hooks = Callable[[nn.Module, Network], AbstractContextManager[Any]]
-
-#: torch's pass that stores what crosses from forward to backward in FP8 (e4m3, one scale a tensor), for tensors from 0.1 MB.
-FP8_PASS = {
-    "activation_quantization_aten_pass": {
-        "quant_type": "torch.float8_e4m3fn",
-        "use_scaling": True,
-        "size_in_mb": 0.1,
-        "exclude_primals": True,
-        "allowed_dtypes": "torch.float32;torch.bfloat16",
-    }
-}
 
 
 def _unchanged(model: nn.Module, network: Network) -> None:
@@ -51,6 +41,8 @@ class Means:
         Makes a context that is open during the first step alone, in which the model is compiled.
     hooks
         Makes a context that is open during every forward pass.
+    compiles
+        Whether the first step compiles the model.
     own
         Whether this project provides it; torch does otherwise.
     """
@@ -58,6 +50,7 @@ class Means:
     prepare: Prepare = _unchanged
     compiling: Callable[[], AbstractContextManager[Any]] = nullcontext
     hooks: Hooks = _without
+    compiles: bool = False
     own: bool = False
 
 
@@ -67,27 +60,7 @@ def _checkpointed(model: nn.Module, network: Network) -> None:
 
 
 def _compiled(model: nn.Module, network: Network) -> None:
-    model.compile()
-
-
-@contextmanager
-def _settings(budget: float = 1.0, fp8: bool = False, switches: bool = False) -> Iterator[None]:
-    """Set torch's own means: a share of the saved bytes, the FP8 pass, and two switches that lower the peak beside it."""
-    import torch._functorch.config as functorch
-    import torch._inductor.config as inductor
-
-    with ExitStack() as stack:
-        stack.enter_context(functorch.patch(activation_memory_budget=budget))
-        if fp8:
-            stack.enter_context(inductor.patch(post_grad_fusion_options=FP8_PASS))
-        if switches:
-            stack.enter_context(functorch.patch(ban_recompute_materialized_backward=False))
-            stack.enter_context(inductor.patch(allow_buffer_reuse=False))
-        yield
-
-
-def _torch(**settings: Any) -> Means:
-    return Means(_compiled, partial(_settings, **settings))
+    compile_in_place(model)
 
 
 def _with_policy(name: str, model: nn.Module, network: Network) -> AbstractContextManager[Any]:
@@ -98,17 +71,11 @@ def _recommended(model: nn.Module, network: Network) -> AbstractContextManager[A
     return actcodec.compress_activations(model, named_policy(recommended(network.family, has_kernels).policy)[1])
 
 
-EAGER, INDUCTOR = "eager", "inductor"
+EAGER = "eager"
 MEANS = {
     EAGER: Means(),
     "checkpoint per block": Means(_checkpointed),
-    INDUCTOR: Means(_compiled),
-    "inductor, budget 0.5": _torch(budget=0.5),
-    "inductor, budget 0.2": _torch(budget=0.2),
-    "FP8 pass": _torch(fp8=True),
-    "FP8 pass, budget 0.5": _torch(fp8=True, budget=0.5),
-    "FP8 pass, budget 0.2": _torch(fp8=True, budget=0.2),
-    "FP8 pass, two switches": _torch(fp8=True, switches=True),
+    **{name: Means(_compiled, compiling, compiles=True) for name, compiling in TORCH_MEANS.items()},
     "hooks, int8-rows": Means(hooks=partial(_with_policy, "int8-rows"), own=True),
     "hooks, mxint8": Means(hooks=partial(_with_policy, "mxint8"), own=True),
     "hooks, nvfp4": Means(hooks=partial(_with_policy, "nvfp4"), own=True),

@@ -3,7 +3,6 @@
     python benchmarks/compiled_step.py
     python benchmarks/compiled_step.py --networks GPT U-Net --autocast
     python benchmarks/compiled_step.py --networks GPT --means eager inductor "FP8 pass" --rounds 3 --no-page
-    python benchmarks/compiled_step.py --budgets 10
 
 The networks are those of benchmarks/compiled_networks.py, the means those of benchmarks/compiled_means.py. A step is forward,
 loss and backward on the CPU with one thread; gradients are tensors of zeros before it. Every means has a process of its own
@@ -23,16 +22,14 @@ time
 cosine
     of the gradient with the eager step's;
 loss
-    whether the loss equals that of plain ``torch.compile`` in every bit;
-first step
-    processor time that the first step took more than later ones, with an empty cache of compiled code, compilers included; its
-    seconds by the clock; and the processor time as a multiple of plain ``torch.compile``'s.
+    whether the loss equals that of the uncompressed step in every bit: of plain ``torch.compile`` for compiled models;
+first step, wall, of inductor's
+    processor time that the first step of a compiled model took more than later ones, compilers included, with an empty cache
+    of compiled code; the same by the clock; and the processor time as a multiple of plain ``torch.compile``'s.
 
 The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
 of ``docs/evidence/compiled_step.md`` are written from that file.
 
-``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network, from its floor to the peak of plain ``torch.compile``,
-and writes the peaks that were measured into ``docs/evidence/compiled_budgets.csv`` and the same page.
 """
 
 from __future__ import annotations
@@ -44,11 +41,12 @@ from contextlib import ExitStack, closing
 from statistics import median
 
 from actcodec.study.likeness import cosine
-from compiled_means import EAGER, INDUCTOR, MEANS
+from compiled_means import EAGER, MEANS
 from compiled_networks import NETWORKS
 from compiled_page import PAGE, ROWS, Figures, Row, read_rows, table, write_page, write_rows
 from compiled_worker import Memory, Seconds, Worker
 from torch import from_numpy
+from torch_means import PLAIN
 
 BF16, FLOAT32 = "bf16 autocast", "float32"
 
@@ -91,7 +89,7 @@ def figures(name: str, first: dict[str, Seconds], times: dict[str, list[Seconds]
         time=median(one.cpu / eager.cpu for one, eager in zip(times[name], times[EAGER], strict=True)),
         seconds=median(one.cpu for one in times[name]),
         cosine=cosine([from_numpy(plain.gradient)], [from_numpy(found.gradient)]),
-        same_loss=found.loss == memory[INDUCTOR].loss,
+        same_loss=found.loss == memory[PLAIN if MEANS[name].compiles else EAGER].loss,
         first_cpu=first[name].cpu - median(one.cpu for one in times[name]),
         first_wall=first[name].wall - median(one.wall for one in times[name]),
     )
@@ -106,7 +104,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="steps of each means that count")
     parser.add_argument("--no-page", action="store_true", help="print the tables, and write nothing")
     arguments = parser.parse_args()
-    names = list(dict.fromkeys((EAGER, INDUCTOR, *arguments.means)))
+    names = list(dict.fromkeys((EAGER, PLAIN, *arguments.means)))
     names.sort(key=list(MEANS).index)
     for network in arguments.networks:
         rows = measure(network, names, arguments.autocast, arguments.rounds)

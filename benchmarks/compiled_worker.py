@@ -59,8 +59,9 @@ class Step:
             parameter.grad = torch.zeros_like(parameter)
 
     def first(self) -> Seconds:
-        """Prepare the model and take the first step, in which it is compiled; the compiler is loaded and tried before."""
-        torch.autograd.backward(torch.compile(lambda x: x.sin().sum())(torch.ones(8, requires_grad=True)))
+        """Prepare the model and take the first step, in which it may be compiled; the compiler is loaded and tried before."""
+        if self._means.compiles:
+            torch.autograd.backward(torch.compile(_tried)(torch.ones(8, requires_grad=True)))
         begin = self._clocks()
         self._means.prepare(self._model, self._network)
         with self._means.compiling():
@@ -163,6 +164,10 @@ def _serve(connection: Connection, network: str, means: Means, autocast: bool) -
         except Exception as error:
             answer = False, f"{type(error).__name__}: {error}"
         connection.send(answer)
+
+
+def _tried(x: Tensor) -> Tensor:
+    return x.sin().sum()
 
 
 def _give_freed_blocks_back() -> None:
