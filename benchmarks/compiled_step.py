@@ -35,64 +35,12 @@ of ``docs/evidence/compiled_step.md`` are written from that file.
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
-from statistics import median
 
-from actcodec.study.likeness import cosine
 from compiled_means import EAGER, MEANS
+from compiled_measure import measure
 from compiled_networks import NETWORKS
-from compiled_page import PAGE, ROWS, Figures, Row, read_rows, table, write_page, write_rows
-from compiled_worker import Memory, Seconds, Worker
-from torch import from_numpy
+from compiled_page import PAGE, ROWS, read_rows, table, write_page, write_rows
 from torch_means import PLAIN
-
-BF16, FLOAT32 = "bf16 autocast", "float32"
-
-
-def measure(network: str, names: Sequence[str], autocast: bool, rounds: int) -> list[Row]:
-    """Measure means on one network, the first of which is the eager step."""
-    precision = BF16 if autocast else FLOAT32
-    with ExitStack() as stack:
-        workers = {name: stack.enter_context(closing(Worker(network, MEANS[name], autocast))) for name in names}
-        first: dict[str, Seconds] = {}
-        errors: dict[str, str] = {}
-        for name, worker in workers.items():
-            try:
-                first[name] = worker.call("first")
-            except RuntimeError as error:
-                errors[name] = str(error)
-            print(f"{network}: first step of {name}", file=sys.stderr, flush=True)
-        times: dict[str, list[Seconds]] = {name: [] for name in first}
-        for number in range(-1, rounds):
-            for name, found in times.items():
-                seconds: Seconds = workers[name].call("time")
-                if number >= 0:  # in the round before, kernels and memory are found
-                    found.append(seconds)
-        memory: dict[str, Memory] = {name: workers[name].call("memory") for name in first}
-    return [
-        Row(network, precision, name, figures(name, first, times, memory) if name in first else None, errors.get(name, ""))
-        for name in names
-    ]
-
-
-def figures(name: str, first: dict[str, Seconds], times: dict[str, list[Seconds]], memory: dict[str, Memory]) -> Figures:
-    """Compare one means with the eager step and with plain ``torch.compile``."""
-    found, plain = memory[name], memory[EAGER]
-    return Figures(
-        peak=found.peak,
-        kept=found.kept,
-        resident=found.resident,
-        parameters=found.parameters,
-        of_eager=found.peak / plain.peak,
-        time=median(one.cpu / eager.cpu for one, eager in zip(times[name], times[EAGER], strict=True)),
-        seconds=median(one.cpu for one in times[name]),
-        cosine=cosine([from_numpy(plain.gradient)], [from_numpy(found.gradient)]),
-        same_loss=found.loss == memory[PLAIN if MEANS[name].compiles else EAGER].loss,
-        first_cpu=first[name].cpu - median(one.cpu for one in times[name]),
-        first_wall=first[name].wall - median(one.wall for one in times[name]),
-    )
 
 
 def main() -> None:
@@ -104,10 +52,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="steps of each means that count")
     parser.add_argument("--no-page", action="store_true", help="print the tables, and write nothing")
     arguments = parser.parse_args()
-    names = list(dict.fromkeys((EAGER, PLAIN, *arguments.means)))
-    names.sort(key=list(MEANS).index)
+    means = {name: one for name, one in MEANS.items() if name in {EAGER, PLAIN, *arguments.means}}
     for network in arguments.networks:
-        rows = measure(network, names, arguments.autocast, arguments.rounds)
+        rows = measure(network, means, arguments.autocast, arguments.rounds)
         if arguments.no_page:
             print(f"{network}, {rows[0].precision}\n\n{table(rows).markdown()}\n", flush=True)
         else:

@@ -54,7 +54,6 @@ TORCH_MEANS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "inductor, budget 0.2": partial(settings, budget=0.2),
     "FP8 pass": partial(settings, fp8=True),
     "FP8 pass, budget 0.5": partial(settings, fp8=True, budget=0.5),
-    "FP8 pass, budget 0.2": partial(settings, fp8=True, budget=0.2),
     "FP8 pass, two switches": partial(settings, fp8=True, switches=True),
 }
 #: The same for tables in which torch's means are a few rows of many.
