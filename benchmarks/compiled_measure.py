@@ -32,10 +32,10 @@ def measure(network: str, means: Mapping[str, Means], autocast: bool, rounds: in
             print(f"{network}: first step of {name}", file=sys.stderr, flush=True)
         times: dict[str, list[Seconds]] = {name: [] for name in first}
         for number in range(-1, rounds):
-            for name, found in times.items():
+            for name, its in times.items():
                 seconds: Seconds = workers[name].call("time")
                 if number >= 0:  # in the round before, kernels and memory are found
-                    found.append(seconds)
+                    its.append(seconds)
         memory: dict[str, Memory] = {name: workers[name].call("memory") for name in first}
     rows = []
     for name, one in means.items():
