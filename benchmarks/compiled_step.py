@@ -3,6 +3,7 @@
     python benchmarks/compiled_step.py
     python benchmarks/compiled_step.py --networks GPT U-Net --autocast
     python benchmarks/compiled_step.py --networks GPT --means eager inductor "FP8 pass" --rounds 3 --no-page
+    python benchmarks/compiled_step.py --budgets 10 --rounds 3
 
 The networks are those of benchmarks/compiled_networks.py, the means those of benchmarks/compiled_means.py. A step is forward,
 loss and backward on the CPU with one thread; gradients are tensors of zeros before it. Every means has a process of its own
@@ -30,12 +31,16 @@ first step, wall, of inductor's
 The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
 of ``docs/evidence/compiled_step.md`` are written from that file.
 
+``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of plain
+``torch.compile``, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
+
 """
 
 from __future__ import annotations
 
 import argparse
 
+import compiled_budgets
 from compiled_means import EAGER, MEANS
 from compiled_measure import measure
 from compiled_networks import NETWORKS
@@ -51,7 +56,19 @@ def main() -> None:
     parser.add_argument("--autocast", action="store_true", help="run forward passes under bfloat16 autocast")
     parser.add_argument("--rounds", type=int, default=9, help="steps of each means that count")
     parser.add_argument("--no-page", action="store_true", help="print the tables, and write nothing")
+    parser.add_argument("--budgets", type=int, metavar="N", help="measure so many budgets on each network instead, 2 or more")
     arguments = parser.parse_args()
+    if arguments.budgets is not None:
+        asked = [
+            one
+            for network in arguments.networks
+            for one in compiled_budgets.sweep(network, arguments.budgets, arguments.autocast, arguments.rounds)
+        ]
+        if arguments.no_page:
+            print(compiled_budgets.table(asked).markdown())
+        else:
+            compiled_budgets.write(asked)
+        return
     means = {name: one for name, one in MEANS.items() if name in {EAGER, PLAIN, *arguments.means}}
     for network in arguments.networks:
         rows = measure(network, means, arguments.autocast, arguments.rounds)
