@@ -13,7 +13,7 @@ import actcodec
 from cdu_tools.files import write_whole
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
-from compiled_means import EAGER, MEANS, Means
+from compiled_means import EAGER, MEANS, Means, Step
 from compiled_measure import measure
 from compiled_networks import Network
 from compiled_page import PAGE
@@ -24,7 +24,7 @@ from torch_means import PLAIN
 ROWS = PAGE.with_name("compiled_budgets.csv")
 MARKS = Marks("compiled-budgets")
 #: The floor in the sentence that refuses a budget.
-_FLOOR = re.compile(r"floor\D*(\d[\d,]*) bytes")
+_FLOOR = re.compile(r"use (\d+(?:\.\d+)?) MiB or more")
 _MIB = 1 << 20
 
 
@@ -91,20 +91,20 @@ def write(rows: Sequence[Asked]) -> None:
     write_whole(ROWS, table(rows).csv())
 
 
-def _budgeted(budget: int, model: nn.Module, network: Network) -> None:
-    actcodec.compiled(model, budget=budget)  # type: ignore[attr-defined]
+def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:
+    actcodec.compiled(model, budget=budget, step=step)  # type: ignore[attr-defined]
 
 
 def _floor(network: str, autocast: bool) -> int:
-    """Ask for one byte and read the floor in the refusal."""
-    with closing(Worker(network, Means(partial(_budgeted, 1), compiles=True, own=True), autocast)) as worker:
+    """Ask for two bytes, as one is the whole peak, and read the floor in the refusal."""
+    with closing(Worker(network, Means(partial(_budgeted, 2), compiles=True, own=True), autocast)) as worker:
         try:
             worker.call("first")
         except RuntimeError as refusal:
             if found := _FLOOR.search(str(refusal)):
-                return int(found[1].replace(",", ""))
+                return round(float(found[1]) * _MIB)
             raise
-    raise SystemExit(f"a budget of one byte was not refused on {network}")
+    raise SystemExit(f"a budget of two bytes was not refused on {network}")
 
 
 def _plain_peak(network: str, autocast: bool) -> int:

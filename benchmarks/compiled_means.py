@@ -16,11 +16,12 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch_means import TORCH_MEANS, compile_in_place
 
-Prepare = Callable[[nn.Module, Network], None]
+Step = Callable[[], object]
+Prepare = Callable[[nn.Module, Network, Step], None]
 Hooks = Callable[[nn.Module, Network], AbstractContextManager[Any]]
 
 
-def _unchanged(model: nn.Module, network: Network) -> None:
+def _unchanged(model: nn.Module, network: Network, step: Step) -> None:
     """Leave the model as it is."""
 
 
@@ -36,7 +37,7 @@ class Means:
     Parameters
     ----------
     prepare
-        Changes the model in place before its first step, and may compile it.
+        Changes the model in place before its first step, and may compile it; a step of forward, loss and backward is given.
     compiling
         Makes a context that is open during the first step alone, in which the model is compiled.
     hooks
@@ -54,12 +55,12 @@ class Means:
     own: bool = False
 
 
-def _checkpointed(model: nn.Module, network: Network) -> None:
+def _checkpointed(model: nn.Module, network: Network, step: Step) -> None:
     for block in network.blocks(model):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
-def _compiled(model: nn.Module, network: Network) -> None:
+def _compiled(model: nn.Module, network: Network, step: Step) -> None:
     compile_in_place(model)
 
 

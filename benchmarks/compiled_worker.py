@@ -63,16 +63,16 @@ class Step:
         if self._means.compiles:
             torch.autograd.backward(torch.compile(_tried)(torch.ones(8, requires_grad=True)))
         begin = self._clocks()
-        self._means.prepare(self._model, self._network)
+        self._means.prepare(self._model, self._network, self._step)
         with self._means.compiling():
-            torch.autograd.backward(self._forward())
+            self._step()
         return self._since(begin)
 
     def time(self) -> Seconds:
         """Take a step."""
         self._clear()
         begin = self._clocks()
-        torch.autograd.backward(self._forward())
+        self._step()
         return self._since(begin)
 
     def memory(self) -> Memory:
@@ -80,17 +80,11 @@ class Step:
         self._clear()
         _give_freed_blocks_back()
         resident = PeakMemory(self._inputs.device)
-        torch.autograd.backward(self._forward())
+        self._step()
         highest = resident.bytes
         kept = allocations(self._forward).kept
         self._clear()
-
-        def whole() -> str:
-            loss = self._forward()
-            torch.autograd.backward(loss)
-            return float(loss.item()).hex()
-
-        found = allocations(whole)
+        found = allocations(self._step)
         parameters = list(self._model.parameters())
         gradient = torch.cat([x.grad.flatten() for x in parameters if x.grad is not None]).numpy()
         return Memory(found.peak, kept, highest, sum(x.nbytes for x in parameters), found.result, gradient)
@@ -99,6 +93,11 @@ class Step:
         autocast = torch.autocast("cpu", torch.bfloat16) if self._autocast else nullcontext()
         with self._means.hooks(self._model, self._network), autocast:
             return functional.cross_entropy(self._model(self._inputs), self._targets)
+
+    def _step(self) -> str:
+        loss = self._forward()
+        torch.autograd.backward(loss)
+        return float(loss.item()).hex()
 
     def _clear(self) -> None:
         for parameter in self._model.parameters():
