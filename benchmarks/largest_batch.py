@@ -5,7 +5,8 @@
 
 Networks have random weights and take photographs or texts: ResNet-18 and MobileNetV2 of torchvision, 3 x 64 x 64, a checkpoint
 around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. Beside the
-step as it is stand what everybody has: checkpoints, ``save_on_cpu``, storage in bfloat16 and in 8 bits by row; then policies,
+step as it is stand what everybody has: checkpoints, ``save_on_cpu``, what ``torch.compile`` has (benchmarks/torch_means.py;
+compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then policies,
 with the one with kernels that is recommended for the family as the last, and that with checkpoints whose inputs are
 compressed too (``checkpoints=True``). Prints a markdown table:
 
@@ -18,7 +19,8 @@ kept
 ratio, of float32
     of activations, against the formats that they have and against float32;
 cosine
-    of the gradient with that of the step as it is;
+    of the gradient with that of the step as it is; for what ``torch.compile`` has, with that of plain ``torch.compile``, whose
+    dropout draws other numbers;
 largest batch
     within the budget: it fits, and one sample more does not.
 
@@ -53,6 +55,7 @@ from cdu_tools.report import table_row
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
+from torch_means import FEW, TORCH_MEANS, compile_in_place, settings
 
 _MIB = 1 << 20
 _SIDE, _LETTERS = 64, 128
@@ -103,9 +106,10 @@ class Way:
     policy: CodecSpec | None = None
     checkpoints: bool = False
     moved: bool = False  #: whether what is saved waits in another memory
+    settings: Callable[[], AbstractContextManager[None]] | None = None  #: of torch, with which it is compiled
 
 
-PLAIN = Way("without")
+PLAIN, COMPILED = Way("without"), Way("inductor", settings=settings)
 
 
 def ways(family: str) -> list[Way]:
@@ -117,6 +121,7 @@ def ways(family: str) -> list[Way]:
         PLAIN,
         Way("checkpoints", checkpoints=True),
         Way("save_on_cpu", moved=True),
+        *(Way(name, settings=TORCH_MEANS[name]) for name in FEW),
         *(Way(named(spec), spec) for spec in specs.values()),
         Way(f"checkpoints, {best.text}", best.policy, checkpoints=True),
     ]
@@ -145,10 +150,15 @@ class Steps:
         if way.policy is not None:
             policy = named_policy(way.policy)[1]
             self._context = actcodec.compress_activations(self._model, policy, checkpoints=way.checkpoints)
-        self._forward(1)  # libraries and kernels are found
+        self._settings = way.settings
+        if self._settings is None:
+            self._forward(1)  # libraries and kernels are found
+        else:
+            compile_in_place(self._model)
 
     def step(self, batch: int) -> Step:
         """Take one."""
+        self._compile(batch)
         kept = allocations(lambda: self._forward(batch)).kept
         whole = allocations(lambda: self._gradient(batch))
         gradient, statistics = whole.result
@@ -156,7 +166,15 @@ class Steps:
 
     def peak(self, batch: int) -> int:
         """Bytes."""
+        self._compile(batch)
         return allocations(lambda: self._gradient(batch)).peak
+
+    def _compile(self, batch: int) -> None:
+        """Compile the model for a batch, if it is one that is compiled."""
+        if self._settings is not None:
+            torch.compiler.reset()
+            with self._settings():
+                self._gradient(batch)
 
     def _forward(self, batch: int) -> tuple[Tensor, Statistics | None]:
         torch.manual_seed(1)  # of dropout
@@ -178,13 +196,15 @@ def row(name: str, place: int) -> list[str]:
     torch.set_num_threads(1)
     network = NETWORKS[name]
     way = ways(network.family)[place]
-    plain, steps = Steps(network, PLAIN).step(network.batch), Steps(network, way)
+    plain = Steps(network, PLAIN).step(network.batch)
+    exact = plain if way.settings is None else Steps(network, COMPILED).step(network.batch)
+    steps = Steps(network, way)
     one = steps.step(network.batch)
     ratios = [] if one.statistics is None else [one.statistics.ratio, one.statistics.ratio_of_float32]
     return [
         *(name, way.name, f"{one.peak / _MIB:.1f}", f"{one.peak / plain.peak:.2f}", f"{one.kept / _MIB:.1f}"),
         *([f"{ratio:.2f}" for ratio in ratios] or ["", ""]),
-        f"{cosine(plain.gradient, one.gradient):.4f}",
+        f"{cosine(exact.gradient, one.gradient):.4f}",
         str(largest(steps.peak, plain.peak, network.batch)),
     ]
 

@@ -41,6 +41,7 @@ from cdu_tools.report import Table
 from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
+from torch_means import FEW, TORCH_MEANS, compile_in_place
 
 _PAGE = Path(__file__).parents[1] / "docs/evidence/speed.md"
 _ROWS = _PAGE.with_name("speed_steps.csv")
@@ -48,7 +49,7 @@ _MARKS = Marks("step-time")
 _PAGE_COLUMNS = 128
 #: The step without hooks, which all others are compared with; and what else saves memory.
 PLAIN, CHECKPOINTS, ON_CPU, BF16 = "no hooks", "checkpoint per block", "save_on_cpu", "bf16 storage"
-OTHERS = (CHECKPOINTS, ON_CPU, BF16)
+OTHERS = (CHECKPOINTS, ON_CPU, BF16, *FEW)
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "resnet": partial(ResNet, width=64, depth=2, stages=2),
     "vgg": partial(Vgg, width=64, depth=2, stages=2),
@@ -133,6 +134,10 @@ class Way:
         self._images, self._labels = torch.randn(batch, 3, _SIDE, _SIDE), torch.randint(_CLASSES, (batch,))
         self._policy = None if name in (PLAIN, *OTHERS) else policy_of(name)
         self.kept = float("nan")  #: ratio of what autograd keeps for activations to what is left of it
+        if name in FEW:
+            compile_in_place(model)
+            with TORCH_MEANS[name]():
+                self.step()
 
     def step(self) -> float:
         """Seconds of processor time."""

@@ -6,9 +6,13 @@
 (True, torch.Size([1, 8, 8, 8]))
 """
 
+from typing import TYPE_CHECKING, Any
+
 from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.graph.compiled import Compiled, compiled
 from actcodec.training import ActivationCompression, Policy, Rule, Statistics, check, compress_activations, from_toml
+
+if TYPE_CHECKING:
+    from actcodec.graph.compiled import Compiled, compiled
 
 __all__ = [
     "ActivationCompression",
@@ -25,3 +29,12 @@ __all__ = [
     "from_bytes",
     "from_toml",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch's compiler, which takes as long as torch itself, when it is asked for."""
+    if name in ("Compiled", "compiled"):
+        from actcodec.graph import compiled as door
+
+        return getattr(door, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,114 @@
+"""Budgets that ``actcodec.compiled`` is asked for, and the peaks that were measured; part of benchmarks/compiled_step.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import actcodec
+from cdu_tools.files import write_whole
+from cdu_tools.marks import Marks
+from cdu_tools.report import Table
+from compiled_means import EAGER, MEANS, Means, Step
+from compiled_measure import measure
+from compiled_networks import Network
+from compiled_page import PAGE
+from compiled_worker import Memory, Worker
+from torch import nn
+from torch_means import PLAIN
+
+ROWS = PAGE.with_name("compiled_budgets.csv")
+MARKS = Marks("compiled-budgets")
+#: The floor in the sentence that refuses a budget.
+_FLOOR = re.compile(r"use (\d+(?:\.\d+)?) MiB or more")
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A budget on a network, and what came of it."""
+
+    network: str
+    budget: int  #: bytes
+    peak: int  #: bytes
+    cosine: float  #: of the gradient with the eager step's
+    time: float  #: processor time in that of the eager step
+
+    @property
+    def off(self) -> float:
+        """Part of the budget by which the peak is above it, or below where it is negative."""
+        return self.peak / self.budget - 1
+
+
+def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
+    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of plain ``torch.compile``."""
+    floor, plain = _floor(network, autocast), _plain_peak(network, autocast)
+    budgets = [floor + (plain - floor) * place // (count - 1) for place in range(count)]
+    means = {str(budget): Means(partial(_budgeted, budget), compiles=True, own=True) for budget in budgets}
+    rows = measure(network, {EAGER: MEANS[EAGER], PLAIN: MEANS[PLAIN], **means}, autocast, rounds)
+    found = []
+    for row in rows:
+        if row.means in means:
+            if row.figures is None:
+                raise SystemExit(f"{network} does not train within {row.means} bytes: {row.error}")
+            found.append(Asked(network, int(row.means), row.figures.peak, row.figures.cosine, row.figures.time))
+    return found
+
+
+def table(rows: Sequence[Asked]) -> Table:
+    """Return a row for each budget."""
+    cells = [
+        (
+            *(row.network, f"{row.budget / _MIB:.2f}", f"{row.peak / _MIB:.2f}", f"{100 * row.off:+.2f} %"),
+            *(f"{row.cosine:.6f}", f"{row.time:.2f}"),
+        )
+        for row in rows
+    ]
+    return Table(("network", "asked MiB", "peak MiB", "off", "cosine", "time"), cells)
+
+
+def summary(rows: Sequence[Asked]) -> str:
+    """Say how far peaks are from their budgets, and where more bytes brought a higher peak or a lower cosine than fewer."""
+    farthest = max(rows, key=lambda row: abs(row.off))
+    text = f"The peak farthest from its budget is {100 * farthest.off:+.2f} % off ({farthest.network})."
+    worse = [
+        f"{more.network} at {more.budget / _MIB:.2f} MiB"
+        for less, more in pairwise(rows)
+        if less.network == more.network and (more.peak < less.peak or more.cosine < less.cosine)
+    ]
+    if worse:
+        return f"{text} More bytes brought a lower peak or a lower cosine than the budget before: {', '.join(worse)}."
+    return f"{text} On every network more bytes bring no lower peak and no lower cosine."
+
+
+def write(rows: Sequence[Asked]) -> None:
+    """Write the table between the marks of the page, and all rows beside it."""
+    MARKS.put(PAGE, f"\n\n{summary(rows)}\n\n{table(rows).markdown()}\n\n")
+    write_whole(ROWS, table(rows).csv())
+
+
+def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:
+    actcodec.compiled(model, budget=budget, step=step)  # type: ignore[attr-defined]
+
+
+def _floor(network: str, autocast: bool) -> int:
+    """Ask for two bytes, as one is the whole peak, and read the floor in the refusal."""
+    with closing(Worker(network, Means(partial(_budgeted, 2), compiles=True, own=True), autocast)) as worker:
+        try:
+            worker.call("first")
+        except RuntimeError as refusal:
+            if found := _FLOOR.search(str(refusal)):
+                return round(float(found[1]) * _MIB)
+            raise
+    raise SystemExit(f"a budget of two bytes was not refused on {network}")
+
+
+def _plain_peak(network: str, autocast: bool) -> int:
+    with closing(Worker(network, MEANS[PLAIN], autocast)) as worker:
+        worker.call("first")
+        memory: Memory = worker.call("memory")
+    return memory.peak

@@ -1,0 +1,138 @@
+"""The rows that benchmarks/compiled_step.py has measured, and the tables of docs/evidence/compiled_step.md that show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cdu_tools.files import write_whole
+from cdu_tools.marks import Marks
+from cdu_tools.report import Table, json_text
+from compiled_means import EAGER, MEANS
+from torch_means import PLAIN
+
+PAGE = Path(__file__).parents[1] / "docs/evidence/compiled_step.md"
+ROWS = PAGE.with_suffix(".json")
+TABLES, BEST = Marks("compiled-step"), Marks("compiled-step-best")
+#: The goals of a compressed step: most time in that of the eager step, in hundredths, and least cosine with its gradient.
+MOST_TIME, LEAST_COSINE = 1.0, 0.9995
+_MIB = 1 << 20
+_HEADER = (
+    *("means", "peak MiB", "of eager", "kept MiB", "resident MiB", "time", "cosine", "loss"),
+    *("first step, CPU s", "wall s", "of inductor's"),
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured of one means on one network."""
+
+    peak: int  #: bytes
+    kept: int  #: bytes
+    resident: int | None  #: bytes
+    parameters: int  #: bytes
+    of_eager: float  #: peak as a part of the eager step's
+    time: float  #: processor time in that of the eager step
+    seconds: float  #: processor time
+    cosine: float  #: of the gradient with the eager step's
+    same_loss: bool  #: as the uncompressed step's, compiled or not, in all bits
+    first_cpu: float  #: seconds of the processor that the first step took more than later ones
+    first_wall: float  #: the same by the clock
+
+
+@dataclass(frozen=True)
+class Row:
+    """One means on one network: figures, or the error that ended it."""
+
+    network: str
+    precision: str
+    means: str
+    figures: Figures | None
+    error: str
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read rows from a JSON file; none where there is no file."""
+    if not path.exists():
+        return []
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [Row(**{**row, "figures": row["figures"] and Figures(**row["figures"])}) for row in rows]
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Put rows into a JSON file in place of all rows of their network and precision."""
+    new = {(row.network, row.precision) for row in rows}
+    kept = [row for row in read_rows(path) if (row.network, row.precision) not in new]
+    write_whole(path, json_text([asdict(row) for row in (*kept, *rows)]))
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the table of one network in one precision."""
+    base = next(row.figures for row in rows if row.means == PLAIN)
+    assert base is not None, "plain torch.compile compiles every network of the benchmark"
+    return Table(_HEADER, [(row.means, *_cells(row, base)) for row in rows])
+
+
+def best(rows: Sequence[Row]) -> Table:
+    """Return for each network and precision the lowest peak of torch's means and of this project's that keep both goals."""
+    cells = []
+    for network, precision in dict.fromkeys((row.network, row.precision) for row in rows):
+        its = [row for row in rows if (row.network, row.precision) == (network, precision)]
+        torchs, own = (_lowest([row for row in its if MEANS[row.means].own == own]) for own in (False, True))
+        cells.append((network, precision, *_best_cells(torchs), *_best_cells(own), _lower(torchs, own)))
+    return Table(("network", "precision", "torch's own", "of eager", "this project", "of eager", "lower"), cells)
+
+
+def write_page(page: Path, rows: Sequence[Row]) -> None:
+    """Write the tables between the marks of the page."""
+    parts = []
+    for network, precision in dict.fromkeys((row.network, row.precision) for row in rows):
+        its = [row for row in rows if (row.network, row.precision) == (network, precision)]
+        parts.append(f"### {network}, {precision}\n\n{_setting(its)}\n\n{table(its).markdown()}")
+    TABLES.put(page, "\n\n" + "\n\n".join(parts) + "\n\n")
+    BEST.put(page, f"\n\n{best(rows).markdown()}\n\n")
+
+
+def _setting(rows: Sequence[Row]) -> str:
+    eager = next(row.figures for row in rows if row.means == EAGER)
+    assert eager is not None, "the eager step runs on every network"
+    parameters, seconds = f"{eager.parameters / _MIB:.1f}", f"{eager.seconds:.2f}"
+    return f"Parameters {parameters} MiB, their gradients as much; processor time of an eager step {seconds} s."
+
+
+def _cells(row: Row, base: Figures) -> list[str]:
+    found = row.figures
+    if found is None:
+        return [row.error.splitlines()[0], *[""] * (len(_HEADER) - 2)]
+    return [
+        *(f"{found.peak / _MIB:.1f}", f"{found.of_eager:.3f}", f"{found.kept / _MIB:.1f}"),
+        "" if found.resident is None else f"{found.resident / _MIB:.1f}",
+        *(f"{found.time:.2f}", f"{found.cosine:.6f}", "same" if found.same_loss else "other"),
+        *(_first(found, base) if MEANS[row.means].compiles else ("", "", "")),
+    ]
+
+
+def _first(found: Figures, base: Figures) -> tuple[str, str, str]:
+    return f"{found.first_cpu:.1f}", f"{found.first_wall:.1f}", f"{found.first_cpu / base.first_cpu:.2f}"
+
+
+def _lowest(rows: Sequence[Row]) -> tuple[str, float] | None:
+    """Return name and peak, as a part of eager's, of the means with the lowest peak that keeps both goals."""
+    found = [
+        (row.means, row.figures.of_eager)
+        for row in rows
+        if row.figures and round(row.figures.time, 2) <= MOST_TIME and row.figures.cosine >= LEAST_COSINE
+    ]
+    return min(found, key=lambda one: one[1], default=None)
+
+
+def _best_cells(one: tuple[str, float] | None) -> tuple[str, str]:
+    return ("none", "") if one is None else (one[0], f"{one[1]:.3f}")
+
+
+def _lower(torchs: tuple[str, float] | None, own: tuple[str, float] | None) -> str:
+    if torchs is None or own is None:
+        return "this project" if own else "torch" if torchs else "neither"
+    return "this project" if own[1] < torchs[1] else "torch"

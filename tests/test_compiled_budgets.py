@@ -1,0 +1,29 @@
+"""Budgets and measured peaks: how far off they are, and whether more bytes are worth what they take."""
+
+import pytest
+from compiled_budgets import _FLOOR, Asked, summary, table
+
+ROWS = [Asked("GPT", 100, 99, 0.9995, 1.1), Asked("GPT", 200, 203, 0.9999, 0.9), Asked("ViT", 50, 50, 0.9, 1.0)]
+
+
+def test_the_distance_is_a_part_of_the_budget():
+    assert [cells[3] for cells in table(ROWS).rows] == ["-1.00 %", "+1.50 %", "+0.00 %"]
+
+
+def test_the_farthest_peak_is_named():
+    assert summary(ROWS) == (
+        "The peak farthest from its budget is +1.50 % off (GPT). On every network more bytes bring no lower peak and no lower "
+        "cosine."
+    )
+
+
+@pytest.mark.parametrize(("peak", "cosine"), [(98, 0.9999), (203, 0.9994)])
+def test_a_budget_that_is_not_worth_its_bytes_is_named(peak, cosine):
+    text = summary([ROWS[0], Asked("GPT", 2 << 20, peak, cosine, 0.9)])
+    assert text.endswith("More bytes brought a lower peak or a lower cosine than the budget before: GPT at 2.00 MiB.")
+
+
+def test_the_floor_is_read_in_the_refusal():
+    found = _FLOOR.search("UserError: a budget of 0.0 MiB cannot be kept: use 23.4 MiB or more")
+    assert found is not None
+    assert found[1] == "23.4"

@@ -1,0 +1,77 @@
+"""The page of compiled steps: rows that stay until their network is measured again, and tables that are those of the rows."""
+
+import dataclasses
+import shutil
+
+import pytest
+from compiled_means import EAGER, MEANS
+from compiled_networks import NETWORKS
+from compiled_page import BEST, PAGE, ROWS, TABLES, Figures, Row, best, read_rows, table, write_page, write_rows
+from torch_means import PLAIN
+
+OWN = "hooks, int8-rows"
+FIGURES = Figures(
+    peak=3 << 20,
+    kept=2 << 20,
+    resident=None,
+    parameters=1 << 20,
+    of_eager=0.5,
+    time=0.9,
+    seconds=0.1,
+    cosine=0.9996,
+    same_loss=True,
+    first_cpu=4.0,
+    first_wall=5.0,
+)
+
+
+def row(means, network="GPT", precision="float32", error="", **figures):
+    found = None if error else dataclasses.replace(FIGURES, **figures)
+    return Row(network, precision, means, found, error)
+
+
+def test_rows_are_replaced_by_network_and_precision(tmp_path):
+    path = tmp_path / "rows.json"
+    old, other = row(EAGER, of_eager=1.0), row(EAGER, precision="bf16 autocast")
+    new = [row(EAGER, of_eager=0.25), row("FP8 pass", error="RuntimeError: no\nmore")]
+    write_rows(path, [old, other])
+    write_rows(path, new)
+    assert read_rows(path) == [other, *new]
+
+
+def test_a_table_says_what_failed():
+    found = table([row(EAGER, resident=7 << 20), row(PLAIN), row("FP8 pass", first_cpu=6.0), row(OWN, error="E: no\nmore")])
+    assert found.rows[0][:5] == (EAGER, "3.0", "0.500", "2.0", "7.0")
+    assert found.rows[0][-3:] == ("", "", "")
+    assert found.rows[2][-3:] == ("6.0", "5.0", "1.50")
+    assert found.rows[3][:3] == (OWN, "E: no", "")
+
+
+@pytest.mark.parametrize(
+    ("figures", "lower"),
+    [
+        ({"of_eager": 0.4, "time": 1.004}, "this project"),
+        ({"of_eager": 0.5}, "torch"),
+        ({"of_eager": 0.4, "time": 1.006}, "torch"),
+        ({"of_eager": 0.4, "cosine": 0.9994}, "torch"),
+    ],
+)
+def test_the_lowest_peak_keeps_both_goals(figures, lower):
+    found = best([row(EAGER, of_eager=1.0), row(PLAIN), row(OWN, **figures)])
+    assert [cells[-1] for cells in found.rows] == [lower]
+
+
+def test_every_network_on_the_page_was_measured_with_all_means():
+    rows = read_rows(ROWS)
+    assert {one.network for one in rows} <= set(NETWORKS)
+    for place in {(one.network, one.precision) for one in rows}:
+        assert [one.means for one in rows if (one.network, one.precision) == place] == list(MEANS)
+
+
+def test_the_tables_are_those_of_the_rows(tmp_path):
+    page = tmp_path / PAGE.name
+    shutil.copy(PAGE, page)
+    for marks in (TABLES, BEST):
+        marks.put(page, "\n")
+    write_page(page, read_rows(ROWS))
+    assert page.read_text("utf-8") == PAGE.read_text("utf-8")
