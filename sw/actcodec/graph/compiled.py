@@ -24,7 +24,7 @@ from actcodec.graph.survey import Survey
 from actcodec.graph.torch_private import check_version, inductor, partitioner
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
-FORMATS = ("int8", "int6", "int4")
+FORMATS = ("int8", "int6", "int5", "int4-group", "int4")
 #: Times that a choice is compiled and measured, at most.
 MOST_TRIES = 4
 #: A measured peak may differ from the budget by so much of it.
@@ -81,8 +81,8 @@ def compiled(
     model
         Its forward is compiled by inductor at the first call; names of parameters and its class stay.
     policy
-        A format, by default ``int8``, or with a budget the formats to choose among, the finest first; by default ``int8``,
-        ``int6`` and ``int4``.
+        A format, by default ``int8``, or with a budget the formats to choose among, the finest first; by default
+        :data:`FORMATS`.
     budget
         Most bytes of tensors that live at any moment of a step above those before it; at most 1, a share of the peak of the
         model as it is.

@@ -17,7 +17,7 @@ from actcodec.graph.windows import Windows
 
 __all__ = ["FORMATS", "Format", "Layout", "format_of", "layout_of"]
 
-_INTEGER_BITS = (8, 6, 4)
+_INTEGER_BITS = (8, 6, 5, 4)
 _WINDOW_BITS = (2, 4)
 #: Every format by its name.
 FORMATS: Mapping[str, Format] = {

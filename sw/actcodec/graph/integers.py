@@ -1,6 +1,6 @@
-"""Integers of 8, 6 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
+"""Integers of 8, 6, 5 and 4 bits with a scale for a row, for a group in a row, or for a group in a column.
 
-With m, the greatest magnitude of what shares a scale, and h = 127, 31 or 7, a value x is kept as ``round(x / m * h)``, ties to
+With m, the greatest magnitude of what shares a scale, and h = 127, 31, 15 or 7, a value x is kept as ``round(x / m * h)``, ties to
 even, which stands for ``q / h * m``: float32 operations one by one as they stand here. m is kept in the format of the tensor,
 in which it is exact. Only groups of float32 values keep it in bfloat16, rounded toward zero, so that nothing becomes infinite;
 what exceeds it saturates. Infinity and NaN make everything that shares their scale NaN or infinite.
@@ -31,7 +31,7 @@ _BFLOAT16 = -1 << 16
 class Integers(Format):
     """Symmetric integers; float32, bfloat16 or float16, dense, with long enough last axes of known sizes."""
 
-    bits: int  #: 8, 6 or 4
+    bits: int  #: 8, 6, 5 or 4
 
     def fits(self, value: Tensor) -> bool:
         """See :class:`Format`."""
@@ -102,7 +102,7 @@ class Integers(Format):
 
 @dataclass(frozen=True)
 class IntegerRows(Integers):
-    """A scale for the last axis in memory, or for several where it is short: ``int8``, ``int6``, ``int4``."""
+    """A scale for the last axis in memory, or for several where it is short: ``int8``, ``int6``, ``int5``, ``int4``."""
 
     @property
     def name(self) -> str:  # type: ignore[override]

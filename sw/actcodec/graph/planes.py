@@ -1,4 +1,4 @@
-"""Codes of 2 to 8 bits in bytes: planes of 4 and 2 bits, each of which keeps codes from far parts of a row in one byte.
+"""Codes of 2 to 8 bits in bytes: planes of 4, 2 and 1 bits, each of which keeps codes from far parts of a row in one byte.
 
 Bytes are then loaded and stored side by side, as vectors: code m of part j lies in byte m of a plane, shifted by ``width * j``.
 """
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 #: Bits of the planes of a code, its lowest bits first.
-_PLANES = {8: (8,), 6: (4, 2), 4: (4,), 2: (2,)}
+_PLANES = {8: (8,), 6: (4, 2), 5: (4, 1), 4: (4,), 2: (2,)}
 _BYTE = 8
 
 
@@ -31,14 +31,14 @@ def pack_planes(codes: Tensor, bits: int, axis: int) -> tuple[Tensor, ...]:
     codes
         uint8, any shape; of each byte the lowest ``bits`` count.
     bits
-        2, 4, 6 or 8.
+        2, 4, 5, 6 or 8.
     axis
         Negative number of the axis of the parts, of size :func:`codes_per_byte`.
 
     Returns
     -------
     planes
-        uint8, of the shape of ``codes`` but for a size of ``bits / 8`` parts on ``axis``, rounded up, in 4 bits two, in 2 one.
+        uint8, of the shape of ``codes`` but for a size of ``bits / 8`` parts on ``axis``, rounded up, a plane each for their powers of two.
     """
     planes, first = list[Tensor](), 0
     for width in _PLANES[bits]:

@@ -66,19 +66,23 @@ def _parameter_bytes(node: fx.Node) -> int:
 
 
 def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
-    """Return places before which the graph is cut: near equal shares of the gradients, where little crosses."""
+    """Return places before which the graph is cut: near equal shares of gradients and of values, where little crosses."""
     nodes = list(graph.graph.nodes)
     place_of = {node: place for place, node in enumerate(nodes)}
-    crossing, before = [0] * (len(nodes) + 1), [0.0] * (len(nodes) + 1)
+    crossing, gradients, values = ([0] * (len(nodes) + 1) for _ in range(3))
     seen: set[fx.Node] = set()
     for place, node in enumerate(nodes):
-        if node.op not in ("placeholder", "get_attr", "output") and node.users and isinstance(_value(node), Tensor):
+        made = 0 if node.op in ("placeholder", "get_attr", "output") or not node.users else bytes_of(_value(node))
+        if made:
             last = max(place_of[user] for user in node.users)
             for after in range(place + 1, last + 1):
-                crossing[after] += bytes_of(_value(node))
+                crossing[after] += made
         new = {one for one in node.all_input_nodes if one.op == "placeholder"} - seen
         seen |= new
-        before[place + 1] = before[place] + sum(map(_parameter_bytes, new))
+        gradients[place + 1] = gradients[place] + sum(map(_parameter_bytes, new))
+        values[place + 1] = values[place] + made
+    total = (max(gradients[-1], 1), max(values[-1], 1))
+    before = [one / total[0] + other / total[1] for one, other in zip(gradients, values, strict=True)]
     first = 1 + max((place for place, node in enumerate(nodes) if node.op in ("placeholder", "get_attr")), default=0)
     cuts: list[int] = []
     for share in range(1, parts):
