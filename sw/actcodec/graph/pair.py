@@ -38,6 +38,7 @@ class GraphPair:
         self.parameters = {node for place, node in enumerate(inputs) if place in static}  #: inputs that are parameters or buffers
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
         self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
+        self.follows: dict[fx.Node, fx.Node] = {}  #: operations of the backward whose values are decoded only after another one
         self.made = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
 
     def kept(self) -> list[fx.Node]:

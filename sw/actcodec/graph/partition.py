@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from actcodec.graph.formats import Format, format_of, layout_of
+from actcodec.graph.halves import halve_attention
 from actcodec.graph.pair import GraphPair, ancestors, operation
 from actcodec.graph.torch_private import min_cut
 
@@ -130,6 +131,7 @@ def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
         if action == "recompute":
             _recompute(pair, saved.node)
     _separate(pair)
+    halve_attention(pair)
     changed = {saved.node: action for saved, action in actions.items() if isinstance(action, Format)}
     _keep_masks(pair, {pair.taken(node) for node in changed})
     for node, form in changed.items():
@@ -251,6 +253,10 @@ def _code(pair: GraphPair, node: fx.Node, form: Format) -> None:
         others = [leaf for one, leaf in leaves.items() if one is not user and user not in leaves]
         if others and user not in set(ancestors(others[0])):
             given = _after(pair, taken, others[0], user)
+        elif user in pair.follows:
+            given = _once_there(pair, taken, pair.follows[user], user)
+        elif user in leaves and (beside := _beside(pair, user, leaves[user])) is not None:
+            given = _once_there(pair, taken, _barrier(pair, beside, user), user)
         else:
             given = taken
         with pair.backward.inserting_before(user):
@@ -307,6 +313,40 @@ def _leaf(user: fx.Node) -> fx.Node | None:
             return None if node is user else node
         node = following
     return None
+
+
+def _beside(pair: GraphPair, user: fx.Node, leaf: fx.Node) -> fx.Node | None:
+    """Return the gradient that a product for the gradient of a parameter takes beside what is made of a decoded value."""
+    node = user
+    while not _is_product(node):
+        if node is leaf:
+            return None
+        (node,) = node.users
+    for argument in node.all_input_nodes:
+        before = set(ancestors(argument))
+        if argument.op == "call_function" and user not in before and argument is not user and pair.tangents & before:
+            return argument
+    return None
+
+
+def _barrier(pair: GraphPair, value: fx.Node, user: fx.Node) -> fx.Node:
+    """Return zero, by a product of one element of a value with zero: a kernel of its own, which the compiler fuses with nothing.
+
+    Without it the compiler may fuse decoding with the operation that makes the value, while all that one reads still lives.
+    """
+    _move_before(user, {value, *ancestors(value)})
+    with pair.backward.inserting_before(user):
+        element, zero = pair.trace(pair.backward, _element_and_zero, [value])
+        product = pair.backward.call_function(torch.ops.aten.mm.default, (element, zero))
+        with value.meta["val"].fake_mode:
+            product.meta["val"] = torch.mm(element.meta["val"], zero.meta["val"])
+    return product
+
+
+def _element_and_zero(value: Tensor) -> tuple[Tensor, Tensor]:
+    while value.dim():
+        value = value.select(0, 0)
+    return value.view(1, 1), value.new_zeros(1, 1)
 
 
 def _after(pair: GraphPair, parts: list[fx.Node], leaf: fx.Node, user: fx.Node) -> list[fx.Node]:
