@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
@@ -93,12 +94,28 @@ class Budget:
             found.append(Option(RECOMPUTE, 0, 0.0, sum(map(flops, steps))))
         return found
 
-    def choices(self, nbytes: int, default: str) -> tuple[Choices, list[Row]]:
-        """Return the choice whose predicted peak is within a budget; TooLittleError where there is none."""
+    def choices(self, nbytes: int, scale: float, default: str) -> tuple[Choices, list[Row]]:
+        """Return the choice whose predicted peak is within a budget; TooLittleError where there is none.
+
+        ``scale`` multiplies the bytes of all that is not kept, whose prediction a measurement may correct.
+        """
         items = [row.item for row in self.rows]
-        picked = choose(items, self.others, nbytes, self._most_work)
+        picked = choose(items, [int(scale * other) for other in self.others], nbytes, self._most_work)
         rows = [Row(row.part, row.saved, row.key, row.item, one) for row, one in zip(self.rows, picked, strict=True)]
         return Choices(default, {row.key: row.chosen.action for row in rows if row.chosen}), rows
+
+    def scale(self, rows: Sequence[Row], peak: int) -> float:
+        """Return the scale with which the prediction for a choice is the peak that was measured."""
+        kept = np.zeros(len(self.others))
+        for row in rows:
+            assert row.chosen is not None
+            kept[row.item.first : row.item.last + 1] += row.chosen.nbytes
+        others = np.array(self.others, dtype=float)
+        low, high = 0.0, 4.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if (middle * others + kept).max() < peak else (low, middle)
+        return high
 
 
 def flops(node: fx.Node) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,41 +120,29 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
         _compile(model, lambda graph, inputs: compile_in_parts(graph, inputs, survey.compile_part, parts))
         step()
         plan = Budget(survey, names, recompute)
-        tried: dict[int, Compiled] = {}  # by the peak that was asked of the prediction
+        tried: list[Compiled] = []
+        scale = 1.0
         for _ in range(MOST_TRIES):
-            asked = _next(nbytes, {one: found.peak or 0 for one, found in tried.items()})
             try:
-                choices, rows = plan.choices(asked, names[0])
+                choices, rows = plan.choices(nbytes, scale, names[0])
             except TooLittleError as error:
-                asked = error.least
-                if asked in tried:
-                    break
-                choices, rows = plan.choices(asked, names[0])
-            tried[asked] = found = Compiled(model, choices, parts, rows)
+                choices, rows = plan.choices(error.least, scale, names[0])
+            if any(choices == one.choices for one in tried):
+                break
+            found = Compiled(model, choices, parts, rows)
+            tried.append(found)
             step()
-            found.peak = _measured(model, step, device)
+            found.peak = _measured(model, step, device); print("TRY", nbytes, scale, found.peak)
             if abs(found.peak - nbytes) <= TOLERANCE * nbytes or all(row.chosen and row.chosen.action == KEEP for row in rows):
                 break
-        best = min(tried.values(), key=lambda one: _distance(one.peak, nbytes))
+            scale = plan.scale(rows, found.peak)
+        best = min(tried, key=lambda one: _distance(one.peak, nbytes))
         if (best.peak or 0) > nbytes * (1 + TOLERANCE):
-            raise TooLittleError(nbytes, min(one.peak or 0 for one in tried.values()))
+            raise TooLittleError(nbytes, min(one.peak or 0 for one in tried))
         if best is not found:
             _compile(model, _Backend(best.choices, parts))
             step()
     return best
-
-
-def _next(wanted: int, peaks: Mapping[int, int]) -> int:
-    """Return the peak to ask of the prediction, from the peaks that were measured for what was asked before."""
-    if not peaks:
-        return wanted
-    below = max((asked for asked, peak in peaks.items() if peak <= wanted), default=None)
-    above = min((asked for asked, peak in peaks.items() if peak > wanted), default=None)
-    if below is not None and above is not None and below < above:
-        share = (wanted - peaks[below]) / (peaks[above] - peaks[below])
-        return int(below + share * (above - below))
-    nearest = min(peaks, key=lambda asked: abs(peaks[asked] - wanted))
-    return nearest + wanted - peaks[nearest]
 
 
 def _distance(peak: int | None, nbytes: int) -> tuple[bool, int]:

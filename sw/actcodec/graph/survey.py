@@ -43,7 +43,7 @@ class Part:
 
         Partitioner(remembered, self.between).apply(pair)
         pair.finish()
-        return pair, found, peak_of(pair.forward, pair.backward)
+        return pair, found, peak_of(pair.forward, pair.backward, layouts=False)
 
 
 def _copy(graph: fx.Graph) -> fx.Graph:

@@ -60,7 +60,7 @@ class Timeline:
         return self.worst.live
 
 
-def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True) -> Timeline:
+def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True, layouts: bool = True) -> Timeline:
     """Follow the buffers of a pair of graphs from the first node of the forward to the last one of the backward.
 
     Every node has its fake value in ``meta["val"]``; symbolic sizes count by their hints.
@@ -75,8 +75,10 @@ def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True) ->
         beginning. Its outputs stay.
     workspace
         Whether convolutions on the CPU take the workspace of oneDNN.
+    layouts
+        Whether inductor lays out again what convolutions read (its setting ``layout_optimization``).
     """
-    first = _Run(FORWARD, forward, {}, workspace)
+    first = _Run(FORWARD, forward, {}, workspace, layouts)
     nodes = {node.name: node for node in forward.nodes}
     wanted = [node.name for node in backward.find_nodes(op="placeholder")]
     kept = {name: first.root(nodes[name]) for name in wanted if name in nodes}
@@ -85,7 +87,7 @@ def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True) ->
     saved = {root for name, root in kept.items() if nodes[name] in outputs}
     held = {root for root in listed if root not in saved or listed.count(root) > 1}
     first.follow({}, dict.fromkeys(listed, inf))
-    second = _Run(BACKWARD, backward, kept, workspace)
+    second = _Run(BACKWARD, backward, kept, workspace, layouts)
     given = {root: size for root in {*held, *saved} if (size := first.bytes(root))}
     second.follow(given, dict.fromkeys(held, inf) | {second.root(node): inf for node in backward.output_node().all_input_nodes})
     worst = max((first, second), key=lambda run: run.peak)
@@ -188,6 +190,7 @@ class _Run:
     graph: fx.Graph
     kept: Mapping[str, fx.Node]  #: whose memory a placeholder is, by its name
     workspace: bool
+    layouts: bool
     moments: list[Moment] = field(default_factory=list)
     peak: int = 0
     at_peak: tuple[Buffer, ...] = ()
@@ -234,7 +237,7 @@ class _Run:
         kind = self._kinds[node]
         if kind == _GIVEN:
             self._fused[node] = _Fused(frozenset({self.root(node)}))
-            if self.phase == FORWARD and _is_laid_out_again(node):
+            if self.phase == FORWARD and self.layouts and _is_laid_out_again(node):
                 self._inputs[node] = frozenset()
             return
         if kind == _PART:  # of a tuple, made with it
