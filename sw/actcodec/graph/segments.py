@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
+import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.split_module import split_module
 
@@ -23,7 +25,9 @@ MOST_PARTS = 8
 CompilePart = Callable[[fx.GraphModule, Sequence[Any], frozenset[int]], Callable[..., Any]]
 
 
-def compile_in_parts(graph: fx.GraphModule, inputs: Sequence[Any], compile_part: CompilePart, parts: int | None) -> Callable[..., Any]:
+def compile_in_parts(
+    graph: fx.GraphModule, inputs: Sequence[Any], compile_part: CompilePart, parts: int | None
+) -> Callable[..., Any]:
     """Compile a graph of dynamo in parts.
 
     Parameters
@@ -69,13 +73,13 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
     """Return places before which the graph is cut: near equal shares of the gradients, where little crosses."""
     nodes = list(graph.graph.nodes)
     place_of = {node: place for place, node in enumerate(nodes)}
-    crossing, before = [0] * (len(nodes) + 1), [0.0] * (len(nodes) + 1)
+    crossing, before = [0.0] * (len(nodes) + 1), [0.0] * (len(nodes) + 1)
     seen: set[fx.Node] = set()
     for place, node in enumerate(nodes):
-        if node.op not in ("placeholder", "get_attr", "output") and node.users and isinstance(_value(node), Tensor):
+        if node.op not in ("placeholder", "get_attr", "output") and node.users:
             last = max(place_of[user] for user in node.users)
             for after in range(place + 1, last + 1):
-                crossing[after] += bytes_of(_value(node))
+                crossing[after] += _crossing(_value(node))
         new = {one for one in node.all_input_nodes if one.op == "placeholder"} - seen
         seen |= new
         before[place + 1] = before[place] + sum(map(_parameter_bytes, new))
@@ -83,11 +87,20 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
     cuts: list[int] = []
     for share in range(1, parts):
         wanted = before[-1] * share / parts
-        near = [place for place in range(first + 1, len(nodes) - 1) if abs(before[place] - wanted) <= before[-1] / parts / 2]
+        near = [
+            place
+            for place in range(first + 1, len(nodes) - 1)
+            if abs(before[place] - wanted) <= before[-1] / parts / 2 and crossing[place] < inf
+        ]
         if near:
             cuts.append(min(near, key=partial(_cost, crossing, before, wanted)))
     return sorted(set(cuts))
 
 
-def _cost(crossing: Sequence[int], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
+def _crossing(value: Any) -> float:
+    """Return the bytes of a value that one part hands to another; infinitely many for a tuple, which none can."""
+    return bytes_of(value) if isinstance(value, (Tensor, int, float, torch.SymInt)) else inf
+
+
+def _cost(crossing: Sequence[float], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
     return crossing[place], abs(before[place] - wanted)
