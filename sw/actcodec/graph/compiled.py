@@ -16,7 +16,7 @@ from torch import fx, nn
 
 from actcodec.graph.budget import Budget, Row
 from actcodec.graph.choices import KEEP, Choices, action_of
-from actcodec.graph.fallback import Fallback, raise_own, reason
+from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason
 from actcodec.graph.formats import format_of
 from actcodec.graph.live_bytes import peak_of_step
 from actcodec.graph.partition import Action, Partitioner, Saved
@@ -42,8 +42,7 @@ class Compiled:
         self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None
     ) -> None:
         self.model, self.choices, self.rows, self.peak = model, choices, list(rows), peak
-        _compile(model, _Backend(choices, parts))
-        model._compiled_call_impl = Fallback(model, model._compiled_call_impl, choices.default)
+        model._compiled_call_impl = Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -202,15 +201,11 @@ def _put_back(model: nn.Module) -> Iterator[None]:
 
 def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
     """Let a model run compiled by a backend, or as it is written."""
-    if backend is None:
-        model._compiled_call_impl = None
-    else:
-        model._compiled_call_impl = torch.compile(partial(_call, model), backend=backend)
+    model._compiled_call_impl = None if backend is None else _compiled_call(model, backend)
 
 
-def _call(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """Call a model. As no function of torch's own, which the compiler would skip, it makes a plain nn.Sequential compile."""
-    return model._call_impl(*args, **kwargs)
+def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(partial(plain_call, model), backend=backend)
 
 
 class _Backend:

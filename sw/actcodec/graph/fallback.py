@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,7 +62,7 @@ class Fallback:
             put_back()
             self._warn(error)
             self._compiled = None
-            self._call = compress_activations(self._model, self._policy)(self._model._call_impl)
+            self._call = compress_activations(self._model, self._policy)(partial(plain_call, self._model))
             return self._call(*args, **kwargs)
         self._compiled.add(mode)
         return found
@@ -73,6 +74,14 @@ class Fallback:
             NotCompiledWarning,
             stacklevel=3,
         )
+
+
+def plain_call(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Call a model as it was written.
+
+    As no function of torch's own, whose code the compiler skips, it lets a model compile that is nothing but layers of torch.
+    """
+    return model._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
 
 
 def raise_own(error: Exception) -> None:
@@ -92,7 +101,7 @@ def _state(model: nn.Module) -> Callable[[], None]:
     """Return a function that puts back buffers and random numbers as they are now."""
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     host = torch.get_rng_state()
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    devices = torch.cuda.get_rng_state_all()  # of no device, where none is used
 
     def put_back() -> None:
         with torch.no_grad():

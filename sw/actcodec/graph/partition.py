@@ -177,7 +177,7 @@ def _recomputation(pair: GraphPair, node: fx.Node) -> list[fx.Node] | None:
     found: dict[fx.Node, None] = {}
 
     def visit(one: fx.Node) -> bool:
-        if one in found or (one is not node and pair.taken(one) is not None):
+        if one in found or (one is not node and pair.taken(one) is not None) or isinstance(one.meta.get("val"), torch.SymInt):
             return True
         if one.op == "placeholder":
             return one in pair.parameters and not _is_written(one)

@@ -75,11 +75,14 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
     place_of = {node: place for place, node in enumerate(nodes)}
     crossing, before = [0.0] * (len(nodes) + 1), [0.0] * (len(nodes) + 1)
     seen: set[fx.Node] = set()
+    made: dict[int, int] = {}  # the place of the first node of each storage
     for place, node in enumerate(nodes):
         if node.op not in ("placeholder", "get_attr", "output") and node.users:
             last = max(place_of[user] for user in node.users)
             for after in range(place + 1, last + 1):
                 crossing[after] += _crossing(_value(node))
+        for after in _until_written(node, place, made):
+            crossing[after] = inf
         new = {one for one in node.all_input_nodes if one.op == "placeholder"} - seen
         seen |= new
         before[place + 1] = before[place] + sum(map(_parameter_bytes, new))
@@ -100,6 +103,30 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
 def _crossing(value: Any) -> float:
     """Return the bytes of a value that one part hands to another; infinitely many for a tuple, which none can."""
     return bytes_of(value) if isinstance(value, (Tensor, int, float, torch.SymInt)) else inf
+
+
+def _until_written(node: fx.Node, place: int, made: dict[int, int]) -> range:
+    """Return the places between where a storage is made and where an operation writes into it: no part writes into another's.
+
+    An operation that writes returns what it wrote into, or nothing; it counts versions of the tensor.
+    """
+    value = _value(node)
+    if node.op in ("placeholder", "get_attr", "output"):
+        return range(0)
+    firsts = [place + 1]
+    for one in map(_value, node.all_input_nodes):
+        if isinstance(one, Tensor) and one._version and (value is None or _is_same(value, one)):
+            firsts.append(made.get(one.untyped_storage()._cdata, place) + 1)
+    if isinstance(value, Tensor):
+        made.setdefault(value.untyped_storage()._cdata, place)
+    return range(min(firsts), place + 1)
+
+
+def _is_same(value: Any, other: Tensor) -> bool:
+    """Return whether a value is the same part of the same storage as a tensor."""
+    if not isinstance(value, Tensor) or value.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return False
+    return value.shape == other.shape and value.stride() == other.stride()
 
 
 def _cost(crossing: Sequence[float], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
