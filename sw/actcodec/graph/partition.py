@@ -108,14 +108,27 @@ class Partitioner:
 
 
 def saved_values(pair: GraphPair, between: frozenset[int]) -> list[Saved]:
-    """Return the kept values that may be approximations: floating point, made by the model and held by nothing else."""
+    """Return the kept values that may be approximations: floating point, made by the model and held by nothing else.
+
+    Parameters and what is computed from them alone are none: an error in them would be the same in each step.
+    """
     inputs = pair.forward.find_nodes(op="placeholder")
-    free = {node for place, node in enumerate(inputs) if place in between}
+    held = {node for place, node in enumerate(inputs) if place not in between}
+    fixed = _fixed(pair)
     return [
         Saved(pair, node, index)
         for index, node in enumerate(pair.kept())
-        if node.meta["val"].is_floating_point() and (node.op == "call_function" or node in free) and node not in pair.returned
+        if node.meta["val"].is_floating_point() and not {node, _base(node)} & held and node not in fixed and node not in pair.returned
     ]
+
+
+def _fixed(pair: GraphPair) -> set[fx.Node]:
+    """Return parameters, buffers, and what is computed from them alone."""
+    fixed = set(pair.parameters)
+    for node in pair.forward.nodes:
+        if node.all_input_nodes and fixed.issuperset(node.all_input_nodes):
+            fixed.add(node)
+    return fixed
 
 
 def keep_exact_masks(pair: GraphPair, between: frozenset[int]) -> None:
