@@ -60,10 +60,11 @@ class Fallback:
         except CompilerError as error:
             raise_own(error)
             put_back()
+            hooked = compress_activations(self._model, self._policy)(partial(plain_call, self._model))
+            found = hooked(*args, **kwargs)  # an error of the model itself is raised here
             self._warn(error)
-            self._compiled = None
-            self._call = compress_activations(self._model, self._policy)(partial(plain_call, self._model))
-            return self._call(*args, **kwargs)
+            self._call, self._compiled = hooked, None
+            return found
         self._compiled.add(mode)
         return found
 
