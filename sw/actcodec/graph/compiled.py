@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from torch import fx, nn
 
 from actcodec.graph.budget import Budget, Row
 from actcodec.graph.choices import KEEP, Choices, action_of
+from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason
 from actcodec.graph.formats import format_of
 from actcodec.graph.live_bytes import peak_of_step
 from actcodec.graph.partition import Action, Partitioner, Saved
 from actcodec.graph.plan import TooLittleError, table
-from actcodec.graph.segments import compile_in_parts
+from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
-from actcodec.graph.torch_private import check_version, inductor, partitioner
+from actcodec.graph.torch_private import CompilerError, check_version, inductor, partitioner
 
 #: Formats to choose among under a budget, from the finest to the coarsest.
 FORMATS = ("int8", "int6", "int5", "int4-group", "int4")
@@ -36,9 +38,11 @@ Step = Callable[[], object]
 class Compiled:
     """A model that torch.compile compiles with coded values between forward and backward; made by :func:`compiled`."""
 
-    def __init__(self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, choices: Choices, parts: int | None, rows: Sequence[Row] = (), peak: int | None = None
+    ) -> None:
         self.model, self.choices, self.rows, self.peak = model, choices, list(rows), peak
-        _compile(model, _Backend(choices, parts))
+        model._compiled_call_impl = Fallback(model, _compiled_call(model, _Backend(choices, parts)), choices.default)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -94,8 +98,11 @@ def compiled(
     parts
         Number of parts that are compiled one by one, so that gradients of parameters leave early; found if not given.
 
-    Raises UserError for a budget below what is possible, with the least one; for a format that is not known; for a release of
-    torch that has not been tested.
+    A model that does not compile runs as it was written, with the policy of ``compress_activations`` that is nearest to the
+    format, after one :class:`~actcodec.graph.fallback.NotCompiledWarning` that names the reason.
+
+    Raises UserError for a budget below what is possible, with the least one; for a budget when the model does not compile; for a
+    format that is not known; for a release of torch that has not been tested.
     """
     check_version()
     names = (policy,) if isinstance(policy, str) else tuple(policy or (FORMATS if budget is not None else FORMATS[:1]))
@@ -109,7 +116,11 @@ def compiled(
         raise UserError("a budget is given without a step to measure: give step=, a function that runs forward and backward")
     if budget <= 0:
         raise UserError(f"a budget of {budget} bytes is not positive: give bytes, or a share of the peak up to 1")
-    return _within(model, names, budget, step, recompute, parts)
+    try:
+        return _within(model, names, budget, step, recompute, parts)
+    except CompilerError as error:
+        raise_own(error)
+        raise UserError(f"a budget needs a model that compiles ({reason(error)}): give a policy alone") from error
 
 
 def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, recompute: float, parts: int | None) -> Compiled:
@@ -178,10 +189,11 @@ def _put_back(model: nn.Module) -> Iterator[None]:
 
 def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
     """Let a model run compiled by a backend, or as it is written."""
-    if backend is None:
-        model._compiled_call_impl = None
-    else:
-        model.compile(backend=backend)
+    model._compiled_call_impl = None if backend is None else _compiled_call(model, backend)
+
+
+def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(partial(plain_call, model), backend=backend)
 
 
 class _Backend:
@@ -193,14 +205,14 @@ class _Backend:
     def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         counts = Counter[str]()
 
-        def part(one: fx.GraphModule, given: Sequence[Any], between: frozenset[int]) -> Callable[..., Any]:
+        def part(one: fx.GraphModule, given: Sequence[Any], roles: Roles) -> Callable[..., Any]:
             before = Counter(counts)
 
             def choose(saved: Sequence[Saved]) -> list[Action]:
                 return [action_of(name) for name in self._choices.of(saved, counts)]
 
-            key = f"{_source()} {self._choices!r} {sorted(before.items())} {sorted(between)}"
-            return inductor(one, given, partitioner(Partitioner(choose, between), hashlib.sha256(key.encode()).hexdigest()))
+            key = f"{_source()} {self._choices!r} {sorted(before.items())} {roles!r}"
+            return inductor(one, given, partitioner(Partitioner(choose, roles), hashlib.sha256(key.encode()).hexdigest()))
 
         return compile_in_parts(graph, inputs, part, self._parts)
 

@@ -54,11 +54,11 @@ class GraphPair:
         return next((node for node in self._kept if isinstance(node, fx.Node) and self._taken.get(node.name) is taken), None)
 
     def keep(self, node: fx.Node) -> fx.Node:
-        """Keep a value of the forward; return the backward's input."""
+        """Keep a tensor of the forward, or a size; return the backward's input."""
         found = self.taken(node)
         if found is not None:
             return found
-        inputs = self.backward.find_nodes(op="placeholder")  # sizes first, then kept tensors
+        inputs = self.backward.find_nodes(op="placeholder")  # sizes first, then kept tensors: a new one between them
         first = next(one for one in inputs if isinstance(one.meta.get("val"), Tensor))
         with self.backward.inserting_before(first):
             found = self.backward.placeholder(node.name)
@@ -68,7 +68,7 @@ class GraphPair:
                 found._rename(node.name)
         found.meta = {key: value for key, value in node.meta.items() if key in ("val", "tensor_meta")}
         self._taken[node.name] = found
-        self._kept.insert(0, node)
+        self._kept.insert(0 if isinstance(node.meta["val"], Tensor) else len(self._kept), node)  # tensors first, then sizes
         return found
 
     def drop(self, node: fx.Node) -> None:

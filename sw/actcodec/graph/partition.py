@@ -13,11 +13,13 @@ from torch import Tensor, fx
 from actcodec.graph.formats import Format, format_of, layout_of
 from actcodec.graph.halves import halve_attention
 from actcodec.graph.pair import GraphPair, ancestors, operation
+from actcodec.graph.segments import Roles
 from actcodec.graph.torch_private import min_cut
 
 #: A value is kept as it is, coded in a format, or computed again in the backward.
 Action = Format | Literal["keep", "recompute"]
 
+NO_ROLES = Roles()
 #: Booleans of fewer values are computed again from what is reconstructed.
 LEAST_MASK = 1024
 
@@ -84,12 +86,12 @@ class Partitioner:
     ----------
     choose
         Called once for each graph with the values that may be coded.
-    between
-        Places of the inputs that are results of an earlier part of the same model. They may be coded: nothing else holds them.
+    roles
+        Which inputs of the part may be coded, and which live on.
     """
 
-    def __init__(self, choose: Choose, between: frozenset[int] = frozenset()) -> None:
-        self._choose, self._between = choose, between
+    def __init__(self, choose: Choose, roles: Roles = NO_ROLES) -> None:
+        self._choose, self._roles = choose, roles
 
     def __call__(
         self, joint: fx.GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **options: Any
@@ -97,32 +99,45 @@ class Partitioner:
         """Return the forward and the backward graph."""
         static = options.get("static_lifetime_input_indices") or ()
         forward, backward = min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
-        pair = GraphPair(forward, backward, num_fwd_outputs, frozenset(static))
+        pair = GraphPair(forward, backward, num_fwd_outputs, frozenset(static) | frozenset(self._roles.parameters))
         self.apply(pair)
         return pair.finish()
 
     def apply(self, pair: GraphPair) -> None:
         """Rewrite the graphs of a pair."""
         _keep_bases(pair)
-        saved = saved_values(pair, self._between)
+        saved = saved_values(pair, self._roles)
         rewrite(pair, dict(zip(saved, self._choose(saved), strict=True)))
 
 
-def saved_values(pair: GraphPair, between: frozenset[int]) -> list[Saved]:
-    """Return the kept values that may be approximations: floating point, made by the model and held by nothing else."""
+def saved_values(pair: GraphPair, roles: Roles) -> list[Saved]:
+    """Return the kept values that may be approximations: floating point, made by the model and held by nothing else.
+
+    Parameters and what is computed from them alone are none: an error in them would be the same in each step.
+    """
     inputs = pair.forward.find_nodes(op="placeholder")
-    free = {node for place, node in enumerate(inputs) if place in between}
+    held = {node for place, node in enumerate(inputs) if place not in roles.between}
+    fixed = _fixed(pair)
     return [
         Saved(pair, node, index)
         for index, node in enumerate(pair.kept())
-        if node.meta["val"].is_floating_point() and (node.op == "call_function" or node in free) and node not in pair.returned
+        if node.meta["val"].is_floating_point() and not {node, _base(node)} & held and node not in fixed and node not in pair.returned
     ]
 
 
-def keep_exact_masks(pair: GraphPair, between: frozenset[int]) -> None:
+def _fixed(pair: GraphPair) -> set[fx.Node]:
+    """Return parameters, buffers, and what is computed from them alone."""
+    fixed = set(pair.parameters)
+    for node in pair.forward.nodes:
+        if node.all_input_nodes and fixed.issuperset(node.all_input_nodes):
+            fixed.add(node)
+    return fixed
+
+
+def keep_exact_masks(pair: GraphPair, roles: Roles) -> None:
     """Keep the masks and the bases of views that :func:`rewrite` keeps, and all values as they are."""
     _keep_bases(pair)
-    _keep_masks(pair, {pair.taken(saved.node) for saved in saved_values(pair, between)})
+    _keep_masks(pair, {pair.taken(saved.node) for saved in saved_values(pair, roles)})
 
 
 def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
@@ -179,7 +194,7 @@ def _recomputation(pair: GraphPair, node: fx.Node) -> list[fx.Node] | None:
     found: dict[fx.Node, None] = {}
 
     def visit(one: fx.Node) -> bool:
-        if one in found or (one is not node and pair.taken(one) is not None):
+        if one in found or (one is not node and pair.taken(one) is not None) or isinstance(one.meta.get("val"), torch.SymInt):
             return True
         if one.op == "placeholder":
             return one in pair.parameters and not _is_written(one)

@@ -7,9 +7,12 @@ one by one hand over theirs one by one, as eager execution does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any
 
+import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.split_module import split_module
 
@@ -19,11 +22,22 @@ from actcodec.graph.torch_private import compile_parts
 #: Most parts of a graph; each costs a call of a compiled function in either direction.
 MOST_PARTS = 8
 
-#: Compiles a part: its graph, its inputs, the places of inputs that other parts have made -> a function.
-CompilePart = Callable[[fx.GraphModule, Sequence[Any], frozenset[int]], Callable[..., Any]]
+
+@dataclass(frozen=True)
+class Roles:
+    """The places of a part's inputs that may be coded, and of those that live on by themselves."""
+
+    between: tuple[int, ...] = ()  #: results of an earlier part, which nothing else holds
+    parameters: tuple[int, ...] = ()
 
 
-def compile_in_parts(graph: fx.GraphModule, inputs: Sequence[Any], compile_part: CompilePart, parts: int | None) -> Callable[..., Any]:
+#: Compiles a part: its graph, its inputs and their roles -> a function.
+CompilePart = Callable[[fx.GraphModule, Sequence[Any], Roles], Callable[..., Any]]
+
+
+def compile_in_parts(
+    graph: fx.GraphModule, inputs: Sequence[Any], compile_part: CompilePart, parts: int | None
+) -> Callable[..., Any]:
     """Compile a graph of dynamo in parts.
 
     Parameters
@@ -34,16 +48,25 @@ def compile_in_parts(graph: fx.GraphModule, inputs: Sequence[Any], compile_part:
     number = parts_of(graph) if parts is None else parts
     cuts = _cuts(graph, number) if number > 1 else []
     if not cuts:
-        return compile_part(graph, inputs, frozenset())
+        return compile_part(graph, inputs, Roles((), _parameters(graph)))
     where = {node: sum(place >= cut for cut in cuts) for place, node in enumerate(graph.graph.nodes)}
-    given = {node.name for node in graph.graph.find_nodes(op="placeholder")}
+    inputs_of_all = graph.graph.find_nodes(op="placeholder")
+    given = {node.name for node in inputs_of_all}
+    own = {inputs_of_all[place].name for place in _parameters(graph)}
     whole = split_module(graph, None, where.__getitem__, keep_original_order=True)
 
     def compile_one(part: fx.GraphModule, values: Sequence[Any]) -> Callable[..., Any]:
         names = [node.name for node in part.graph.find_nodes(op="placeholder")]
-        return compile_part(part, values, frozenset(place for place, name in enumerate(names) if name not in given))
+        between = (place for place, name in enumerate(names) if name not in given)
+        return compile_part(part, values, Roles(tuple(between), tuple(place for place, name in enumerate(names) if name in own)))
 
     return compile_parts(whole, inputs, compile_one)
+
+
+def _parameters(graph: fx.GraphModule) -> tuple[int, ...]:
+    """Return the places of the inputs that are parameters."""
+    inputs = graph.graph.find_nodes(op="placeholder")
+    return tuple(place for place, node in enumerate(inputs) if isinstance(_value(node), nn.Parameter))
 
 
 def parts_of(graph: fx.GraphModule) -> int:
@@ -69,14 +92,17 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
     """Return places before which the graph is cut: near equal shares of gradients and of values, where little crosses."""
     nodes = list(graph.graph.nodes)
     place_of = {node: place for place, node in enumerate(nodes)}
-    crossing, gradients, values = ([0] * (len(nodes) + 1) for _ in range(3))
+    crossing, gradients, values = [0.0] * (len(nodes) + 1), [0] * (len(nodes) + 1), [0] * (len(nodes) + 1)
     seen: set[fx.Node] = set()
+    written: dict[int, int] = {}  # the place of the first node of each storage
     for place, node in enumerate(nodes):
-        made = 0 if node.op in ("placeholder", "get_attr", "output") or not node.users else bytes_of(_value(node))
-        if made:
-            last = max(place_of[user] for user in node.users)
-            for after in range(place + 1, last + 1):
-                crossing[after] += made
+        made = 0
+        if node.op not in ("placeholder", "get_attr", "output") and node.users:
+            made = bytes_of(_value(node))
+            for after in range(place + 1, max(place_of[user] for user in node.users) + 1):
+                crossing[after] += _crossing(_value(node))
+        for after in _until_written(node, place, written):
+            crossing[after] = inf
         new = {one for one in node.all_input_nodes if one.op == "placeholder"} - seen
         seen |= new
         gradients[place + 1] = gradients[place] + sum(map(_parameter_bytes, new))
@@ -87,11 +113,44 @@ def _cuts(graph: fx.GraphModule, parts: int) -> list[int]:
     cuts: list[int] = []
     for share in range(1, parts):
         wanted = before[-1] * share / parts
-        near = [place for place in range(first + 1, len(nodes) - 1) if abs(before[place] - wanted) <= before[-1] / parts / 2]
+        near = [
+            place
+            for place in range(first + 1, len(nodes) - 1)
+            if abs(before[place] - wanted) <= before[-1] / parts / 2 and crossing[place] < inf
+        ]
         if near:
             cuts.append(min(near, key=partial(_cost, crossing, before, wanted)))
     return sorted(set(cuts))
 
 
-def _cost(crossing: Sequence[int], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
+def _crossing(value: Any) -> float:
+    """Return the bytes of a value that one part hands to another; infinitely many for a tuple, which none can."""
+    return bytes_of(value) if isinstance(value, (Tensor, int, float, torch.SymInt)) else inf
+
+
+def _until_written(node: fx.Node, place: int, made: dict[int, int]) -> range:
+    """Return the places between where a storage is made and where an operation writes into it: no part writes into another's.
+
+    An operation that writes returns what it wrote into, or nothing; it counts versions of the tensor.
+    """
+    value = _value(node)
+    if node.op in ("placeholder", "get_attr", "output"):
+        return range(0)
+    firsts = [place + 1]
+    for one in map(_value, node.all_input_nodes):
+        if isinstance(one, Tensor) and one._version and (value is None or _is_same(value, one)):
+            firsts.append(made.get(one.untyped_storage()._cdata, place) + 1)
+    if isinstance(value, Tensor):
+        made.setdefault(value.untyped_storage()._cdata, place)
+    return range(min(firsts), place + 1)
+
+
+def _is_same(value: Any, other: Tensor) -> bool:
+    """Return whether a value is the same part of the same storage as a tensor."""
+    if not isinstance(value, Tensor) or value.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return False
+    return value.shape == other.shape and value.stride() == other.stride()
+
+
+def _cost(crossing: Sequence[float], before: Sequence[float], wanted: float, place: int) -> tuple[float, float]:
     return crossing[place], abs(before[place] - wanted)

@@ -13,6 +13,7 @@ from actcodec.graph.choices import LEAST_BYTES
 from actcodec.graph.formats import Format, layout_of
 from actcodec.graph.pair import GraphPair
 from actcodec.graph.partition import Partitioner, Saved, keep_exact_masks, saved_values
+from actcodec.graph.segments import Roles
 from actcodec.graph.timeline import Timeline, peak_of
 from actcodec.graph.torch_private import recorded_part
 
@@ -21,7 +22,7 @@ from actcodec.graph.torch_private import recorded_part
 class Part:
     """A part of the model's graph, and what was measured in it."""
 
-    between: frozenset[int]
+    roles: Roles
     saved: list[Saved] = field(default_factory=list)
     plain: tuple[fx.GraphModule, fx.GraphModule] | None = None  #: as min-cut leaves them
     static: frozenset[int] = frozenset()
@@ -41,7 +42,7 @@ class Part:
             found.extend(saved)
             return choose(saved)
 
-        Partitioner(remembered, self.between).apply(pair)
+        Partitioner(remembered, self.roles).apply(pair)
         pair.finish()
         return pair, found, peak_of(pair.forward, pair.backward, layouts=False)
 
@@ -66,17 +67,18 @@ class Survey:
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats, self.parts = tuple(formats), list[Part]()
 
-    def compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any], between: frozenset[int]) -> Callable[..., Any]:
+    def compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any], roles: Roles) -> Callable[..., Any]:
         """Return a part that runs operation by operation and measures in its backward."""
-        part = Part(between)
+        part = Part(roles)
         self.parts.append(part)
 
         def edit(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, static: frozenset[int]) -> Any:
             part.plain = tuple(fx.GraphModule(one, _copy(one.graph)) for one in (forward, backward))  # type: ignore[assignment]
+            static |= frozenset(roles.parameters)
             part.outputs, part.static = outputs, static
             pair = GraphPair(forward, backward, outputs, static)
-            keep_exact_masks(pair, between)
-            part.saved = saved_values(pair, between)
+            keep_exact_masks(pair, roles)
+            part.saved = saved_values(pair, roles)
             return pair.finish()
 
         def measure(backward: fx.GraphModule, values: Sequence[Any]) -> Any:

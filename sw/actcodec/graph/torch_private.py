@@ -8,6 +8,22 @@ from typing import Any
 import torch
 from cdu_tools.errors import UserError
 from torch import fx
+from torch._dynamo.exc import TorchDynamoException as CompilerError
+
+__all__ = [
+    "TESTED",
+    "CompilerError",
+    "check_version",
+    "compile_parts",
+    "decompositions",
+    "fake_mode",
+    "inductor",
+    "min_cut",
+    "partitioner",
+    "partitioner_base",
+    "recorded_part",
+    "saved_output",
+]
 
 #: Minor releases of torch 2 that the tests have run with.
 TESTED = range(11, 15)

@@ -1,0 +1,64 @@
+"""Steps of small compiled networks: by torch.compile alone, with all values kept, and with values coded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import actcodec
+import pytest
+import torch
+from actcodec.graph import partition
+from actcodec.graph.choices import KEEP, Choices
+from actcodec.graph.compiled import Compiled
+from actcodec.graph.fallback import NotCompiledWarning
+from torch import Tensor, nn
+
+#: Makes a network with one set of weights.
+Make = Callable[[], nn.Module]
+#: Takes some steps with it, from one seed of random numbers; returns losses.
+Steps = Callable[[nn.Module], list[Tensor]]
+
+
+@dataclass
+class Found:
+    """What steps gave."""
+
+    losses: list[Tensor]
+    gradients: dict[str, Tensor]
+    coded: int  #: values that were coded in graphs compiled meanwhile
+
+
+def found(make: Make, steps: Steps, policy: str | None) -> Found:
+    """Take steps with a network that torch.compile compiles alone (None), with all values kept (``keep``), or by a policy."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = called = make()
+    if policy is None:
+        called: nn.Module = torch.compile(model)
+    elif policy == KEEP:
+        Compiled(model, Choices(KEEP), None)
+    else:
+        actcodec.compiled(model, policy=policy)
+    torch.manual_seed(1)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error", NotCompiledWarning)
+        coded = []
+        code = partition._code
+
+        def counted(pair, node, form):
+            coded.append(form.name)
+            return code(pair, node, form)
+
+        patch.setattr(partition, "_code", counted)
+        losses = steps(called)
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return Found([loss.detach() for loss in losses], gradients, sum(name != "bits" for name in coded))
+
+
+def cosine(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
+    """Return the cosine of the angle between two gradients of all parameters."""
+    assert a.keys() == b.keys()
+    one, other = (torch.cat([grads[name].double().flatten() for name in a]) for grads in (a, b))
+    return float(one @ other / (one.norm() * other.norm()))

@@ -1,0 +1,373 @@
+"""Where people train: each way works, with the losses of torch.compile alone, or is refused in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import actcodec
+import pytest
+import torch
+from actcodec.graph.choices import KEEP
+from compiled_steps import Found, Make, Steps, cosine, found
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+WIDTH = 128
+
+
+class Network(nn.Module):
+    """A network whose forward is a function of it and of what it is given."""
+
+    def __init__(self, function, **modules: nn.Module) -> None:
+        super().__init__()
+        for name, module in modules.items():
+            setattr(self, name, module)
+        self.function = function
+
+    def forward(self, *given: Tensor) -> Tensor:
+        """Return what the function returns."""
+        return self.function(self, *given)
+
+
+def linear(count: int = 3) -> dict[str, nn.Module]:
+    return {"abcdef"[place]: nn.Linear(WIDTH, WIDTH) for place in range(count)}
+
+
+def perceptron() -> nn.Module:
+    """Layers of torch alone."""
+    return nn.Sequential(
+        nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+    )
+
+
+class Block(nn.Module):
+    """A block of a transformer, whose values are cut apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the results of the block."""
+        q, k, v = (part.view(*part.shape[:2], 4, -1).transpose(1, 2) for part in self.qkv(self.norm(x)).chunk(3, -1))
+        h = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(h.transpose(1, 2).flatten(2))
+        return self.down(F.gelu(self.up(x)))
+
+
+def rows(model: nn.Module, size: tuple[int, ...] = (64, WIDTH)) -> Tensor:
+    """Return the loss for a random batch."""
+    return model(torch.randn(size)).float().square().mean()
+
+
+def one_step(model: nn.Module) -> list[Tensor]:
+    loss = rows(model)
+    loss.backward()
+    return [loss]
+
+
+def check(make: Make, steps: Steps = one_step, *, like_torch: bool = True, policy: str = "int8") -> Found:
+    """Compare with all values kept, and with torch.compile alone, whose gradients may be rounded elsewhere."""
+    exact, got = found(make, steps, KEEP), found(make, steps, policy)
+    assert exact.coded == 0 < got.coded
+    assert len(got.losses) == len(exact.losses)
+    assert all(map(torch.equal, got.losses, exact.losses))
+    assert cosine(got.gradients, exact.gradients) >= 0.999
+    if like_torch:
+        alone = found(make, steps, None)
+        assert all(map(torch.equal, got.losses, alone.losses))
+        assert cosine(got.gradients, alone.gradients) >= 0.999
+    return got
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_lengths_that_change(marked):
+    def steps(model: nn.Module) -> list[Tensor]:
+        losses = []
+        for length in (32, 48, 80):
+            x = torch.randn(4, length, WIDTH)
+            if marked:
+                torch._dynamo.mark_dynamic(x, 1)
+            losses.append(model(x).square().mean())
+            losses[-1].backward()
+        return losses
+
+    check(Block, steps, like_torch=not marked)
+
+
+def test_graph_breaks():
+    def function(net, x):
+        h = net.b(net.a(x).tanh()).sin()
+        torch._dynamo.graph_break()
+        return net.d(net.c(h).tanh()).sin()
+
+    check(lambda: Network(function, **linear(4)))
+
+
+def test_operations_in_place():
+    """Between layers, so that no cut may come between a value and what writes into it."""
+
+    def function(net, x):
+        h = net.a(x)
+        h.relu_()
+        h = net.b(h)
+        h.add_(1)
+        h[:, :4] = 0
+        h.sin_()
+        h = net.c(h)
+        h += 1
+        return F.hardtanh(h, inplace=True) + net.d(h.cos())
+
+    for parts in (function, lambda net, x: function(net, x.clone().mul_(2))):
+        check(lambda parts=parts: Network(parts, **linear(4)))
+
+
+def test_views_and_aliases():
+    def function(net, x):
+        h = net.a(x).tanh()
+        left, right = h.chunk(2, -1)
+        swapped = h.view(32, 2, WIDTH).transpose(0, 1)
+        return net.b(torch.cat([left * right.sin(), right], -1)) + net.c(swapped.reshape(64, WIDTH) * h)
+
+    check(lambda: Network(function, **linear()))
+
+
+def test_results_that_are_kept_too_and_views_of_them():
+    """The model gives away a value and a view of it: they stay as they are, in the backward as well."""
+
+    def function(net, x):
+        h = net.a(x).tanh()
+        return net.c(net.b(h.sin()).tanh()), h, h.view(-1)
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        y, h, flat = model(torch.randn(64, WIDTH))
+        loss = (y * h).square().mean() + flat.square().mean()
+        loss.backward()
+        return [loss]
+
+    check(lambda: Network(function, **linear()), steps)
+
+
+def test_tied_weights_and_an_embedding():
+    def function(net, tokens):
+        return F.linear(net.a(net.embedding(tokens)).tanh(), net.embedding.weight)
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        tokens = torch.randint(0, 96, (4, 32))
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+        loss.backward()
+        return [loss]
+
+    check(lambda: Network(function, embedding=nn.Embedding(96, WIDTH), **linear(1)), steps)
+
+
+def test_a_layer_that_is_called_several_times():
+    check(lambda: Network(lambda net, x: net.a(net.a(net.a(x).tanh()).tanh()), **linear(1)))
+
+
+def test_parameters_among_what_is_kept():
+    """Parameters are read as they are: a gradient that only they decide has the same bits."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.weight = nn.Linear(WIDTH, WIDTH), nn.Parameter(torch.randn(WIDTH, WIDTH))
+            self.bias = nn.Parameter(torch.randn(WIDTH, WIDTH))
+
+        def forward(self, x):
+            return ((self.a(x).sin() * self.weight.exp()).cos() @ (self.weight * 2).cos() + self.bias * self.weight).sum(0)
+
+    got = check(Scaled, lambda model: one_step_of_sum(model))
+    torch.manual_seed(0)
+    assert torch.equal(got.gradients["bias"], Scaled().weight)
+
+
+def one_step_of_sum(model: nn.Module) -> list[Tensor]:
+    loss = model(torch.randn(WIDTH, WIDTH)).sum()
+    loss.backward()
+    return [loss]
+
+
+def test_frozen_weights_with_small_trained_ones():
+    """LoRA."""
+
+    def function(net, x):
+        h = (net.a(x) + net.up(net.down(x))).tanh()
+        return net.b(h).sin() + net.up(net.down(net.b(h).cos()))
+
+    def make() -> nn.Module:
+        net = Network(function, down=nn.Linear(WIDTH, 8), up=nn.Linear(8, WIDTH), **linear(2))
+        for name in ("a", "b"):
+            getattr(net, name).requires_grad_(False)
+        return net
+
+    assert check(make).gradients.keys() == {"down.weight", "down.bias", "up.weight", "up.bias"}
+
+
+def test_evaluation_in_between():
+    def steps(model: nn.Module) -> list[Tensor]:
+        losses = []
+        for _ in range(2):
+            model.train()
+            losses += one_step(model)
+            model.eval()
+            losses.append(rows(model))
+            with torch.no_grad():
+                losses.append(rows(model))
+            with torch.inference_mode():
+                losses.append(rows(model).clone())
+        return losses
+
+    def make() -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH), nn.Dropout(0.2), nn.GELU(), nn.Linear(WIDTH, WIDTH)
+        )
+
+    check(make, steps)
+
+
+def test_steps_of_several_batches():
+    """Accumulation, and two forwards before a backward."""
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        losses = [*one_step(model), *one_step(model)]
+        pending = [rows(model), rows(model)]
+        sum(pending).backward()
+        return losses + pending
+
+    check(perceptron, steps)
+
+
+def test_a_gradient_of_the_input():
+    def steps(model: nn.Module) -> list[Tensor]:
+        x = torch.randn(64, WIDTH, requires_grad=True)
+        loss = model(x).square().mean()
+        loss.backward()
+        model.of_input = x.grad
+        return [loss]
+
+    inputs = []
+
+    def noting(model: nn.Module) -> list[Tensor]:
+        losses = steps(model)
+        inputs.append(model.of_input)
+        return losses
+
+    check(perceptron, noting, like_torch=False)
+    exact, got = inputs
+    assert cosine({"": got}, {"": exact}) >= 0.999
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_checkpoints_within(dropout):
+    """Random numbers are the same when a checkpoint runs again."""
+
+    def function(net, x):
+        inner = checkpoint(lambda y: F.dropout(net.b(net.a(y).sin()), dropout).tanh(), x, use_reentrant=False)
+        return net.d(net.c(inner.sin()).cos())
+
+    check(lambda: Network(function, **linear(4)))
+
+
+def test_dropout():
+    check(lambda: nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.3), nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.Dropout(0.1)))
+
+
+def test_autocast():
+    def steps(model: nn.Module) -> list[Tensor]:
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = rows(model)
+        loss.backward()
+        return [loss]
+
+    check(perceptron, steps)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_of_two_bytes(dtype):
+    def steps(model: nn.Module) -> list[Tensor]:
+        loss = model(torch.randn(64, WIDTH).to(dtype)).float().square().mean()
+        loss.backward()
+        return [loss]
+
+    check(lambda: nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH)).to(dtype), steps)
+
+
+def test_a_scaled_loss_that_overflows():
+    """A scaler finds what is not finite, and the next step is as if nothing had been."""
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        loss = rows(model)
+        (loss * float("inf")).backward()
+        assert not any(p.grad.isfinite().all() for p in model.parameters())
+        model.zero_grad()
+        return [loss.detach(), *one_step(model)]
+
+    check(perceptron, steps)
+
+
+CONVOLUTIONS = {
+    "batch norm, max pool": lambda: [nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)],
+    "group norm, ReLU6": lambda: [nn.GroupNorm(4, 16), nn.ReLU6(inplace=True), nn.AvgPool2d(2)],
+    "hardswish": lambda: [nn.BatchNorm2d(16), nn.Hardswish(), nn.MaxPool2d(2)],
+}
+
+
+@pytest.mark.parametrize("layers", CONVOLUTIONS)
+def test_convolutions(layers):
+    """Where torch.compile alone lays the values out in other strides, its sums are rounded elsewhere."""
+
+    def make() -> nn.Module:
+        last = nn.Conv2d(16, 16, 3, padding=1), nn.Flatten(), nn.Linear(1024, 8)
+        return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), *CONVOLUTIONS[layers](), *last)
+
+    def steps(model: nn.Module) -> list[Tensor]:
+        loss = rows(model, (8, 3, 16, 16))
+        loss.backward()
+        return [loss]
+
+    check(make, steps, like_torch=False)
+
+
+def test_recurrent_layers():
+    """Cells are compiled; dynamo leaves the layers of torch to the library, and what is around them is compiled."""
+
+    def cells(net, x):
+        h = x
+        for _ in range(2):
+            h, _state = net.cell(h)
+        return net.a(h)
+
+    def layer(net, x):
+        h, _ = net.layer(net.b(net.a(x.view(4, 16, WIDTH)).tanh()).sin())
+        return net.c(h)
+
+    check(lambda: Network(cells, cell=nn.LSTMCell(WIDTH, WIDTH), **linear(1)))
+    check(lambda: Network(layer, layer=nn.LSTM(WIDTH, WIDTH, batch_first=True), **linear()))
+
+
+def test_a_second_derivative_is_refused_by_torch():
+    model = perceptron()
+    actcodec.compiled(model)
+    x = torch.randn(64, WIDTH, requires_grad=True)
+    (gradient,) = torch.autograd.grad(model(x).square().mean(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        gradient.sum().backward()
+
+
+def test_a_compiled_model_is_copied_and_saved():
+    """A copy runs as it was written; a state dict has the names of the model."""
+    model = perceptron()
+    names = list(model.state_dict())
+    actcodec.compiled(model)
+    rows(model).backward()
+    assert list(model.state_dict()) == names
+    torch.save(model, file := io.BytesIO())
+    file.seek(0)
+    x = torch.randn(64, WIDTH)
+    for other in (copy.deepcopy(model), torch.load(file, weights_only=False)):
+        assert other._compiled_call_impl is None
+        torch.testing.assert_close(other(x), model(x))

@@ -1,0 +1,39 @@
+"""Two processes over gloo train a compiled network with coded values as they do with all values kept."""
+
+from __future__ import annotations
+
+import compiled_worker
+import pytest
+import torch
+from compiled_steps import cosine
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What each process found, by way and policy."""
+    path = tmp_path_factory.mktemp("processes")
+    arguments = (str(path / "rendezvous"), str(path / "results"))
+    torch.multiprocessing.spawn(compiled_worker.run, arguments, nprocs=compiled_worker.WORLD)
+    return [torch.load(path / f"results.{rank}") for rank in range(compiled_worker.WORLD)]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The gradient of the whole batch on one process, eagerly."""
+    model = compiled_worker.network()
+    model(compiled_worker.batch()).square().mean().backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("way", compiled_worker.WAYS)
+def test_gradients_are_those_of_one_process(found, alone, way):
+    for by_way in found:
+        exact, got = by_way[way, "keep"], by_way[way, "int8"]
+        assert torch.equal(got["loss"], exact["loss"])
+        assert cosine(exact["gradients"], alone) >= 0.999999
+        assert cosine(got["gradients"], alone) >= 0.999
+        values = [shape for name, shape in got["coded"] if name == "int8"]
+        assert values
+        # Activations have a row for each sample; parameters, gathered or not, have none.
+        assert all(shape[0] in (96, 192) for shape in values)
+        assert not {(256, 128), (128, 256)} & set(values)
