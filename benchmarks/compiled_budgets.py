@@ -92,7 +92,7 @@ def write(rows: Sequence[Asked]) -> None:
 
 
 def _budgeted(budget: int, model: nn.Module, network: Network, step: Step) -> None:
-    actcodec.compiled(model, budget=budget, step=step)  # type: ignore[attr-defined]
+    actcodec.compiled(model, budget=budget, step=step)
 
 
 def _floor(network: str, autocast: bool) -> int:

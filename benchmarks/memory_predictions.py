@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def models() -> Table:
         foreign = ZOO[name]
         real = foreign.build()
         loss = foreign.loss.of(BATCH)
-        measured = _measured(real, lambda real=real, loss=loss: loss(real, 0))
+        measured = _measured(real, partial(loss, real, 0))
         found = predict(of_zoo(foreign), count=BATCH, on_cpu=True)
         place = " of ".join(part for part in (found.place.operation, found.place.module) if part)
         rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {place}"])
@@ -123,7 +124,7 @@ def compiled() -> Table:
         whole = WithLoss(network)
         step = torch.compile(whole)
         step(x, y).backward()
-        measured = _measured(whole, lambda step=step, x=x, y=y: step(x, y))
+        measured = _measured(whole, partial(step, x, y))
         found = predict(subject_of(name, whole, x, y), COMPILED, on_cpu=True)
         rows.append([name, *_compared(measured, (found.step, found.kept)), f"{found.place.phase}: {found.place.operation}"])
     return Table((*_HEADER, "peak is in"), rows)

@@ -56,7 +56,8 @@ class Layer(nn.Module):
         found = F.scaled_dot_product_attention(q, repeated(k), repeated(v), is_causal=True)
         x = x + self.result(found.transpose(1, 2).flatten(-2))
         y = self.before_gate(x)
-        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+        result: Tensor = x + self.down(F.silu(self.gate(y)) * self.up(y))
+        return result
 
 
 class Decoder(nn.Module):
@@ -74,7 +75,8 @@ class Decoder(nn.Module):
         x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x, self.turns)
-        return self.norm(x)
+        result: Tensor = self.norm(x)
+        return result
 
 
 model = Decoder()

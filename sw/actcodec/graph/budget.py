@@ -57,7 +57,10 @@ class Budget:
             pair, saved, line = part.timeline(lambda values: [action_of(one) for one in reference.of(values)])
             work += sum(map(flops, pair.forward.nodes)) + sum(map(flops, pair.backward.nodes))
             options = [self._options(one, formats, losses[number].get(one.name, {})) for one in saved]
-            inside = [next((o.nbytes for o in options[i] if o.action == allowed(one, formats[0])), one.nbytes) for i, one in enumerate(saved)]
+            inside = [
+                next((o.nbytes for o in options[i] if o.action == allowed(one, formats[0])), one.nbytes)
+                for i, one in enumerate(saved)
+            ]
             forward = [moment for moment in line.moments if moment.phase == "forward"]
             backward = [moment for moment in line.moments if moment.phase == "backward"]
             births = _places(pair.forward, [moment.node for moment in forward], [[one.node] for one in saved])

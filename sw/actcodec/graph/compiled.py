@@ -49,7 +49,7 @@ class Compiled:
         return self.model(*args, **kwargs)
 
     def report(self) -> str:
-        """Return a table of the kept values: where each is made, its bytes, how it is kept, and what that does to the gradient."""
+        """Return a table of the kept values: where each is made, its bytes, how it is kept, and its error of the gradient."""
         lines = [
             {
                 "module": row.saved.module or "-",
@@ -91,7 +91,7 @@ def compiled(
         Most bytes of tensors that live at any moment of a step above those before it; at most 1, a share of the peak of the
         model as it is.
     step
-        With a budget: takes one step with the model, forward, loss and backward, on a batch of its own. It runs some times;
+        With a budget: takes one step with the model, forward, loss and backward, on a batch of its own. It runs some times
         gradients, buffers and random numbers are put back.
     recompute
         Largest share of the step's products that may be computed again instead of kept.
@@ -101,8 +101,8 @@ def compiled(
     A model that does not compile runs as it was written, with the policy of ``compress_activations`` that is nearest to the
     format, after one :class:`~actcodec.graph.fallback.NotCompiledWarning` that names the reason.
 
-    Raises UserError for a budget below what is possible, with the least one; for a budget when the model does not compile; for a
-    format that is not known; for a release of torch that has not been tested.
+    Raises UserError for a budget below what is possible, with the least one; for a budget when the model does not compile; for
+    a format that is not known; for a release of torch that has not been tested.
     """
     check_version()
     names = (policy,) if isinstance(policy, str) else tuple(policy or (FORMATS if budget is not None else FORMATS[:1]))
@@ -143,8 +143,9 @@ def _within(model: nn.Module, names: Sequence[str], budget: float, step: Step, r
             found = Compiled(model, choices, parts, rows)
             tried.append(found)
             step()
-            found.peak = _measured(model, step, device); print("TRY", nbytes, scale, found.peak)
-            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or all(row.chosen and row.chosen.action == KEEP for row in rows):
+            found.peak = _measured(model, step, device)
+            is_exact = all(row.chosen is not None and row.chosen.action == KEEP for row in rows)
+            if abs(found.peak - nbytes) <= TOLERANCE * nbytes or (is_exact and found.peak <= nbytes):
                 break
             scale = plan.scale(rows, found.peak)
         best = min(tried, key=lambda one: _distance(one.peak, nbytes))
@@ -193,7 +194,7 @@ def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
 
 
 def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(partial(plain_call, model), backend=backend)
+    return torch.compile(partial(plain_call, model), backend=backend, isolate_recompiles=True)
 
 
 class _Backend:

@@ -24,13 +24,19 @@ def halve_attention(pair: GraphPair) -> None:
             continue
         query = node.args[1].meta["val"]
         batch = query.shape[0]
-        if not isinstance(batch, int) or batch % 2 or not isinstance(query.numel(), int) or query.numel() * query.element_size() < LEAST_BYTES:
+        if (
+            not isinstance(batch, int)
+            or batch % 2
+            or not isinstance(query.numel(), int)
+            or query.numel() * query.element_size() < LEAST_BYTES
+        ):
             continue
         _halve(pair, node, batch // 2)
 
 
 def _halve(pair: GraphPair, node: fx.Node, half: int) -> None:
-    tensors, settings = list(node.args[:6]), node.args[6:]
+    tensors: list[fx.Node] = list(node.args[:6])  # type: ignore[arg-type]
+    settings = node.args[6:]
 
     def backward(first: int, *values: Tensor) -> Any:
         parts = (one.narrow(0, first, half) for one in values)
@@ -42,13 +48,13 @@ def _halve(pair: GraphPair, node: fx.Node, half: int) -> None:
         both = pair.trace(pair.backward, lambda *values: list(map(_joined, values[:3], values[3:])), one + other)
     pair.follows[other[0].all_input_nodes[0]] = one[0]
     for part in list(node.users):
-        part.replace_all_uses_with(both[part.args[1]])
+        part.replace_all_uses_with(both[part.args[1]])  # type: ignore[index]
         pair.backward.erase_node(part)
     pair.backward.erase_node(node)
 
 
 def _joined(one: Tensor, other: Tensor) -> Tensor:
-    """Join two halves along the first axis, in operations that the compiler fuses into what reads the result, unlike ``cat``."""
+    """Join two halves along the first axis in operations that the compiler, unlike ``cat``, fuses into what reads them."""
     half, behind = len(one), [0] * (2 * one.dim() - 2)
     is_first = torch.arange(2 * half, device=one.device).view(-1, *[1] * (one.dim() - 1)) < half
     return torch.where(is_first, constant_pad_nd(one, [*behind, 0, half]), constant_pad_nd(other, [*behind, half, 0]))

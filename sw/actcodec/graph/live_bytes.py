@@ -19,7 +19,7 @@ def peak_of_step(step: Callable[[], object], device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device) - before
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         step()
-    events = found.profiler.kineto_results.events()  # type: ignore[union-attr]
+    events = found.profiler.kineto_results.events()
     live = peak = 0
     for _, nbytes in sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"):
         live += nbytes

@@ -29,17 +29,19 @@ class GraphPair:
         self.forward, self.backward = forward.graph, backward.graph
         self._modules = forward, backward
         end = self.forward.output_node()
-        values = list(end.args[0])
+        values = list(end.args[0])  # type: ignore[arg-type]
         self.returned: list[Any] = values[:outputs]
         self._kept: list[Any] = values[outputs:]
         self._descriptions = list(end.meta["desc"])[:outputs]
         self._taken = {node.name: node for node in self.backward.find_nodes(op="placeholder")}
         inputs = self.forward.find_nodes(op="placeholder")
-        self.parameters = {node for place, node in enumerate(inputs) if place in static}  #: inputs that are parameters or buffers
+        self.parameters = {
+            node for place, node in enumerate(inputs) if place in static
+        }  #: inputs that are parameters or buffers
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
         self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
         self.follows: dict[fx.Node, fx.Node] = {}  #: operations of the backward whose values are decoded only after another one
-        self.made = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
+        self.made: dict[str, fx.Node] = {node.name: node for node in self.forward.nodes}  #: nodes of the forward by name
 
     def kept(self) -> list[fx.Node]:
         """Return the tensors of the forward that the backward takes, in order."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from math import prod
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx
 
-from actcodec.graph.formats import Format, format_of, layout_of
+from actcodec.graph.formats import FORMATS, Format, format_of, layout_of
 from actcodec.graph.halves import halve_attention
 from actcodec.graph.pair import GraphPair, ancestors, operation
 from actcodec.graph.segments import Roles
 from actcodec.graph.torch_private import min_cut
+from actcodec.graph.windows import Windows
 
 #: A value is kept as it is, coded in a format, or computed again in the backward.
 Action = Format | Literal["keep", "recompute"]
@@ -40,7 +42,8 @@ class Saved:
     @property
     def value(self) -> Tensor:
         """Return the fake tensor of the node."""
-        return self.node.meta["val"]
+        value: Tensor = self.node.meta["val"]
+        return value
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +64,7 @@ class Saved:
 
     @property
     def key(self) -> str:
-        """Return what finds the value again in a graph of other sizes or other parts: module, operation, sizes apart from the first."""
+        """Return what finds the value again in a graph of other sizes or parts: module, operation, sizes but the first."""
         return f"{self.module} {self.operation} {tuple(hint(size) for size in self.value.shape[1:])}"
 
     @cached_property
@@ -121,7 +124,10 @@ def saved_values(pair: GraphPair, roles: Roles) -> list[Saved]:
     return [
         Saved(pair, node, index)
         for index, node in enumerate(pair.kept())
-        if node.meta["val"].is_floating_point() and not {node, _base(node)} & held and node not in fixed and node not in pair.returned
+        if node.meta["val"].is_floating_point()
+        and not {node, _base(node)} & held
+        and node not in fixed
+        and node not in pair.returned
     ]
 
 
@@ -201,7 +207,9 @@ def _recomputation(pair: GraphPair, node: fx.Node) -> list[fx.Node] | None:
         made = operation(one)
         if made is None and getattr(one.target, "__name__", "") != "getitem":
             return False
-        if made is not None and (made._schema.is_mutable or torch.Tag.nondeterministic_seeded in made.tags or "c10d" in str(made)):
+        if made is not None and (
+            made._schema.is_mutable or torch.Tag.nondeterministic_seeded in made.tags or "c10d" in str(made)
+        ):
             return False
         if not all(visit(argument) for argument in one.all_input_nodes):
             return False
@@ -237,8 +245,8 @@ def _recompute(pair: GraphPair, node: fx.Node) -> None:
 
 def _first_user(node: fx.Node) -> fx.Node:
     """Return the user that comes first in the graph."""
-    users = set(node.users)
-    return next(one for one in node.graph.nodes if one in users)
+    order = {one: place for place, one in enumerate(node.graph.nodes)}
+    return min(node.users, key=order.__getitem__)
 
 
 def _uses(taken: fx.Node) -> Iterator[tuple[fx.Node, list[fx.Node]]]:
@@ -299,8 +307,12 @@ def _separate(pair: GraphPair) -> None:
             known: dict[fx.Node, fx.Node] = {}
             with pair.backward.inserting_before(node):
                 for one in sorted(chain, key=order.__getitem__):
-                    known[one] = pair.backward.node_copy(one, lambda x: known.get(x, x))
+                    known[one] = pair.backward.node_copy(one, partial(_copied, known))
             node.replace_input_with(argument, known[argument])
+
+
+def _copied(known: dict[fx.Node, fx.Node], node: fx.Node) -> fx.Node:
+    return known.get(node, node)
 
 
 def _is_product(node: fx.Node) -> bool:
@@ -345,7 +357,7 @@ def _beside(pair: GraphPair, user: fx.Node, leaf: fx.Node) -> fx.Node | None:
 
 
 def _barrier(pair: GraphPair, value: fx.Node, user: fx.Node) -> fx.Node:
-    """Return zero, by a product of one element of a value with zero: a kernel of its own, which the compiler fuses with nothing.
+    """Return zero, the product of one element of a value with zero: a kernel that the compiler fuses with nothing.
 
     Without it the compiler may fuse decoding with the operation that makes the value, while all that one reads still lives.
     """
@@ -451,7 +463,7 @@ def _in_forward(pair: GraphPair, node: fx.Node) -> fx.Node | None:
             return None
         known[argument] = found
     with pair.forward.inserting_before(pair.forward.output_node()):
-        made = pair.forward.node_copy(node, known.__getitem__)
+        made: fx.Node = pair.forward.node_copy(node, known.__getitem__)
     pair.made[node.name] = made
     return made
 
@@ -462,6 +474,18 @@ def _is_mask(node: fx.Node) -> bool:
 
 
 def _pack_integers(pair: GraphPair, node: fx.Node) -> None:
-    """Code booleans in bits; other integers are kept as they are."""
-    if _is_mask(node) and node not in pair.returned and (form := format_of("bits")).fits(node.meta["val"]):
+    """Code booleans and the positions that a pool found in its windows in bits; other integers are kept as they are."""
+    form = format_of("bits") if _is_mask(node) else _windows(node)
+    if form is not None and node not in pair.returned and form.fits(node.meta["val"]):
         _code(pair, node, form)
+
+
+def _windows(node: fx.Node) -> Format | None:
+    """Return the format of positions in the windows of a pool, None for other values."""
+    if getattr(node.target, "__name__", "") != "getitem" or node.args[1] != 1:
+        return None
+    pool = node.all_input_nodes[0]
+    if operation(pool) is not torch.ops.prims._low_memory_max_pool_with_offsets.default:
+        return None
+    positions = prod(pool.args[1])  # type: ignore[arg-type]
+    return next((form for form in FORMATS.values() if isinstance(form, Windows) and positions <= form.positions), None)

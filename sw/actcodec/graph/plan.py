@@ -37,9 +37,8 @@ class TooLittleError(UserError):
     """A budget that no choice keeps."""
 
     def __init__(self, budget: int, least: int) -> None:
-        super().__init__(
-            f"a budget of {budget} bytes ({budget / 2**20:.1f} MiB) cannot be kept: give {least} ({least / 2**20:.1f} MiB) or more"
-        )
+        asked, possible = (f"{nbytes} ({nbytes / 2**20:.1f} MiB)" for nbytes in (budget, least))
+        super().__init__(f"a budget of {asked} bytes cannot be kept: give {possible} or more")
         self.least = least
 
 

@@ -38,7 +38,7 @@ def pack_planes(codes: Tensor, bits: int, axis: int) -> tuple[Tensor, ...]:
     Returns
     -------
     planes
-        uint8, of the shape of ``codes`` but for a size of ``bits / 8`` parts on ``axis``, rounded up, a plane each for their powers of two.
+        uint8, one for each power of two in ``bits``, of the shape of ``codes`` but for fewer parts on ``axis``.
     """
     planes, first = list[Tensor](), 0
     for width in _PLANES[bits]:

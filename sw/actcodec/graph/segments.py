@@ -42,6 +42,10 @@ def compile_in_parts(
 
     Parameters
     ----------
+    graph, inputs
+        As dynamo gives them to a backend.
+    compile_part
+        Compiles one part.
     parts
         Their number; None for as many as it takes for the gradients of one to be small beside what is kept.
     """
@@ -53,12 +57,14 @@ def compile_in_parts(
     inputs_of_all = graph.graph.find_nodes(op="placeholder")
     given = {node.name for node in inputs_of_all}
     own = {inputs_of_all[place].name for place in _parameters(graph)}
-    whole = split_module(graph, None, where.__getitem__, keep_original_order=True)
+    whole = split_module(graph, graph, where.__getitem__, keep_original_order=True)
 
     def compile_one(part: fx.GraphModule, values: Sequence[Any]) -> Callable[..., Any]:
         names = [node.name for node in part.graph.find_nodes(op="placeholder")]
         between = (place for place, name in enumerate(names) if name not in given)
-        return compile_part(part, values, Roles(tuple(between), tuple(place for place, name in enumerate(names) if name in own)))
+        return compile_part(
+            part, values, Roles(tuple(between), tuple(place for place, name in enumerate(names) if name in own))
+        )
 
     return compile_parts(whole, inputs, compile_one)
 

@@ -103,7 +103,15 @@ class Survey:
         return exact
 
     def _measure(
-        self, part: Part, saved: Saved, backward: fx.GraphModule, values: list[Any], place: int, exact: Any, parameters: list[bool], passed: float
+        self,
+        part: Part,
+        saved: Saved,
+        backward: fx.GraphModule,
+        values: list[Any],
+        place: int,
+        exact: Any,
+        parameters: list[bool],
+        passed: float,
     ) -> None:
         """Run the backward with one value in the coarsest format; other formats count by their own error of the value."""
         value: Tensor = values[place]

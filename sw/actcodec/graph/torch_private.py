@@ -16,7 +16,6 @@ __all__ = [
     "check_version",
     "compile_parts",
     "decompositions",
-    "fake_mode",
     "inductor",
     "min_cut",
     "partitioner",
@@ -25,17 +24,16 @@ __all__ = [
     "saved_output",
 ]
 
-#: Minor releases of torch 2 that the tests have run with.
-TESTED = range(11, 15)
+#: Releases of torch that the tests have run with.
+TESTED = ("2.13",)
 
 
 def check_version() -> None:
     """Raise UserError for a release of torch whose private functions are not known to fit."""
-    major, minor = (int(part) for part in torch.__version__.split(".")[:2])
-    if major != 2 or minor not in TESTED:
+    if ".".join(torch.__version__.split(".")[:2]) not in TESTED:
         raise UserError(
-            f"torch {torch.__version__} is not known to compressed compilation: use torch 2.{TESTED[0]} to 2.{TESTED[-1]}, "
-            "or compress_activations, which uses public functions alone"
+            f"actcodec.compiled is not tested with torch {torch.__version__}, whose private functions it needs: use torch "
+            f"{' or '.join(TESTED)}, or compress_activations, which uses public functions alone"
         )
 
 
@@ -49,15 +47,16 @@ def min_cut(joint: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> tup
 def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) -> Callable[..., Any]:
     """Compile a graph of dynamo with inductor, which partitions with ``partitioner`` and schedules for a low peak.
 
-    By default the partitioner keeps on the CPU as much as eager execution does, and a freed buffer may be taken by a smaller one
-    that lives longer.
+    By default the partitioner keeps on the CPU as much as eager execution does, and a freed buffer may be taken by a smaller
+    one that lives longer.
     """
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
 
     settings = {"custom_partitioner_fn": partitioner, "allow_buffer_reuse": False, "layout_optimization": False}
     with functorch.patch(ban_recompute_materialized_backward=False):
-        return compile_fx(graph, inputs, config_patches=settings)
+        compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
+    return compiled
 
 
 def partitioner_base() -> type:
@@ -101,7 +100,7 @@ def partitioner(partition: Callable[..., Any], key: str) -> object:
 def recorded_part(
     graph: fx.GraphModule, inputs: Sequence[Any], edit: Callable[..., Any], measure: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a function that runs a graph of dynamo operation by operation, in the forward and backward that inductor would have.
+    """Return a function that runs a graph of dynamo operation by operation, in the graphs that inductor would have.
 
     ``edit(forward, backward, outputs, static)`` returns both graphs, edited; ``measure(backward, values)`` runs the backward.
     """
@@ -151,16 +150,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def compile_parts(whole: fx.GraphModule, inputs: Sequence[Any], compile_part: Callable[..., Any]) -> Callable[..., Any]:
     """Compile each part of a graph that :func:`torch.fx.passes.split_module.split_module` has cut, and return the whole."""
     from torch._dynamo.backends.distributed import SubmodCompiler
-    from torch._dynamo.utils import detect_fake_mode
+    from torch._guards import detect_fake_mode
 
-    mode = detect_fake_mode(inputs) or fake_mode()
+    mode = detect_fake_mode(inputs)
+    assert mode is not None, "dynamo gives fake tensors"
     SubmodCompiler(whole, compile_part, mode).run(*inputs)
     whole.recompile()
     return whole
-
-
-def fake_mode() -> Any:
-    """Return the mode of fake tensors in which torch.compile traces at present."""
-    from torch._guards import detect_fake_mode
-
-    return detect_fake_mode()
