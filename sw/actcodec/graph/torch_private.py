@@ -154,7 +154,9 @@ def compile_parts(whole: fx.GraphModule, inputs: Sequence[Any], compile_part: Ca
     from torch._dynamo.utils import detect_fake_mode
 
     mode = detect_fake_mode(inputs) or fake_mode()
-    SubmodCompiler(whole, compile_part, mode).run(*inputs)
+    compiler = SubmodCompiler(whole, compile_part, mode)
+    compiler.extra_traceback = False  # an error keeps its own message
+    compiler.run(*inputs)
     whole.recompile()
     return whole
 
