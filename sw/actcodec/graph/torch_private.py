@@ -154,6 +154,8 @@ def compile_parts(whole: fx.GraphModule, inputs: Sequence[Any], compile_part: Ca
 
     mode = detect_fake_mode(inputs)
     assert mode is not None, "dynamo gives fake tensors"
-    SubmodCompiler(whole, compile_part, mode).run(*inputs)
+    compiler = SubmodCompiler(whole, compile_part, mode)
+    compiler.extra_traceback = False  # an error keeps its own message
+    compiler.run(*inputs)
     whole.recompile()
     return whole

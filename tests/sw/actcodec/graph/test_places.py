@@ -9,7 +9,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.graph.choices import KEEP
-from compiled_steps import Found, Make, Steps, cosine, found
+from graph_steps import Found, Make, Steps, cosine, found
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint

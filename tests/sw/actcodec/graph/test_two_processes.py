@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import compiled_worker
+import graph_worker
 import pytest
 import torch
-from compiled_steps import cosine
+from graph_steps import cosine
 
 
 @pytest.fixture(scope="module")
@@ -13,19 +13,19 @@ def found(tmp_path_factory):
     """What each process found, by way and policy."""
     path = tmp_path_factory.mktemp("processes")
     arguments = (str(path / "rendezvous"), str(path / "results"))
-    torch.multiprocessing.spawn(compiled_worker.run, arguments, nprocs=compiled_worker.WORLD)
-    return [torch.load(path / f"results.{rank}") for rank in range(compiled_worker.WORLD)]
+    torch.multiprocessing.spawn(graph_worker.run, arguments, nprocs=graph_worker.WORLD)
+    return [torch.load(path / f"results.{rank}") for rank in range(graph_worker.WORLD)]
 
 
 @pytest.fixture(scope="module")
 def alone():
     """The gradient of the whole batch on one process, eagerly."""
-    model = compiled_worker.network()
-    model(compiled_worker.batch()).square().mean().backward()
+    model = graph_worker.network()
+    model(graph_worker.batch()).square().mean().backward()
     return {name: p.grad for name, p in model.named_parameters()}
 
 
-@pytest.mark.parametrize("way", compiled_worker.WAYS)
+@pytest.mark.parametrize("way", graph_worker.WAYS)
 def test_gradients_are_those_of_one_process(found, alone, way):
     for by_way in found:
         exact, got = by_way[way, "keep"], by_way[way, "int8"]
