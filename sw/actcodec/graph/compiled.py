@@ -194,7 +194,8 @@ def _compile(model: nn.Module, backend: Callable[..., Any] | None) -> None:
 
 
 def _compiled_call(model: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(partial(plain_call, model), backend=backend, isolate_recompiles=True)
+    call: Callable[..., Any] = torch.compile(partial(plain_call, model), backend=backend, isolate_recompiles=True)  # type: ignore[call-overload]
+    return call
 
 
 class _Backend:

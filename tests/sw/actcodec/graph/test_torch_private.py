@@ -10,5 +10,7 @@ def test_releases(monkeypatch):
     check_version()
     for version in ("2.10.1", "3.13.0+cpu"):
         monkeypatch.setattr(torch, "__version__", version)
-        with pytest.raises(UserError, match=f"actcodec.compiled is not tested with torch {version.replace('+', '.')}.*: use torch 2.13"):
+        with pytest.raises(
+            UserError, match=f"actcodec.compiled is not tested with torch {version.replace('+', '.')}.*: use torch 2.13"
+        ):
             check_version()
