@@ -15,6 +15,7 @@ from actcodec.graph.formats import FORMATS, Format, format_of, layout_of
 from actcodec.graph.halves import halve_attention
 from actcodec.graph.pair import GraphPair, ancestors, operation
 from actcodec.graph.segments import Roles
+from actcodec.graph.timeline import is_view
 from actcodec.graph.torch_private import min_cut
 from actcodec.graph.windows import Windows
 
@@ -162,15 +163,9 @@ def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
             _pack_integers(pair, node)
 
 
-def _is_view(node: fx.Node) -> bool:
-    """Return whether an operation returns a view of its first argument."""
-    made = operation(node)
-    return made is not None and any(one.alias_info and not one.alias_info.is_write for one in made._schema.returns)
-
-
 def _base(node: fx.Node) -> fx.Node:
     """Return the value that a view is a view of."""
-    while _is_view(node):
+    while is_view(node):
         node = node.all_input_nodes[0]
     return node
 
@@ -179,7 +174,7 @@ def _keep_bases(pair: GraphPair) -> None:
     """Keep the base of views in their place where it has no more bytes than these: a kept view holds its base in memory."""
     views: dict[fx.Node, list[fx.Node]] = {}
     for node in pair.kept():
-        if _is_view(node):
+        if is_view(node):
             views.setdefault(_base(node), []).append(node)
     for base, nodes in views.items():
         if base.op == "placeholder" and pair.taken(base) is None:
@@ -253,7 +248,7 @@ def _uses(taken: fx.Node) -> Iterator[tuple[fx.Node, list[fx.Node]]]:
     """Yield each operation that reads an input of the backward or views of it, in order, and the values that it reads."""
     views = [taken]
     for one in views:
-        views += [user for user in one.users if _is_view(user) and user.all_input_nodes[0] is one]
+        views += [user for user in one.users if is_view(user) and user.all_input_nodes[0] is one]
     read = set(views)
     for node in list(taken.graph.nodes):
         if node not in read and (values := [one for one in node.all_input_nodes if one in read]):
@@ -299,7 +294,7 @@ def _separate(pair: GraphPair) -> None:
             continue
         for argument in node.all_input_nodes:
             chain = [one for one in {argument, *ancestors(argument)} if one.op == "call_function"]
-            if argument.op != "call_function" or pair.tangents & set(ancestors(argument)):
+            if argument.op != "call_function" or pair.tangents & set(ancestors(argument)) or not all(map(_is_cheap, chain)):
                 continue
             if all(user in chain or user is leaf for one in chain for user in one.users):
                 continue
@@ -309,6 +304,12 @@ def _separate(pair: GraphPair) -> None:
                 for one in sorted(chain, key=order.__getitem__):
                     known[one] = pair.backward.node_copy(one, partial(_copied, known))
             node.replace_input_with(argument, known[argument])
+
+
+def _is_cheap(node: fx.Node) -> bool:
+    """Return whether the compiler fuses an operation into each that reads it: one by one for each value, or a view."""
+    made = operation(node)
+    return made is not None and (is_view(node) or torch.Tag.pointwise in made.tags)
 
 
 def _copied(known: dict[fx.Node, fx.Node], node: fx.Node) -> fx.Node:
@@ -326,7 +327,7 @@ def _leaf_of(node: fx.Node) -> fx.Node | None:
         (one,) = one.users
         if one.op == "output":
             return node
-        if not _is_view(one):
+        if not is_view(one):
             return None
     return None
 
@@ -429,7 +430,7 @@ def _views_of(node: fx.Node) -> list[fx.Node]:
     """Return the views of a value that nothing uses, the last ones first."""
     found = [node]
     for one in found:
-        found += [user for user in one.users if _is_view(user)]
+        found += [user for user in one.users if is_view(user)]
     return found[:0:-1]
 
 
