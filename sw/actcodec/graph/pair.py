@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from actcodec.graph.timeline import is_view
 from actcodec.graph.torch_private import decompositions, saved_output
 
 
@@ -117,6 +118,23 @@ class GraphPair:
 def operation(node: fx.Node) -> torch._ops.OpOverload | None:
     """Return the operation of a node that calls one."""
     return node.target if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) else None
+
+
+def hint(size: Any) -> int:
+    """Return a size, that of the first step where it is symbolic."""
+    return size if isinstance(size, int) else size.node.hint
+
+
+def numel(node: fx.Node) -> int:
+    """Return the number of values of a node."""
+    return hint(node.meta["val"].numel())
+
+
+def base_of(node: fx.Node) -> fx.Node:
+    """Return the value that a view is a view of."""
+    while is_view(node):
+        node = node.all_input_nodes[0]
+    return node
 
 
 def ancestors(node: fx.Node) -> Iterator[fx.Node]:
