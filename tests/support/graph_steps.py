@@ -54,8 +54,8 @@ def found(make: Make, steps: Steps, policy: str | None) -> Found:
 
         patch.setattr(partition, "_code", counted)
         # A graph of the cache is not partitioned again, and so not counted.
-        patch.setattr("torch._functorch.config.enable_autograd_cache", False)
-        losses = steps(called)
+        with torch._functorch.config.patch(enable_autograd_cache=False):
+            losses = steps(called)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return Found([loss.detach() for loss in losses], gradients, sum(name != "bits" for name in coded))
 

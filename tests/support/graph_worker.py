@@ -21,15 +21,15 @@ WIDTH = 128
 
 
 class Block(nn.Module):
-    """Two layers. The compiler skips layers of torch that are called by functions of torch, as hooks are."""
+    """Half a block of a transformer. The compiler skips layers of torch that are called by functions of torch, as hooks are."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the results of the layers."""
-        return self.down(self.up(x).tanh()).sin()
+        return self.down(nn.functional.gelu(self.up(self.norm(x)))).sin()
 
 
 def network() -> nn.Sequential:

@@ -326,21 +326,14 @@ def test_convolutions(layers):
     check(make, steps, beside=KEEP)
 
 
-def test_recurrent_layers():
-    """Cells are compiled; dynamo leaves the layers of torch to the library, and what is around them is compiled."""
-
-    def cells(net, x):
+def test_recurrent_cells():
+    def function(net, x):
         h = x
         for _ in range(2):
             h, _state = net.cell(h)
         return net.a(h)
 
-    def layer(net, x):
-        h, _ = net.layer(net.b(net.a(x.view(4, 16, WIDTH)).tanh()).sin())
-        return net.c(h)
-
-    check(lambda: Network(cells, cell=nn.LSTMCell(WIDTH, WIDTH), **linear(1)))
-    check(lambda: Network(layer, layer=nn.LSTM(WIDTH, WIDTH, batch_first=True), **linear()))
+    check(lambda: Network(function, cell=nn.LSTMCell(WIDTH, WIDTH), **linear(1)))
 
 
 def test_a_second_derivative_is_refused_by_torch():
