@@ -18,7 +18,7 @@ from torch import Tensor, nn
 #: Makes a network with one set of weights.
 Make = Callable[[], nn.Module]
 #: Takes some steps with it, from one seed of random numbers; returns losses.
-Steps = Callable[[nn.Module], list[Tensor]]
+Steps = Callable[..., list[Tensor]]
 
 
 @dataclass
@@ -34,9 +34,10 @@ def found(make: Make, steps: Steps, policy: str | None) -> Found:
     """Take steps with a network that torch.compile compiles alone (None), with all values kept (``keep``), or by a policy."""
     torch._dynamo.reset()
     torch.manual_seed(0)
-    model = called = make()
+    model = make()
+    called: Callable[..., object] = model
     if policy is None:
-        called: nn.Module = torch.compile(model)
+        called = torch.compile(model)
     elif policy == KEEP:
         Compiled(model, Choices(KEEP), None)
     else:
@@ -52,7 +53,9 @@ def found(make: Make, steps: Steps, policy: str | None) -> Found:
             return code(pair, node, form)
 
         patch.setattr(partition, "_code", counted)
-        losses = steps(called)
+        # A graph of the cache is not partitioned again, and so not counted.
+        with torch._functorch.config.patch(enable_autograd_cache=False):
+            losses = steps(called)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return Found([loss.detach() for loss in losses], gradients, sum(name != "bits" for name in coded))
 

@@ -19,7 +19,6 @@ NAMES = (
     "int5-columns",
     "mxint8",
     "mxfp8-e4m3",
-    "mxfp6-e2m3",
     "mxfp4",
     "nvfp4",
     "sfpr",
@@ -122,21 +121,20 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         stored, weight = ctx.saved_tensors
-        rows = gradient.flatten(0, -2)
-        return gradient @ weight + 2 * gradient * stored, None, rows.t() @ stored.flatten(0, -2), rows.sum(0)
+        return gradient @ weight + 2 * gradient * stored, None, gradient.t() @ stored, gradient.sum(0)
 
 
-@pytest.mark.parametrize("name", ["int8", "nvfp4", "sfpr"])
+@pytest.mark.parametrize("name", ["int8", "sfpr"])
 def test_gradients_are_those_of_eager_functions_that_store_the_codes(name):
     """Products of matrices get the same bits; sums are rounded in another order."""
     got = found(Shared, steps_of_shared(), name)
     torch.manual_seed(0)
     model = Shared()
     torch.manual_seed(1)
-    h, stored = _Stored.apply(model.first(torch.randn(4, 32, 128)), name)
+    h, stored = _Stored.apply(model.first(torch.randn(2048, 128)), name)
     loss = _Product.apply(h, stored, model.second.weight, model.second.bias).square().mean()
     loss.backward()
-    assert got.coded >= 1
+    assert got.coded == 1
     for key, parameter in model.named_parameters():
         torch.testing.assert_close(got.gradients[key], parameter.grad, rtol=1e-4, atol=1e-6)
 
@@ -148,7 +146,7 @@ def steps_of_shared(*factors: float) -> Steps:
         losses = []
         for factor in (1.0, *factors):
             model.zero_grad()
-            losses.append(model(torch.randn(4, 32, 128)).square().mean())
+            losses.append(model(torch.randn(2048, 128)).square().mean())
             (losses[-1] * factor).backward()
         return losses
 
