@@ -46,13 +46,13 @@ def found(make: Make, steps: Steps, policy: str | None) -> Found:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error", NotCompiledWarning)
         coded = []
-        code = partition._code
+        code = partition.code
 
         def counted(pair, node, form):
             coded.append(form.name)
             return code(pair, node, form)
 
-        patch.setattr(partition, "_code", counted)
+        patch.setattr(partition, "code", counted)
         # A graph of the cache is not partitioned again, and so not counted.
         with torch._functorch.config.patch(enable_autograd_cache=False):
             losses = steps(called)

@@ -88,13 +88,13 @@ def run(rank: int, rendezvous: str, results: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=WORLD)
     mesh = init_device_mesh("cpu", (WORLD,))
     coded: list[tuple[str, tuple[int, ...]]] = []
-    code = partition._code
+    code = partition.code
 
     def noted(pair, node, form):  # type: ignore[no-untyped-def]
         coded.append((form.name, tuple(map(partition.hint, node.meta["val"].shape))))
         return code(pair, node, form)
 
-    partition._code = noted
+    partition.code = noted
     found = {}
     for name, way in WAYS.items():
         for policy in (KEEP, "int8"):
