@@ -16,7 +16,7 @@ NAMES = (
     "int5",
     "int4-group",
     "int4-columns",
-    "int5-columns",
+    "int4-columns",
     "mxint8",
     "mxfp8-e4m3",
     "mxfp4",
