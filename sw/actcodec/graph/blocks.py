@@ -23,12 +23,12 @@ class Blocks:
 
     @property
     def values_per_scale(self) -> int:
-        """Values that share a scale."""
+        """Return the number of values that share a scale."""
         return prod(self.sizes[axis] for axis in self.shared)
 
 
 def in_parts(sizes: tuple[int, ...], parts: int) -> tuple[int, ...]:
-    """The sizes of axes whose values, a multiple of ``parts``, are cut into so many: (parts, ...).
+    """Return the sizes of axes whose values, a multiple of ``parts``, are cut into so many: (parts, ...).
 
     The first axis is cut where it can be and the others stay, so that indices of a part need no arithmetic across axes,
     which inductor does not make vectors of.
@@ -39,7 +39,7 @@ def in_parts(sizes: tuple[int, ...], parts: int) -> tuple[int, ...]:
 
 
 def has_plain_parts(sizes: tuple[int, ...], parts: int) -> bool:
-    """Whether the first axis of several can be cut into parts, or a single one into parts of whole vectors."""
+    """Return whether the first axis of several can be cut into parts, or a single one into parts of whole vectors."""
     return sizes[0] % (parts if len(sizes) > 1 else parts * VECTOR) == 0 or parts == 1
 
 

@@ -29,7 +29,7 @@ class Sfpr(Format):
     name: ClassVar[str] = "sfpr"  # type: ignore[misc]
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.dtype in FLOATS and value.dim() > _CHANNELS and is_dense(value)
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -44,12 +44,12 @@ class Sfpr(Format):
         return codes.to(torch.int8), torch.where(greatest.isfinite(), reciprocals, torch.nan)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         codes, reciprocals = parts
         return value.join((codes.to(torch.float32) * reciprocals).to(value.dtype), 0, 0)
 
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.numel() + value.shape[_CHANNELS] * torch.float32.itemsize
 
 
@@ -76,6 +76,6 @@ def _rounded(exact: Tensor, bits: int) -> Tensor:
 
 
 def _cut(limit: float) -> float:
-    """A number with the significant bits of reciprocals, toward zero, and no more than their greatest one."""
+    """Return a number with the significant bits of reciprocals, toward zero, and no more than their greatest one."""
     mantissa, exponent = frexp(min(limit, 2.0**SCALE_EXPONENT_LIMIT))
     return ldexp(floor(ldexp(mantissa, SFPR_RECIPROCAL_BITS)), exponent - SFPR_RECIPROCAL_BITS)

@@ -25,7 +25,7 @@ def flushed(values: Tensor) -> Tensor:
 
 
 def element_codes(scaled: Tensor, kind: BlockFormat) -> Tensor:
-    """Codes of scaled float32 values, int32: to nearest, ties to even, saturated. Those of NaN are any number."""
+    """Return codes of scaled float32 values, int32: to nearest, ties to even, saturated. Those of NaN are any number."""
     if kind.is_integer:
         return (scaled * 2.0**kind.fraction_bits).round().clamp(-kind.greatest, kind.greatest).to(torch.int32)
     patterns = scaled.view(torch.int32)
@@ -53,7 +53,7 @@ def element_values(codes: Tensor, kind: BlockFormat) -> Tensor:
 
 
 def greatest_number(kind: BlockFormat) -> float:
-    """The greatest number of elements that are no integers."""
+    """Return the greatest number of elements that are no integers."""
     return 2.0**kind.emax * (1 + kind.greatest_fraction / (1 << kind.fraction_bits))
 
 
@@ -62,5 +62,5 @@ def _bias(kind: BlockFormat) -> int:
 
 
 def _step(kind: BlockFormat) -> float:
-    """The smallest positive number."""
+    """Return the smallest positive number."""
     return 2.0 ** (kind.emin - kind.fraction_bits)

@@ -24,7 +24,7 @@ def _axes(layout: Layout) -> int | None:
 
 
 def _pack(flags: Tensor) -> Tensor:
-    """Booleans as bytes, uint8 (leading sizes, eighths of the last axes)."""
+    """Return booleans as bytes, uint8 (leading sizes, eighths of the last axes)."""
     layout = layout_of(flags)
     axes = _axes(layout)
     assert axes is not None
@@ -37,7 +37,7 @@ def _pack(flags: Tensor) -> Tensor:
 
 
 def _unpack(packed: Tensor, value: Layout) -> Tensor:
-    """The inverse: booleans in the shape and strides of the tensor."""
+    """Return the inverse: booleans in the shape and strides of the tensor."""
     axes = _axes(value)
     assert axes is not None
     sizes = in_parts(value.inner[-axes:], _BYTE)
@@ -48,7 +48,7 @@ def _unpack(packed: Tensor, value: Layout) -> Tensor:
 
 class _Flags(Format):
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.numel() // _BYTE
 
 
@@ -59,15 +59,15 @@ class Bits(_Flags):
     name = "bits"
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.dtype == torch.bool and is_dense(value) and _axes(layout_of(value)) is not None
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return (_pack(x),)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return _unpack(parts[0], value)
 
 
@@ -78,13 +78,13 @@ class Brc(_Flags):
     name = "brc"
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.dtype in FLOATS and is_dense(value) and _axes(layout_of(value)) is not None
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return (_pack(x > 0),)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return torch.where(_unpack(parts[0], value), 1.0, 0.0).to(value.dtype)

@@ -26,11 +26,11 @@ class Format(ABC):
 
     @abstractmethod
     def fits(self, value: Tensor) -> bool:
-        """Whether shape, strides and dtype of a tensor, real or fake, suit; a tensor that does not fit is kept uncoded."""
+        """Return whether shape, strides and dtype of a tensor, real or fake, suit; otherwise it is kept uncoded."""
 
     @abstractmethod
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """The parts of a tensor that fits.
+        """Return the parts of a tensor that fits.
 
         The first sizes of each part, except for parts of rank 0, are the leading sizes of the tensor in memory order. NaN and
         infinity make at least themselves NaN or infinite in what :meth:`unpack` returns.
@@ -38,7 +38,7 @@ class Format(ABC):
 
     @abstractmethod
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """The reconstructed tensor, with the shape, strides and dtype of the tensor that was packed.
+        """Return the reconstructed tensor, with the shape, strides and dtype of the tensor that was packed.
 
         Where inductor fuses it with what follows, it leaves out the last rounding, to bfloat16 or float16, unless
         ``torch._inductor.config.emulate_precision_casts`` is set: products then differ from eager ones by that rounding.
@@ -46,4 +46,4 @@ class Format(ABC):
 
     @abstractmethod
     def nbytes(self, value: Tensor) -> Size:
-        """Bytes of all parts of a tensor that fits."""
+        """Return bytes of all parts of a tensor that fits."""

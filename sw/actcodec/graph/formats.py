@@ -37,7 +37,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def format_of(name: str) -> Format:
-    """The format of a name; UserError for a name that none has."""
+    """Return the format of a name; UserError for a name that none has."""
     if name not in FORMATS:
         raise UserError(f"format {name!r} is not known: use {', '.join(FORMATS)}")
     return FORMATS[name]

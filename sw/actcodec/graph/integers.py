@@ -34,11 +34,11 @@ class Integers(Format):
     bits: int  #: 8, 6, 5 or 4
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.dtype in FLOATS and is_dense(value) and self._blocks(layout_of(value)) is not None
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Planes of codes, then the greatest magnitudes."""
+        """Return planes of codes, then the greatest magnitudes."""
         layout = layout_of(x)
         blocks = self._known_blocks(layout)
         # Maxima of float32: inductor's C++ for several bfloat16 ones in a kernel does not compile (torch 2.13).
@@ -52,7 +52,7 @@ class Integers(Format):
         return *pack_planes((codes + self._top).to(torch.uint8), self.bits, blocks.parts), kept
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         *planes, kept = parts
         blocks = self._known_blocks(value)
         if self.bits == torch.iinfo(torch.int8).bits:
@@ -63,14 +63,14 @@ class Integers(Format):
         return value.join(values.to(value.dtype), blocks.axes, len(blocks.sizes))
 
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         blocks = self._known_blocks(layout_of(value))
         scales = value.numel() // blocks.values_per_scale
         return plane_bytes(value.numel(), self.bits) + scales * self._scale_format(value.dtype).itemsize
 
     @property
     def _top(self) -> float:
-        """The code of the greatest magnitude."""
+        """Return the code of the greatest magnitude."""
         return float((1 << (self.bits - 1)) - 1)
 
     @property
@@ -85,10 +85,10 @@ class Integers(Format):
 
     @abstractmethod
     def _blocks(self, layout: Layout) -> Blocks | None:
-        """How a layout is cut, None where it does not fit."""
+        """Return how a layout is cut, None where it does not fit."""
 
     def _scale_format(self, dtype: torch.dtype) -> torch.dtype:
-        """The format in which the greatest magnitudes of values of a format are kept."""
+        """Return the format in which the greatest magnitudes of values of a format are kept."""
         return torch.bfloat16 if dtype == torch.float32 else dtype
 
     def _kept(self, greatest: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -106,7 +106,7 @@ class IntegerRows(Integers):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return f"int{self.bits}"
 
     def _scale_format(self, dtype: torch.dtype) -> torch.dtype:
@@ -134,7 +134,7 @@ class IntegerGroups(Integers):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return f"int{self.bits}-group"
 
     def _blocks(self, layout: Layout) -> Blocks | None:
@@ -150,7 +150,7 @@ class IntegerColumns(Integers):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return f"int{self.bits}-columns"
 
     def _blocks(self, layout: Layout) -> Blocks | None:

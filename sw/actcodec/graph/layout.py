@@ -32,14 +32,14 @@ class Layout:
     inner: tuple[int, ...]
 
     def axes(self, suits: Callable[[int], bool]) -> int | None:
-        """The least number of last axes in memory order whose number of values suits; None where there is none."""
+        """Return the least number of last axes in memory order whose number of values suits; None where there is none."""
         for count in range(1, len(self.inner) + 1):
             if suits(prod(self.inner[-count:])):
                 return count
         return None
 
     def split(self, x: Tensor, axes: int, sizes: Sequence[int]) -> Tensor:
-        """A tensor in memory order with its last axes replaced by ``sizes``: (leading sizes, *sizes)."""
+        """Return a tensor in memory order with its last axes replaced by ``sizes``: (leading sizes, *sizes)."""
         ordered = x if self._is_plain else x.permute(self.order)
         return ordered.view(*ordered.shape[: ordered.dim() - axes], *sizes)
 
@@ -65,12 +65,12 @@ def layout_of(value: Tensor) -> Layout:
 
 
 def is_dense(value: Tensor) -> bool:
-    """Whether the values of a tensor fill its memory without gaps, each in a place of its own."""
+    """Return whether the values of a tensor fill its memory without gaps, each in a place of its own."""
     return _memory_order(value) is not None
 
 
 def _memory_order(value: Tensor) -> tuple[int, ...] | None:
-    """The axes from the longest steps to the shortest if the strides are those of a permuted contiguous tensor."""
+    """Return the axes from the longest steps to the shortest if the strides are those of a permuted contiguous tensor."""
     left, order, run = set(range(value.dim())), list[int](), 1
     while left:
         here = [axis for axis in sorted(left, reverse=True) if statically_known_true(value.stride(axis) == run)]

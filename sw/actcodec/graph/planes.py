@@ -14,17 +14,17 @@ _BYTE = 8
 
 
 def codes_per_byte(bits: int) -> int:
-    """In how many parts a row is cut: codes of the narrowest plane in a byte."""
+    """Return the number of parts of a row: codes of the narrowest plane in a byte."""
     return _BYTE // _PLANES[bits][-1]
 
 
 def plane_bytes(codes: int, bits: int) -> int:
-    """Bytes of all planes of so many codes, a multiple of :func:`codes_per_byte`."""
+    """Return bytes of all planes of so many codes, a multiple of :func:`codes_per_byte`."""
     return codes * bits // _BYTE
 
 
 def pack_planes(codes: Tensor, bits: int, axis: int) -> tuple[Tensor, ...]:
-    """Codes as planes.
+    """Return codes as planes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def pack_planes(codes: Tensor, bits: int, axis: int) -> tuple[Tensor, ...]:
 
 
 def unpack_planes(planes: tuple[Tensor, ...], bits: int, axis: int) -> Tensor:
-    """The inverse of :func:`pack_planes`, uint8."""
+    """Return the inverse of :func:`pack_planes`, uint8."""
     codes, first = None, 0
     for width, plane in zip(_PLANES[bits], planes, strict=True):
         together = _BYTE // width

@@ -41,21 +41,21 @@ class ScaledBlocks(Format):
     @property
     @abstractmethod
     def _kind(self) -> BlockFormat:
-        """The elements."""
+        """Return the elements."""
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return value.dtype in FLOATS and is_dense(value) and self._blocks(layout_of(value)) is not None
 
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return plane_bytes(value.numel(), self._kind.bits) + value.numel() // self._kind.values
 
     def _blocks(self, layout: Layout) -> Blocks | None:
         return group_blocks(layout, self._kind.values, codes_per_byte(self._kind.bits))
 
     def _split(self, x: Tensor) -> tuple[Tensor, Blocks]:
-        """The blocks of a tensor, float32, and how they are cut."""
+        """Return the blocks of a tensor, float32, and how they are cut."""
         layout = layout_of(x)
         blocks = self._blocks(layout)
         assert blocks is not None, f"{layout} does not fit {self.name}"
@@ -70,7 +70,7 @@ class ScaledBlocks(Format):
         )
 
     def _numbers(self, planes: tuple[Tensor, ...], blocks: Blocks) -> Tensor:
-        """The elements, float32 (leading sizes, *blocks.sizes)."""
+        """Return the elements, float32 (leading sizes, *blocks.sizes)."""
         codes = planes[0] if self._kind.is_integer else unpack_planes(planes, self._kind.bits, blocks.parts)
         return element_values(codes.to(torch.int32), self._kind)
 
@@ -90,7 +90,7 @@ class Mx(ScaledBlocks):
         return MX_FORMATS[self.name]
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Planes of codes, then E8M0 scales, uint8."""
+        """Return planes of codes, then E8M0 scales, uint8."""
         values, blocks = self._split(x)
         # A vectorised maximum may return a NaN with a sign.
         greatest = values.abs().amax(-1, keepdim=True).view(torch.int32) & MAGNITUDE
@@ -101,7 +101,7 @@ class Mx(ScaledBlocks):
         return *self._pack_codes(scaled, blocks), scales.to(torch.uint8)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         blocks = self._blocks(value)
         assert blocks is not None, f"{value} does not fit {self.name}"
         *planes, scales = parts
@@ -121,7 +121,7 @@ class Nvfp4(ScaledBlocks):
         return NVFP4_FORMAT
 
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return super().nbytes(value) + torch.float32.itemsize
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -135,7 +135,7 @@ class Nvfp4(ScaledBlocks):
         return *self._pack_codes(values * factors, blocks), scales.to(torch.uint8), tensor
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         blocks = self._blocks(value)
         assert blocks is not None, f"{value} does not fit {self.name}"
         *planes, scales, tensor = parts

@@ -51,12 +51,12 @@ class Timeline:
 
     @property
     def worst(self) -> Moment:
-        """The first moment with the most live bytes."""
+        """Return the first moment with the most live bytes."""
         return max(self.moments, key=lambda moment: moment.live)
 
     @property
     def peak(self) -> int:
-        """Bytes at the worst moment."""
+        """Return bytes at the worst moment."""
         return self.worst.live
 
 
@@ -95,14 +95,14 @@ def peak_of(forward: fx.Graph, backward: fx.Graph, *, workspace: bool = True, la
 
 
 def outputs_of(graph: fx.Graph) -> list[fx.Node]:
-    """The nodes that a graph returns, in order, one as often as it is returned."""
+    """Return the nodes that a graph returns, in order, one as often as it is returned."""
     (returned,) = graph.output_node().args
     assert isinstance(returned, tuple | list), "AOT autograd's graphs return several values"
     return [node for node in returned if isinstance(node, fx.Node)]
 
 
 def bytes_of(value: Any) -> int:
-    """Bytes of the tensors of a fake value, each dense; symbolic sizes by their hints."""
+    """Return bytes of the tensors of a fake value, each dense; symbolic sizes by their hints."""
     if isinstance(value, Tensor):
         return prod(_hint(size) for size in value.shape) * value.element_size()
     return sum(map(bytes_of, value)) if isinstance(value, tuple | list) else 0
@@ -161,7 +161,7 @@ def _is_laid_out_again(node: fx.Node) -> bool:
 
 
 def _workspace(node: fx.Node) -> int:
-    """Bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
+    """Return bytes beside a convolution's results on the CPU: oneDNN lays weights out again, and their gradients twice."""
     if node.target is torch.ops.aten.convolution.default:
         return bytes_of(node.all_input_nodes[1].meta.get("val"))
     if node.target is torch.ops.aten.convolution_backward.default:
@@ -217,13 +217,13 @@ class _Run:
                 self._lower(node, node in outputs)
 
     def root(self, node: fx.Node) -> fx.Node:
-        """The node whose memory this one shows."""
+        """Return the node whose memory this one shows."""
         while is_view(node):
             node = node.all_input_nodes[0]
         return self.kept.get(node.name, node) if node.op == "placeholder" else node
 
     def bytes(self, node: fx.Node) -> int:
-        """Bytes of the buffer of a root; 0 of what is given to the forward."""
+        """Return bytes of the buffer of a root; 0 of what is given to the forward."""
         return 0 if self._kinds[node] == _GIVEN and node not in self._inputs else bytes_of(node.meta.get("val"))
 
     def _readers(self, node: fx.Node) -> Iterator[fx.Node]:

@@ -23,31 +23,31 @@ class Windows(Format):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return f"windows{self.bits}"
 
     @property
     def positions(self) -> int:
-        """How many positions a window may have."""
+        """Return the number of positions that a window may have."""
         return 1 << self.bits
 
     def fits(self, value: Tensor) -> bool:
-        """See :class:`Format`. It does not see whether the positions are few enough: ask :attr:`positions`."""
+        """Implement :class:`Format`. It does not see whether the positions are few enough: ask :attr:`positions`."""
         return value.dtype in _INTEGERS and is_dense(value) and self._axes(layout_of(value)) is not None
 
     def pack(self, x: Tensor) -> tuple[Tensor, ...]:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         layout = layout_of(x)
         axes, sizes = self._sizes(layout)
         return pack_planes(layout.split(x, axes, sizes).to(torch.uint8), self.bits, -len(sizes))
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         axes, sizes = self._sizes(value)
         return value.join(unpack_planes(parts, self.bits, -len(sizes)).to(value.dtype), axes, len(sizes))
 
     def nbytes(self, value: Tensor) -> Size:
-        """See :class:`Format`."""
+        """Implement :class:`Format`."""
         return plane_bytes(value.numel(), self.bits)
 
     def _axes(self, layout: Layout) -> int | None:

@@ -12,7 +12,7 @@ _MOST = 1 << 32
 
 
 def largest(peak: Callable[[int], int], budget: int, first: int) -> int:
-    """The greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
+    """Return the greatest batch whose peak is within the budget, 0 for none; peaks grow with the batch, nearly along a line.
 
     Asked for are the peaks of ``first`` and of twice that, and from there on what a line through the two peaks around or below
     the budget says, until a batch fits and the next one does not: four peaks in all where they lie on a line.

@@ -82,7 +82,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
             after.remove()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """See TorchDispatchMode."""
+        """Implement TorchDispatchMode."""
         for one in tree_leaves((args, kwargs)):
             if isinstance(one, Tensor):
                 self._follow(one, counts=False)
@@ -117,7 +117,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @property
     def _module(self) -> str:
-        """The innermost module that runs."""
+        """Return the innermost module that runs."""
         return self._running[-1] if self._running else ""
 
     def _here(self, func: Any) -> Place:
@@ -138,7 +138,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _workspace(func: Any, args: Any, result: Any) -> int:
-    """Bytes that oneDNN takes beside the results of an operation."""
+    """Return bytes that oneDNN takes beside the results of an operation."""
     if func is torch.ops.aten.convolution.default:
         return int(max(args[0].nbytes + args[1].nbytes, result.nbytes))
     if func is torch.ops.aten.convolution_backward.default:

@@ -55,7 +55,7 @@ class Predicted:
 
     @property
     def step(self) -> int:
-        """Bytes at the worst moment on top of the state."""
+        """Return bytes at the worst moment on top of the state."""
         return self.peak - self.state
 
     def to_data(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def predict(
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """The outermost elements of lists and sequences of modules that consist of modules: layers, blocks of stages."""
+    """Return the outermost elements of lists and sequences of modules that consist of modules: layers, blocks of stages."""
     if not isinstance(model, nn.ModuleList | nn.Sequential):
         return [block for child in model.children() for block in blocks(child)]
     found: list[nn.Module] = []
@@ -263,7 +263,7 @@ def module_of(node: fx.Node) -> str:
 
 
 def _update(make: _Optimizer, model: nn.Module) -> tuple[int, int]:
-    """Bytes of an optimizer's states, and of gradients and temporaries at the worst moment of its update."""
+    """Return bytes of an optimizer's states, and of gradients and temporaries at the worst moment of its update."""
     storages = LiveStorages(model)
     with storages:
         update = _updated(make, model)
@@ -275,7 +275,7 @@ def _update(make: _Optimizer, model: nn.Module) -> tuple[int, int]:
 
 
 def _updated(make: _Optimizer, model: nn.Module) -> torch.optim.Optimizer:
-    """An optimizer that has its states, from a first update."""
+    """Return an optimizer that has its states, from a first update."""
     update = make([one for one in model.parameters() if one.requires_grad])
     _fill(model)
     update.step()

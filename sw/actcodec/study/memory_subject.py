@@ -65,7 +65,7 @@ class Subject:
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """What a step of it is taken in."""
+        """Return the context in which a step of the model is taken."""
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
@@ -76,7 +76,7 @@ class Subject:
 
 
 def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
-    """A model of the zoo with batches of its own data, real ones; built with values where it has to be."""
+    """Return a model of the zoo with batches of its own data, real ones; built with values where it has to be."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
@@ -94,7 +94,7 @@ def of_zoo(foreign: Foreign, dtype: torch.dtype = torch.float32) -> Subject:
 
 
 def of_script(script: Path, family: str = "", dtype: torch.dtype = torch.float32) -> Subject:
-    """A model of a user's script, which runs without values.
+    """Return a model of a user's script, which runs without values.
 
     The script defines ``model`` and ``step()``, which returns the loss, as for ``cdu check``; for batches of other sizes it
     defines ``batch(count)``, whose result, a tuple, ``step`` is given. UserError for a script that does not.
