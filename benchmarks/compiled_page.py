@@ -27,7 +27,7 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of one means on one network."""
+    """Holds the figures of one means on one network."""
 
     peak: int  #: bytes
     kept: int  #: bytes

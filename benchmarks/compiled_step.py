@@ -11,7 +11,7 @@ with equal weights; all of them take a step in turn, so that the load of the mac
 
 peak
     MiB of tensors at the worst moment of a step above what stood before it, by the events of torch's allocator
-    (:mod:`actcodec.study.allocations`): exact, and the same in every run. Memory of numpy is not seen;
+    (:mod:`actcodec.saved.allocations`): exact, and the same in every run. Memory of numpy is not seen;
 of eager
     the same, as a part of the eager step's peak;
 kept

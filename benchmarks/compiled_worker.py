@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from actcodec.saved.allocations import allocations
 from actcodec.saved.peak_memory import PeakMemory
-from actcodec.study.allocations import allocations
 from compiled_means import Means
 from compiled_networks import NETWORKS
 from numpy.typing import NDArray

@@ -50,7 +50,7 @@ def tensors(*, outliers: bool) -> dict[str, Tensor]:
 
 
 def taken(form: Format, x: Tensor) -> Tensor:
-    """What a format takes in place of values: signs or positions where it is for them."""
+    """Return the input of a format: values, or signs or positions where it is for these."""
     if form.name == "bits":
         return x > 0
     return x.abs().clamp_max(form.positions - 1).to(torch.int8) if isinstance(form, Windows) else x

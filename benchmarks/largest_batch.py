@@ -12,7 +12,7 @@ compressed too (``checkpoints=True``). Prints a markdown table:
 
 peak
     MiB at the worst moment of forward and backward with the first batch, by the allocator's own events
-    (:mod:`actcodec.study.allocations`), on top of what was there before, gradients included; then as a part of the peak of the
+    (:mod:`actcodec.saved.allocations`), on top of what was there before, gradients included; then as a part of the peak of the
     step as it is, which is the budget;
 kept
     MiB that are left when forward is over: what the graph holds for backward;
@@ -43,7 +43,7 @@ import actcodec
 import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import has_kernels, named, recommended
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from actcodec.study.check import named_policy
 from actcodec.study.largest import largest
 from actcodec.study.likeness import cosine

@@ -4,7 +4,7 @@
 
 Models
     Ten models of the zoo, one step each with 64 samples on the CPU on one thread. Measured by the allocator's own events
-    (:mod:`actcodec.study.allocations`), on top of what was there before; predicted on fake tensors.
+    (:mod:`actcodec.saved.allocations`), on top of what was there before; predicted on fake tensors.
 Compiled
     Five networks, model and loss in one graph of ``torch.compile``, measured likewise once it is compiled.
 Ladder
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from actcodec.study.memory import BLOCKS, CHECKPOINT, COMPILED, NONE, predict
 from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
 from actcodec.study.models.library import torchvision
@@ -215,7 +215,7 @@ def chunked_loss(model: Any, *, moved: bool = False) -> Callable[..., Tensor]:
 
 
 def _moved() -> saved_tensors_hooks:
-    """What is saved takes no memory of the device until it is wanted."""
+    """Keep saved tensors off the device until the backward asks for them."""
     return saved_tensors_hooks(
         lambda x: x if isinstance(x, nn.Parameter) else (tuple(x.shape), x.dtype, x.device),
         lambda kept: kept if isinstance(kept, Tensor) else torch.empty(kept[0], dtype=kept[1], device=kept[2]),

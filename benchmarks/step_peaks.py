@@ -8,7 +8,7 @@ optimiser's state and whatever libraries keep. Counted is what comes on top of w
 what is kept of them, gradients, and everything temporary. Prints a markdown table:
 
 peak
-    MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.study.allocations`);
+    MiB at the worst moment of the step, by the allocator's own events (:mod:`actcodec.saved.allocations`);
 forward
     MiB at the worst moment of the forward pass, in which everything is packed;
 kept
@@ -33,8 +33,8 @@ from typing import Any
 import actcodec
 import torch
 from actcodec.policies import catalog
+from actcodec.saved.allocations import allocations
 from actcodec.saved.peak_memory import PeakMemory
-from actcodec.study.allocations import allocations
 from actcodec.study.models.library import torchvision
 from actcodec.training import Statistics
 from cdu_tools.report import table_row

@@ -1,4 +1,4 @@
-"""What `cdu memory` looks at: a `model`, batches of any size and a `step()` on one, none of which has values.
+"""A script for `cdu memory`: a `model`, batches of any size and a `step()` on one, none of which has values.
 
 The command says how much memory a step takes by policy, where the most of it is, and which batch fits into a GPU. Here it is a
 decoder of the shape of Llama 3.2 3B.   cdu memory examples/memory_me.py --dtype bf16 --optimizer adamw --batch 2

@@ -101,7 +101,7 @@ def _subject(model: str, family: str, dtype: Any) -> Subject:
 
 
 def _row(found: Callable[..., Predicted], subject: Subject, batch: int | None, gigabytes: list[float]) -> dict[str, Any]:
-    """What is found of one policy, as plain values; ``found(count=...)`` predicts."""
+    """Return the findings of one policy as plain values; ``found(count=...)`` predicts."""
     from actcodec.study.largest import largest
 
     first = found(count=batch)

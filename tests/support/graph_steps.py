@@ -23,7 +23,7 @@ Steps = Callable[..., list[Tensor]]
 
 @dataclass
 class Found:
-    """What steps gave."""
+    """Holds the results of steps."""
 
     losses: list[Tensor]
     gradients: dict[str, Tensor]

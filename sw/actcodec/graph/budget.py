@@ -11,11 +11,12 @@ import numpy as np
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
-from actcodec.graph.choices import KEEP, LEAST_BYTES, RECOMPUTE, Choices, action_of, allowed
+from actcodec.graph.choices import LEAST_BYTES, Choices, action_of, allowed
 from actcodec.graph.formats import format_of
-from actcodec.graph.partition import Saved
+from actcodec.graph.partition import KEEP, RECOMPUTE, Saved
 from actcodec.graph.plan import Item, Option, choose
 from actcodec.graph.survey import Survey
+from actcodec.graph.timeline import BACKWARD, FORWARD
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,6 @@ class Budget:
         spans: list[tuple[int, Saved, int, int, list[Option], int]] = []
         work = 0.0
         kept_before = 0
-        self.reference_peak = 0
         starts: list[int] = []
         for number, part in enumerate(survey.parts):
             pair, saved, line = part.timeline(lambda values: [action_of(one) for one in reference.of(values)])
@@ -61,8 +61,8 @@ class Budget:
                 next((o.nbytes for o in options[i] if o.action == allowed(one, formats[0])), one.nbytes)
                 for i, one in enumerate(saved)
             ]
-            forward = [moment for moment in line.moments if moment.phase == "forward"]
-            backward = [moment for moment in line.moments if moment.phase == "backward"]
+            forward = [moment for moment in line.moments if moment.phase == FORWARD]
+            backward = [moment for moment in line.moments if moment.phase == BACKWARD]
             births = _places(pair.forward, [moment.node for moment in forward], [[one.node] for one in saved])
             deaths = _places(pair.backward, [moment.node for moment in backward], [_readers(pair, one) for one in saved])
             starts.append(len(self.others))

@@ -1,4 +1,4 @@
-"""What is chosen for each kept value, found again in whichever graph the compiler makes of the model."""
+"""The choice for each kept value, found again in whichever graph the compiler makes of the model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from actcodec.graph.formats import format_of
-from actcodec.graph.partition import Action, Saved
+from actcodec.graph.partition import KEEP, RECOMPUTE, Action, Saved
 
 #: Values of fewer bytes are kept as they are.
 LEAST_BYTES = 1 << 14
-KEEP, RECOMPUTE = "keep", "recompute"
 
 
 @dataclass(frozen=True)
@@ -44,4 +43,4 @@ def allowed(saved: Saved, action: str) -> str:
 
 def action_of(name: str) -> Action:
     """Return the action that a name stands for."""
-    return name if name in (KEEP, RECOMPUTE) else format_of(name)  # type: ignore[return-value]
+    return name if name in (KEEP, RECOMPUTE) else format_of(name)

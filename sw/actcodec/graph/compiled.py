@@ -15,11 +15,11 @@ from cdu_tools.errors import UserError
 from torch import fx, nn
 
 from actcodec.graph.budget import Budget, Row
-from actcodec.graph.choices import KEEP, Choices, action_of
-from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason
+from actcodec.graph.choices import Choices, action_of
+from actcodec.graph.fallback import Fallback, plain_call, raise_own, reason, state_of
 from actcodec.graph.formats import format_of
 from actcodec.graph.live_bytes import peak_of_step
-from actcodec.graph.partition import Action, Partitioner, Saved
+from actcodec.graph.partition import KEEP, Action, Partitioner, Saved
 from actcodec.graph.plan import TooLittleError, table
 from actcodec.graph.segments import Roles, compile_in_parts
 from actcodec.graph.survey import Survey
@@ -174,16 +174,13 @@ def _measured(model: nn.Module, step: Step, device: torch.device) -> int:
 def _put_back(model: nn.Module) -> Iterator[None]:
     """Put back gradients, buffers and states of random numbers."""
     gradients = {parameter: parameter.grad for parameter in model.parameters()}
-    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
+    put_back = state_of(model)
     for parameter in gradients:
         parameter.grad = None
     try:
-        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            yield
+        yield
     finally:
-        with torch.no_grad():
-            for buffer, value in buffers.items():
-                buffer.copy_(value)
+        put_back()
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
 

@@ -75,13 +75,13 @@ def _views_of(node: fx.Node) -> list[fx.Node]:
 def separate(pair: GraphPair) -> None:
     """Compute again for each gradient of a parameter what it is made of, so that it can be made before all else is needed."""
     for node in list(pair.backward.nodes):
-        if not (_is_product(node) and (leaf := node) is _leaf_of(node)):
+        if not (_is_product(node) and _is_leaf(node)):
             continue
         for argument in node.all_input_nodes:
             chain = [one for one in {argument, *ancestors(argument)} if one.op == "call_function"]
             if argument.op != "call_function" or pair.tangents & set(ancestors(argument)) or not all(map(_is_cheap, chain)):
                 continue
-            if all(user in chain or user is leaf for one in chain for user in one.users):
+            if all(user in chain or user is node for one in chain for user in one.users):
                 continue
             order = {one: index for index, one in enumerate(pair.backward.nodes)}
             known: dict[fx.Node, fx.Node] = {}
@@ -105,16 +105,14 @@ def _is_product(node: fx.Node) -> bool:
     return operation(node) in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default)
 
 
-def _leaf_of(node: fx.Node) -> fx.Node | None:
-    """Return a product when it goes to the backward's output, through views alone."""
-    one = node
-    while len(one.users) == 1:
-        (one,) = one.users
-        if one.op == "output":
-            return node
-        if not is_view(one):
-            return None
-    return None
+def _is_leaf(product: fx.Node) -> bool:
+    """Return whether a product goes to the backward's output, through views alone."""
+    node = product
+    while len(node.users) == 1:
+        (node,) = node.users
+        if not is_view(node):
+            return node.op == "output"
+    return False
 
 
 def _leaf(user: fx.Node) -> fx.Node | None:

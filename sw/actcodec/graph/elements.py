@@ -41,7 +41,7 @@ def element_codes(scaled: Tensor, kind: BlockFormat) -> Tensor:
 
 
 def element_values(codes: Tensor, kind: BlockFormat) -> Tensor:
-    """What int32 codes stand for, float32; integers have signs of their own, other codes only as many bits as they need."""
+    """Return the numbers of int32 codes, float32; integers have signs, other codes only as many bits as they need."""
     if kind.is_integer:
         return codes.to(torch.float32) * 2.0**-kind.fraction_bits
     sign = 1 << (kind.bits - 1)

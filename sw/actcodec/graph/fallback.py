@@ -11,9 +11,9 @@ import torch
 from cdu_tools.errors import UserError
 from torch import nn
 
-from actcodec.graph.choices import KEEP
 from actcodec.graph.formats import format_of
 from actcodec.graph.integers import Integers
+from actcodec.graph.partition import KEEP
 from actcodec.graph.torch_private import CompilerError
 from actcodec.training import compress_activations
 
@@ -54,7 +54,7 @@ class Fallback:
         mode = self._model.training, torch.is_grad_enabled()
         if self._compiled is None or mode in self._compiled:
             return self._call(*args, **kwargs)
-        put_back = _state(self._model)
+        put_back = state_of(self._model)
         try:
             found = self._call(*args, **kwargs)
         except CompilerError as error:
@@ -98,7 +98,7 @@ def reason(error: BaseException) -> str:
     return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
-def _state(model: nn.Module) -> Callable[[], None]:
+def state_of(model: nn.Module) -> Callable[[], None]:
     """Return a function that puts back buffers and random numbers as they are now."""
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     host = torch.get_rng_state()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from actcodec.graph.timeline import is_view
+from actcodec.graph.timeline import hint, is_view
 from actcodec.graph.torch_private import decompositions, saved_output
 
 
@@ -36,9 +36,8 @@ class GraphPair:
         self._descriptions = list(end.meta["desc"])[:outputs]
         self._taken = {node.name: node for node in self.backward.find_nodes(op="placeholder")}
         inputs = self.forward.find_nodes(op="placeholder")
-        self.parameters = {
-            node for place, node in enumerate(inputs) if place in static
-        }  #: inputs that are parameters or buffers
+        #: inputs that are parameters or buffers
+        self.parameters = {node for place, node in enumerate(inputs) if place in static}
         self.tangents = {node for node in self._taken.values() if node.name.startswith("tangents")}  #: gradients of the outputs
         self.coded: dict[str, list[fx.Node]] = {}  #: inputs of the backward that are the parts of a value, by its name
         self.follows: dict[fx.Node, fx.Node] = {}  #: operations of the backward whose values are decoded only after another one
@@ -118,11 +117,6 @@ class GraphPair:
 def operation(node: fx.Node) -> torch._ops.OpOverload | None:
     """Return the operation of a node that calls one."""
     return node.target if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) else None
-
-
-def hint(size: Any) -> int:
-    """Return a size, that of the first step where it is symbolic."""
-    return size if isinstance(size, int) else size.node.hint
 
 
 def numel(node: fx.Node) -> int:

@@ -13,13 +13,16 @@ from actcodec.graph.decoding import code, separate
 from actcodec.graph.formats import Format
 from actcodec.graph.halves import halve_attention
 from actcodec.graph.masks import keep_masks, pack_integers
-from actcodec.graph.pair import GraphPair, base_of, hint, operation
+from actcodec.graph.pair import GraphPair, base_of, operation
 from actcodec.graph.recomputation import keep_bases, recomputation, recompute
 from actcodec.graph.segments import Roles
+from actcodec.graph.timeline import hint
 from actcodec.graph.torch_private import min_cut
 
 #: A value is kept as it is, coded in a format, or computed again in the backward.
 Action = Format | Literal["keep", "recompute"]
+KEEP: Literal["keep"] = "keep"
+RECOMPUTE: Literal["recompute"] = "recompute"
 
 NO_ROLES = Roles()
 
@@ -142,7 +145,7 @@ def keep_exact_masks(pair: GraphPair, roles: Roles) -> None:
 def rewrite(pair: GraphPair, actions: dict[Saved, Action]) -> None:
     """Apply an action to each value that the backward takes."""
     for saved, action in actions.items():
-        if action == "recompute":
+        if action == RECOMPUTE:
             recompute(pair, saved.node)
     separate(pair)
     halve_attention(pair)

@@ -104,11 +104,12 @@ def outputs_of(graph: fx.Graph) -> list[fx.Node]:
 def bytes_of(value: Any) -> int:
     """Return bytes of the tensors of a fake value, each dense; symbolic sizes by their hints."""
     if isinstance(value, Tensor):
-        return prod(_hint(size) for size in value.shape) * value.element_size()
+        return prod(hint(size) for size in value.shape) * value.element_size()
     return sum(map(bytes_of, value)) if isinstance(value, tuple | list) else 0
 
 
-def _hint(size: Any) -> int:
+def hint(size: Any) -> int:
+    """Return a size, that of the first step where it is symbolic."""
     return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
 
 
@@ -175,7 +176,7 @@ def _name(node: fx.Node) -> str:
 
 @dataclass
 class _Fused:
-    """What one read of a node reads and computes."""
+    """Records what a read of a node reads and computes."""
 
     reads: frozenset[fx.Node]
     operations: int = 0

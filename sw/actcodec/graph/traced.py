@@ -11,6 +11,8 @@ from cdu_tools.errors import UserError
 from torch import Tensor, fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from actcodec.graph.torch_private import decompositions
+
 #: A partition function of AOT autograd: the joint graph -> forward and backward.
 Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
 
@@ -46,7 +48,6 @@ def traced(
     from torch._functorch import config
     from torch._functorch.aot_autograd import aot_function
     from torch._inductor.compile_fx import partition_fn
-    from torch._inductor.decomposition import select_decomp_table
     from torch._inductor.virtualized import V
 
     pairs: list[tuple[fx.GraphModule, fx.GraphModule]] = []
@@ -69,7 +70,7 @@ def traced(
         fw_compiler=stop,
         bw_compiler=stop,
         partition_fn=recorded,
-        decompositions=select_decomp_table(),
+        decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )
     options = {"activation_memory_budget": budget, "enable_autograd_cache": False}

@@ -20,8 +20,8 @@ from actcodec.backends.backend import AUTO
 from actcodec.policies.catalog import policy, policy_options
 from actcodec.policies.policy import CodecSpec, Policy
 from actcodec.policies.recommended import GOOD, NOISE, named, verdict
+from actcodec.saved.allocations import allocations
 from actcodec.saved.statistics import Statistics, text_table
-from actcodec.study.allocations import allocations
 from actcodec.study.diagnosis import Passes, norm_of
 from actcodec.study.likeness import cosine, likeness
 

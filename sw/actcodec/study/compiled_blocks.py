@@ -47,7 +47,7 @@ class CompiledBlocks:
         self._plans: dict[Any, _Plan] = {}
 
     def call(self, block: nn.Module, original: Any, *args: Any, **kwargs: Any) -> Any:
-        """What the forward of ``block``, which ``original`` is, returns."""
+        """Return what ``original``, the forward of ``block``, returns."""
         flat, spec = tree_flatten((args, kwargs))
         own = list(own_tensors(block).values())
         key = (type(block), spec, tuple(_shape(one) for one in (*own, *flat)))

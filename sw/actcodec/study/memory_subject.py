@@ -1,4 +1,4 @@
-"""What the memory of a training step is predicted of: a model without weights, the data of a batch, and their loss."""
+"""Subjects of a prediction of memory: a model without weights, the data of a batch, and their loss."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def laid_out(x: Tensor, layout: str) -> Tensor:
 
 
 def inputs(name: str, x: Tensor) -> Tensor:
-    """What a format takes, of the shape and strides of ``x``."""
+    """Return an input of a format with the shape and strides of ``x``."""
     form = format_of(name)
     if name == "bits":
         return x > 0
@@ -49,13 +49,13 @@ def inputs(name: str, x: Tensor) -> Tensor:
 
 
 def rebuilt(name: str, x: Tensor) -> Tensor:
-    """What comes back."""
+    """Return the reconstruction."""
     form = format_of(name)
     return form.unpack(form.pack(x), layout_of(x))
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """Whether tensors have the same shapes, strides, formats and bits, whatever the bits of NaN."""
+    """Return whether tensors have the same shapes, strides, formats and bits, whatever the bits of NaN."""
     if (a.shape, a.stride(), a.dtype) != (b.shape, b.stride(), b.dtype):
         return False
     if not a.is_floating_point():

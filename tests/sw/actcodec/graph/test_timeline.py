@@ -4,7 +4,7 @@ import pytest
 import torch
 from actcodec.graph.timeline import BACKWARD, FORWARD, bytes_of, peak_of
 from actcodec.graph.traced import traced
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from actcodec.study.memory_subject import without_values
 from cdu_tools.errors import UserError
 from torch import fx, nn

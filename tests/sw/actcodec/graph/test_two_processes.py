@@ -10,7 +10,7 @@ from graph_steps import cosine
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What each process found, by way and policy."""
+    """Return the results of each process by way and policy."""
     path = tmp_path_factory.mktemp("processes")
     arguments = (str(path / "rendezvous"), str(path / "results"))
     torch.multiprocessing.spawn(graph_worker.run, arguments, nprocs=graph_worker.WORLD)

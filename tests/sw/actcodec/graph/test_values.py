@@ -54,7 +54,7 @@ def weighed(name: str, dtype: torch.dtype, scale: float = 1.0) -> Found:
 
 @pytest.fixture(scope="module")
 def kept():
-    """What is kept as it is, by number format."""
+    """Return the values that are kept as they are, by number format."""
     return {dtype: weighed(KEEP, dtype) for dtype in (torch.float32, torch.bfloat16)}
 
 

@@ -9,11 +9,11 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec_options
+from actcodec.saved.allocations import allocations
 from actcodec.saved.forms import Bits, Coded
 from actcodec.saved.operations import Operation
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.shape_only import ShapeOnly
-from actcodec.study.allocations import allocations
 from actcodec.training import policy_options
 from torch.nn import functional as F
 

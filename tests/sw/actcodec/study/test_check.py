@@ -9,7 +9,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.policies.policy import CodecSpec, Policy, Rule
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from cdu_cli import main as entry
 from cdu_tools.errors import UserError
 from codecs_for_tests import ExactCodec

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from actcodec.study.largest import largest
 from cdu_tools.errors import UserError
 from largest_batch import moved_to_host

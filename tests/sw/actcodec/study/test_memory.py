@@ -3,7 +3,7 @@
 import pytest
 import torch
 from actcodec.policies.recommended import measured
-from actcodec.study.allocations import allocations
+from actcodec.saved.allocations import allocations
 from actcodec.study.live_storages import BACKWARD, UPDATE, LiveStorages, Place
 from actcodec.study.memory import OPTIMIZERS, blocks, check_policy, predict
 from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
