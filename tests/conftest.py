@@ -1,7 +1,10 @@
 """In which order a whole run of the tests goes, what it looks through for cycles, and what it shows at its end."""
 
 import gc
+import os
 from pathlib import Path
+
+import pytest
 
 #: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long one.
 _LONG = ("verif", "synth", "hw", "examples")
@@ -21,6 +24,14 @@ def pytest_collection_finish():
     """What is here now stays: to look for cycles among modules and tests again and again is a sixth of a run."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_inductor(tmp_path_factory):
+    """Give each process a new cache, as torch 2.13 takes from a shared one C++ for vectors that another CPU has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
 
 
 def pytest_terminal_summary(terminalreporter):

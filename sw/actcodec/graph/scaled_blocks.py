@@ -97,7 +97,8 @@ class Mx(ScaledBlocks):
         normal = torch.where(greatest < _SMALLEST_NORMAL_PATTERN, 0, greatest)
         numbers_ = ((normal >> FRACTION) - self._kind.emax).clamp(0, SCALE_MOST)
         scaled = flushed(values) * power_of_two(SCALE_BIAS - numbers_)
-        scales = torch.where(greatest >= INFINITY, SCALE_NAN, numbers_)
+        # Not ">=": GCC 12 for a CPU with AVX-512 turns it round where inductor writes AVX2.
+        scales = torch.where(greatest > INFINITY - 1, SCALE_NAN, numbers_)
         return *self._pack_codes(scaled, blocks), scales.to(torch.uint8)
 
     def unpack(self, parts: tuple[Tensor, ...], value: Layout) -> Tensor:

@@ -48,12 +48,20 @@ def inductor(graph: fx.GraphModule, inputs: Sequence[Any], partitioner: object) 
     """Compile a graph of dynamo with inductor, which partitions with ``partitioner`` and schedules for a low peak.
 
     By default the partitioner keeps on the CPU as much as eager execution does, and a freed buffer may be taken by a smaller
-    one that lives longer.
+    one that lives longer. Inductor's cache of graphs does not ask for which vectors their C++ was written: processes that
+    share a cache, on unlike CPUs or with unlike ``ATEN_CPU_CAPABILITY``, would run code for vectors of another size (torch
+    2.13). The length of a vector is therefore a setting, and settings are part of the cache's key.
     """
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
 
-    settings = {"custom_partitioner_fn": partitioner, "allow_buffer_reuse": False, "layout_optimization": False}
+    settings = {
+        "custom_partitioner_fn": partitioner,
+        "allow_buffer_reuse": False,
+        "layout_optimization": False,
+        "cpp.simdlen": pick_vec_isa().bit_width(),
+    }
     with functorch.patch(ban_recompute_materialized_backward=False):
         compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=settings)  # type: ignore[assignment]
     return compiled

@@ -1,4 +1,8 @@
-"""Releases of torch that nobody has tried are refused in a sentence."""
+"""Releases of torch that nobody has tried are refused in a sentence; graphs in inductor's cache fit the CPU's vectors."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -14,3 +18,30 @@ def test_releases(monkeypatch):
             UserError, match=f"actcodec.compiled is not tested with torch {version.replace('+', '.')}.*: use torch 2.13"
         ):
             check_version()
+
+
+STEP = """
+import actcodec, torch
+from torch._dynamo.utils import counters
+
+torch.manual_seed(0)
+model = torch.nn.Linear(64, 64)
+actcodec.compiled(model, "int8")
+x = torch.randn(64, 64, requires_grad=True)
+model(x).tanh().sum().backward()
+print(counters["inductor"]["fxgraph_cache_hit"], x.grad.double().sum().item())
+"""
+
+
+def test_vectors_of_another_length_are_compiled_anew(tmp_path):
+    def hits_and_gradient(capability):
+        environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "ATEN_CPU_CAPABILITY": capability}
+        output = subprocess.run([sys.executable, "-c", STEP], env=environment, check=True, capture_output=True, text=True)
+        hits, gradient = output.stdout.split()
+        return int(hits), float(gradient)
+
+    first, plain = hits_and_gradient("default")
+    again, _ = hits_and_gradient("default")
+    other, vectors = hits_and_gradient("avx2")
+    assert (first, again > 0, other) == (0, True, 0)
+    assert vectors == pytest.approx(plain, rel=1e-4)
