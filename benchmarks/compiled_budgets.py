@@ -24,7 +24,7 @@ from torch_means import PLAIN
 ROWS = PAGE.with_name("compiled_budgets.csv")
 MARKS = Marks("compiled-budgets")
 #: The floor in the sentence that refuses a budget.
-_FLOOR = re.compile(r"use (\d+(?:\.\d+)?) MiB or more")
+_FLOOR = re.compile(r"give (\d+) bytes")
 _MIB = 1 << 20
 
 
@@ -102,7 +102,7 @@ def _floor(network: str, autocast: bool) -> int:
             worker.call("first")
         except RuntimeError as refusal:
             if found := _FLOOR.search(str(refusal)):
-                return round(float(found[1]) * _MIB)
+                return int(found[1])
             raise
     raise SystemExit(f"a budget of two bytes was not refused on {network}")
 
