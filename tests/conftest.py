@@ -1,7 +1,6 @@
 """In which order a whole run of the tests goes, what it looks through for cycles, and what it shows at its end."""
 
 import gc
-import os
 from pathlib import Path
 
 import pytest
