@@ -1,6 +1,7 @@
+# make install an environment in .venv
 # make demo    the whole product once, results in build/demo
 # make test    everything that CI runs
-# Both make a virtual environment in .venv first, with the versions of constraints.txt.
+# The environment has the versions of constraints.txt; the other targets make it first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,13 +16,15 @@ unexport PYTHONDONTWRITEBYTECODE
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
+.PHONY: install demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
 
 # Modules are compiled when they are imported, which few of torch's are: half a minute less
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
 	touch $@
+
+install: $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/cdu list

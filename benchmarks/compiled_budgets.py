@@ -26,6 +26,7 @@ MARKS = Marks("compiled-budgets")
 #: The floor in the sentence that refuses a budget.
 _FLOOR = re.compile(r"give (\d+) bytes")
 _MIB = 1 << 20
+_BEYOND_NEED = 1 << 40  #: bytes
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class Asked:
 
 
 def sweep(network: str, count: int, autocast: bool, rounds: int) -> list[Asked]:
-    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of plain ``torch.compile``."""
-    floor, plain = _floor(network, autocast), _plain_peak(network, autocast)
-    budgets = [floor + (plain - floor) * place // (count - 1) for place in range(count)]
+    """Ask for ``count`` budgets, 2 or more, at equal distances from the floor to the peak of a step that codes nothing."""
+    floor, exact = _floor(network, autocast), _exact_peak(network, autocast)
+    budgets = [floor + (exact - floor) * place // (count - 1) for place in range(count)]
     means = {str(budget): Means(partial(_budgeted, budget), compiles=True, own=True) for budget in budgets}
     rows = measure(network, {EAGER: MEANS[EAGER], PLAIN: MEANS[PLAIN], **means}, autocast, rounds)
     found = []
@@ -107,8 +108,9 @@ def _floor(network: str, autocast: bool) -> int:
     raise SystemExit(f"a budget of two bytes was not refused on {network}")
 
 
-def _plain_peak(network: str, autocast: bool) -> int:
-    with closing(Worker(network, MEANS[PLAIN], autocast)) as worker:
+def _exact_peak(network: str, autocast: bool) -> int:
+    """Measure the peak under a budget that is beyond need: values are kept as they are, or computed again at no cost."""
+    with closing(Worker(network, Means(partial(_budgeted, _BEYOND_NEED), compiles=True, own=True), autocast)) as worker:
         worker.call("first")
         memory: Memory = worker.call("memory")
     return memory.peak

@@ -31,8 +31,8 @@ first step, wall, of inductor's
 The rows of the networks and the precision that were measured replace those in ``docs/evidence/compiled_step.json``; the tables
 of ``docs/evidence/compiled_step.md`` are written from that file.
 
-``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of plain
-``torch.compile``, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
+``--budgets N`` asks ``actcodec.compiled`` for N budgets on each network instead, from its floor to the peak of
+a step that codes nothing, and writes budgets and measured peaks into ``docs/evidence/compiled_budgets.csv`` and the same page.
 
 """
 
