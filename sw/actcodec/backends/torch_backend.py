@@ -28,7 +28,7 @@ class TorchBackend(Backend):
     """
 
     def compress(self, job: Job, beats: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(beats)
         if job.mode is Mode.MX:
@@ -37,7 +37,7 @@ class TorchBackend(Backend):
         return _encoded(blocks.from_beats(beats, view), view, job)
 
     def decompress(self, job: Job, payload: Tensor) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, job.beats * LANES, DTYPES[job.dtype]).view(-1, LANES)
         if job.mode is Mode.MX:
@@ -46,7 +46,7 @@ class TorchBackend(Backend):
         return blocks.to_beats(_decoded(payload, view, job), view)
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].encode(x)
         if job.mode is Mode.MX:
@@ -57,7 +57,7 @@ class TorchBackend(Backend):
         return _encoded((x if whole else blocks.padded(x, view)).reshape(-1, view.columns), view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         if job.mode in DIRECT:
             return DIRECT[job.mode].decode(payload, view.columns, DTYPES[job.dtype]).view(tuple(shape))
         if job.mode is Mode.MX:
@@ -76,7 +76,7 @@ class TorchBackend(Backend):
         return self.block_quantizer().mx_values(payload, mx_of(job).kind, shape, DTYPES[job.dtype])
 
     def group_quantizer(self) -> GroupQuantizer:
-        """See :class:`Backend`."""
+        """Implement :class:`Backend`."""
         return GroupQuantizer()
 
 

@@ -15,13 +15,13 @@ class RandomCodec(Codec):
     _seeds: TensorSeeds
 
     def restart(self, seed: int) -> None:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self._seeds.restart(seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._seeds.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         self._seeds.load_state_dict(state)

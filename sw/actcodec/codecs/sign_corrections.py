@@ -1,10 +1,12 @@
-"""Exact signs beside a lossy reconstruction: one bit per value where decoding errs, mostly zeros, which ZVC shortens.
+"""Exact signs beside a lossy reconstruction: one bit per value, set where the decoded sign is wrong, shortened by ZVC.
 
-A decoder takes a value for positive where the reconstruction is more than a few steps of SFPR: rounding leaves some of them
-where ReLU left zeros. How many they are, 0 to 127, says the corrections' first byte. Behind it stand bits in the order of
-memory, value i at bit ``i % 8`` of byte ``i // 8``, as BRC packs them: 1 where that is wrong. These bytes, as numbers from -128
-to 127, are a stream of mode sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and
-SFPR + ZVC of its payload, and reads them in two.
+A decoder takes a value for positive if the reconstruction has more than ``limit`` steps of SFPR: rounding leaves a few steps
+where ReLU left zeros. The first byte of the corrections is ``limit``, 0 to 127. Then come bits in the order of memory, value i
+at bit ``i % 8`` of byte ``i
+
+8``, as BRC packs them: 1 where the sign by the limit is wrong. These bytes, as numbers from -128 to 127, are a stream of mode
+sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and SFPR + ZVC of its payload, and reads
+them in two.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class NativeEntropyCoder(EntropyCoder):
     """See :class:`EntropyCoder`. What is wrong with blocks or with a segment is for the torch version to say."""
 
     def encode(self, coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
         blocks = host(coefficients)
         frequencies = torch.zeros(ALPHABET, dtype=torch.int64)
@@ -35,7 +35,7 @@ class NativeEntropyCoder(EntropyCoder):
         return tables, room[:written].clone()
 
     def decode(self, segment: Tensor, count: int, tables: HuffmanTables) -> Tensor:
-        """See :class:`EntropyCoder`."""
+        """Implement :class:`EntropyCoder`."""
         require("segment", segment, (torch.uint8,))
         segment = host(segment)
         # Each block takes a bit at least; a shape that lies does not make room for more.

@@ -29,11 +29,11 @@ class NativePredictedCoder(PredictedCoder):
     """See :class:`PredictedCoder`. Streams are deflated by zlib, several at once where there are several threads."""
 
     def cells(self, x: Tensor, step: Tensor) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         return self._predicted(x, step, None, cells=True) if x.ndim >= _LEAST_RANK else super().cells(host(x), step)
 
     def multiples(self, x: Tensor, step: Tensor, dimensions: int | None = None) -> Predicted:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         if x.ndim < _LEAST_RANK:
             return super().multiples(host(x), step, dimensions)
         return self._predicted(x, step, dimensions, cells=False)
@@ -48,12 +48,12 @@ class NativePredictedCoder(PredictedCoder):
         rectified: bool = False,
         line: Line | None = None,
     ) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         y = self._values(predicted, step, shape, dtype, cells=True, rectified=rectified, line=line)
         return super().middles(predicted, step, shape, dtype, rectified=rectified, line=line) if y is None else y
 
     def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`PredictedCoder`."""
+        """Implement :class:`PredictedCoder`."""
         y = self._values(predicted, step, shape, dtype, cells=False)
         return super().products(predicted, step, shape, dtype) if y is None else y
 

@@ -18,16 +18,16 @@ _Arguments = tuple[Tensor | float, ...]
 
 
 class NativeRangeQuantizer(RangeQuantizer):
-    """See :class:`RangeQuantizer`."""
+    """Implement :class:`RangeQuantizer`."""
 
     def means(self, x: Tensor, pooling: Pooling) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x, found = host(x), torch.empty(pooling.count, dtype=torch.float32)
         kernels()("cell_means", x, FORMATS[x.dtype], len(pooling.first), *_tables(pooling), pooling.count, found)
         return found
 
     def edges(self, x: Tensor, range_values: int, means: Means | None = None) -> tuple[Tensor, Tensor]:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x = host(x)
         least, greatest = torch.empty(2, -(-x.numel() // range_values), dtype=torch.float32)
         kernels()("range_edges", x, FORMATS[x.dtype], x.numel(), range_values, *_cells(means), least, greatest)
@@ -36,7 +36,7 @@ class NativeRangeQuantizer(RangeQuantizer):
     def codes(
         self, x: Tensor, range_values: int, low: Tensor, step: Tensor, bits: int, seed: int | None, means: Means | None = None
     ) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         x, packed = host(x), torch.empty(-(-x.numel() * bits // 8), dtype=torch.uint8)
         grid = (low.to(torch.float32), step.to(torch.float32), bits, seed is not None, seed or 0)
         kernels()("range_codes", x, FORMATS[x.dtype], x.numel(), range_values, *_cells(means), *grid, packed)
@@ -53,14 +53,14 @@ class NativeRangeQuantizer(RangeQuantizer):
         dtype: torch.dtype,
         means: Means | None = None,
     ) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         grid = (low.to(torch.float32), step.to(torch.float32), bits, torch.finfo(dtype).max)
         kernels()("range_values", host(codes), FORMATS[dtype], y.numel(), range_values, *_cells(means), *grid, y)
         return y
 
     def upsampled(self, means: Means, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RangeQuantizer`."""
+        """Implement :class:`RangeQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype)
         grid = (NOTHING, NOTHING, 1, torch.finfo(dtype).max)
         kernels()("range_values", NOTHING, FORMATS[dtype], prod(y.shape), y.numel(), *_cells(means), *grid, y)

@@ -21,10 +21,10 @@ _MOST_BITS = 16
 
 
 class NativeRowQuantizer(RowQuantizer):
-    """See :class:`RowQuantizer`."""
+    """Implement :class:`RowQuantizer`."""
 
     def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         x = host(x)
         count = len(steps.steps)
         job = (x, FORMATS[x.dtype], *_layout(x.shape, count), steps.steps, *steps.ends, seed)
@@ -42,7 +42,7 @@ class NativeRowQuantizer(RowQuantizer):
         return (mask if isinstance(mask, Tensor) else steps.bits[:0]), codes
 
     def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """See :class:`RowQuantizer`."""
+        """Implement :class:`RowQuantizer`."""
         y, count = torch.empty(tuple(shape), dtype=dtype), len(steps.steps)
         counts = torch.full((count,), prod(y.shape) // count)
         present: Tensor | int = NOTHING

@@ -24,7 +24,7 @@ class TritonBackend(TorchBackend):
     """
 
     def channel_maxima(self, channels: Tensor, nonfinite: str = "raise") -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         check_nonfinite_policy(nonfinite)
         largest = sfpr.maxima(channels.contiguous())
         if not bool(largest.isfinite().all()):
@@ -32,15 +32,15 @@ class TritonBackend(TorchBackend):
         return largest.to(torch.float64)
 
     def residual_maxima(self, x: Tensor, view: MatrixView, k: Tensor) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return residual_maxima(x.contiguous(), view, k.contiguous())
 
     def group_quantizer(self) -> TritonGroupQuantizer:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         return TritonGroupQuantizer()
 
     def compress_tensor(self, x: Tensor, view: MatrixView, job: Job) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`."""
+        """Implement :class:`~actcodec.backends.backend.Backend`."""
         if job.mode not in ENCODERS or (job.settings is not None and job.settings.statistics):
             return super().compress_tensor(x, view, job)
         return ENCODERS[job.mode](x.contiguous(), view, job)

@@ -143,10 +143,10 @@ def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, 
 
 
 class TritonGroupQuantizer(GroupQuantizer):
-    """See :class:`GroupQuantizer`."""
+    """Implement :class:`GroupQuantizer`."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         samples, size = sample_count(x.shape), sample_size(x.shape)
         per_sample = programs_for(size, group)
         least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
@@ -157,7 +157,7 @@ class TritonGroupQuantizer(GroupQuantizer):
         return least.add_(0.0), greatest.add_(0.0)
 
     def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
@@ -168,7 +168,7 @@ class TritonGroupQuantizer(GroupQuantizer):
     def values(
         self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
     ) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
         ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
         programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
@@ -177,14 +177,14 @@ class TritonGroupQuantizer(GroupQuantizer):
         return y
 
     def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
         programs = programs_for(codes.numel(), PROGRAM_VALUES)
         launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
         return packed
 
     def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """See :class:`GroupQuantizer`."""
+        """Implement :class:`GroupQuantizer`."""
         codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
         programs = programs_for(count, PROGRAM_VALUES)
         launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)

@@ -88,7 +88,7 @@ class FloatCodec(RandomCodec):
         self._quantizer = self._backend.range_quantizer()
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def _checked(self, x: Tensor) -> Tensor:

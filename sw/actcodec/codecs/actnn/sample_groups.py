@@ -130,7 +130,7 @@ class ActnnSampleCodec(RandomCodec):
         self._quantizer = self._backend.group_quantizer()
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
     def compress(self, x: Tensor) -> SampleForm:

@@ -109,7 +109,7 @@ class SparseSampleCodec(RandomCodec):
         return SparseForm(tuple(x.shape), x.dtype, mask, form)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self.backend)
 
 

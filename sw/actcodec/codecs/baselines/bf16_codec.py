@@ -45,7 +45,7 @@ class Bf16Codec(Codec):
     centred = True
 
     def compress(self, x: Tensor) -> Bf16Form:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         check_finite(x)
         if x.dtype != torch.float32:
@@ -54,5 +54,5 @@ class Bf16Codec(Codec):
         return Bf16Form(x.dtype, x.detach().to(torch.bfloat16).clamp_(-greatest, greatest))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

@@ -66,7 +66,7 @@ class CdmaCodec(Codec):
     lossless = True
 
     def compress(self, x: Tensor) -> CdmaForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         words = x.detach().resolve_neg().contiguous().flatten().view(_WORDS[x.element_size()])
         nonzero = words != 0
@@ -76,5 +76,5 @@ class CdmaCodec(Codec):
         return CdmaForm(tuple(x.shape), x.dtype, masks, select(words, nonzero))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

@@ -95,11 +95,11 @@ class GistCodec(Codec):
         check_nonfinite_policy(self.nonfinite)
 
     def compress(self, x: Tensor) -> GistForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return self._dense(self._checked(x), x)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
     def _checked(self, x: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ class GistCsrCodec(GistCodec):
     name = "gist-csr"
 
     def compress(self, x: Tensor) -> GistForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         values, kind = self._checked(x), MINIFLOATS[self.dpr]
         rows = -(-values.numel() // COLUMNS)
         counts = torch.zeros(rows, dtype=_START, device=x.device)

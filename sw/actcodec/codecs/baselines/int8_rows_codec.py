@@ -56,7 +56,7 @@ class Int8RowsCodec(Codec):
     centred = True
 
     def compress(self, x: Tensor) -> Int8RowsForm:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         check_finite(x)
         values = x.detach().contiguous()
@@ -69,7 +69,7 @@ class Int8RowsCodec(Codec):
         return Int8RowsForm(x.dtype, codes, greatest)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
 

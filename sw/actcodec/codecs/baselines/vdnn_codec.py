@@ -25,11 +25,11 @@ class VdnnCodec(Codec):
         self._swap = HostSwap()
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         # A copy on the device first: the model may change its tensor in place while this one is on its way.
         return self._swap.out(RawCopy(x.detach().clone()))
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()

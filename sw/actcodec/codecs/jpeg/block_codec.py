@@ -47,11 +47,11 @@ class BlockCodec:
         self._epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         return {"epoch": self._epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See :class:`~actcodec.codecs.codec.Codec`."""
+        """Implement :class:`~actcodec.codecs.codec.Codec`."""
         self._epoch = state["epoch"]
 
     @property

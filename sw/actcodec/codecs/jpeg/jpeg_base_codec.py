@@ -79,7 +79,7 @@ class JpegBaseCodec(BlockCodec, Codec):
         self._backend = backend(self.backend)
 
     def compress(self, x: Tensor) -> JpegBaseCompressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         self._check_shape(x.shape)
         maps, view = sfpr_maps(x.detach().contiguous()), sfpr_view(x.shape)
@@ -101,5 +101,5 @@ class JpegBaseCodec(BlockCodec, Codec):
         return jpeg_base.forward(matrix, divisors, self.const_bits, self.pass1_bits, self._rounding)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)

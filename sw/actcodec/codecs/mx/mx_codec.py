@@ -48,7 +48,7 @@ class MxInt8Codec(Codec):
         self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> Compressed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         form = check_input(x)
         check_finite(x, self._backend.channel_maxima)
         view, no_scales = MatrixView.of(x.shape, Mode.MX), torch.zeros(0, device=x.device)
@@ -58,7 +58,7 @@ class MxInt8Codec(Codec):
         return Compressed(header, (), no_scales, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
 
 
@@ -116,7 +116,7 @@ class Nvfp4Codec(Codec):
         self._backend = backend_of(self.backend)
 
     def compress(self, x: Tensor) -> Nvfp4Form:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         check_input(x)
         largest = self._backend.channel_maxima(per_channel(x.detach()))
         scale = tensor_scale(largest.amax().to(torch.float32))
@@ -124,5 +124,5 @@ class Nvfp4Codec(Codec):
         return Nvfp4Form(tuple(x.shape), x.dtype, scale, payload)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress(self._backend)
