@@ -1,4 +1,4 @@
-"""Codecs that draw random numbers: every tensor has a seed of its own, and a run can be repeated or gone on with."""
+"""Base of codecs that draw random numbers: every tensor has its own seed, and a run can be repeated or continued."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from actcodec.codecs.tensor_seeds import TensorSeeds
 
 
 class RandomCodec(Codec):
-    """A codec with the seeds of its tensors."""
+    """Codec with a sequence of seeds for its tensors."""
 
     _seeds: TensorSeeds
 

@@ -2,11 +2,9 @@
 
 A decoder takes a value for positive if the reconstruction has more than ``limit`` steps of SFPR: rounding leaves a few steps
 where ReLU left zeros. The first byte of the corrections is ``limit``, 0 to 127. Then come bits in the order of memory, value i
-at bit ``i % 8`` of byte ``i
-
-8``, as BRC packs them: 1 where the sign by the limit is wrong. These bytes, as numbers from -128 to 127, are a stream of mode
-sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and SFPR + ZVC of its payload, and reads
-them in two.
+at bit ``i % 8`` of byte ``i // 8``, as BRC packs them: 1 where the sign by the limit is wrong. These bytes, as numbers from -128
+to 127, are a stream of mode sfpr+zvc with scale 1. So a unit makes corrections in two jobs, BRC of the differences and SFPR +
+ZVC of its payload, and reads them in two.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AC-GC's quantiser with the paper's own widths: fixed point of 1 to 16 bits, as few as an error bound allows (AutoQuant).
 
 The greatest magnitude of a channel, or of the whole tensor if it has one error, is 1 / scale. An error of dx needs
-``ceil(-log2(dx) - log2(scale) - 1)`` bits, and one more for the sign if there are negative values: then a step is at most ``2 *
-dx``. Rounding is stochastic, so that a value's error has mean zero and a root mean square of at most dx.
+``ceil(-log2(dx) - log2(scale) - 1)`` bits, and one more for the sign if there are negative values: then a step is at most
+``2 * dx``. Rounding is stochastic, so that a value's error has mean zero and a root mean square of at most dx.
 
 Errors of the published code are not repeated: a sign is a bit of the width, counted and used; the greatest positive value keeps
 its code (two's complement has none for 2**(bits - 1) steps, which costs a bit if exactly that many are needed); and decoding

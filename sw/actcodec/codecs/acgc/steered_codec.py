@@ -4,9 +4,9 @@ Other codecs look at a tensor and then choose scales and bits. Here all of these
 tensors (:mod:`actcodec.policies.steered`), so that a unit can be configured while the tensor is still being computed.
 
 A setting follows from a *step*, the distance of two levels in units of a channel's largest magnitude. A unit realises it with
-powers of two, in its shift tables and in the affine quantiser, and with multipliers as fine as their significand: ``k =
-2**shift / step`` gives any step, and the largest shift with which nothing saturates keeps the integers in between as fine as
-possible.
+powers of two, in its shift tables and in the affine quantiser, and with multipliers as fine as their significand:
+``k = 2**shift / step`` gives any step, and the largest shift with which nothing saturates keeps the integers in between as fine
+as possible.
 
 DC needs a step of 8 integers to avoid saturation for every block. With steps below 1/16 of the largest magnitude DC may
 saturate, which shows in the error: such steps are a kind of setting by themselves.

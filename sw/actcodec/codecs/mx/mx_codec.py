@@ -22,14 +22,14 @@ from actcodec.golden.shapes import per_channel
 
 @dataclass
 class MxInt8Codec(Codec):
-    """``mxint8``: 8-bit integers with a power of two for every 32 values; any shape. The other formats derive from it.
+    """Codec ``mxint8``: 8-bit integers with a power of two for every 32 values; any shape. Base class of the other formats.
 
-    NaN and infinity are refused; what the format itself does with them is that of :mod:`actcodec.golden.mx`.
+    NaN and infinity are refused; :mod:`actcodec.golden.mx` describes how the format itself treats them.
 
     Parameters
     ----------
     scale
-        How the power of two follows from the greatest magnitude: ``floor``, as the specification has it, or ``rceil``, with
+        Rule that derives the power of two from the greatest magnitude: ``floor``, as in the specification, or ``rceil``, with
         which nothing saturates.
     backend
         ``torch``, or an object derived from Backend.
@@ -64,47 +64,47 @@ class MxInt8Codec(Codec):
 
 @dataclass
 class MxFp8E4m3Codec(MxInt8Codec):
-    """``mxfp8-e4m3``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp8-e4m3``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp8-e4m3"
 
 
 @dataclass
 class MxFp8E5m2Codec(MxInt8Codec):
-    """``mxfp8-e5m2``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp8-e5m2``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp8-e5m2"
 
 
 @dataclass
 class MxFp6E2m3Codec(MxInt8Codec):
-    """``mxfp6-e2m3``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp6-e2m3``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp6-e2m3"
 
 
 @dataclass
 class MxFp6E3m2Codec(MxInt8Codec):
-    """``mxfp6-e3m2``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp6-e3m2``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp6-e3m2"
 
 
 @dataclass
 class MxFp4Codec(MxInt8Codec):
-    """``mxfp4``. Parameters as for :class:`MxInt8Codec`."""
+    """Codec ``mxfp4``. Parameters as for :class:`MxInt8Codec`."""
 
     name = "mxfp4"
 
 
 @dataclass
 class Nvfp4Codec(Codec):
-    """``nvfp4``: 4-bit numbers, a scale of 8 bits for every 16 of them and one of 32 bits for the tensor; any shape.
+    """Codec ``nvfp4``: 4-bit numbers, a scale of 8 bits for every 16 of them and one of 32 bits for the tensor; any shape.
 
     Parameters
     ----------
     backend
-        ``torch``, or what computes the same in less time, such as ``native``.
+        ``torch``, or a backend that computes the same in less time, such as ``native``.
     """
 
     backend: str | Backend = "torch"
