@@ -63,8 +63,7 @@ class PredictedCoder:
         return rebuilt
 
     def products(self, predicted: Predicted, step: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return the results of :meth:`multiples` times their steps, float64 products rounded to ``dtype``; outliers are zero.
-        """
+        """Return the results of :meth:`multiples` times their steps, in float64, rounded to ``dtype``; outliers are zero."""
         rebuilt = torch.empty(tuple(shape), dtype=dtype, device=step.device)
         limit = torch.finfo(dtype)
         for samples, numbers in decode(predicted.coded, tuple(shape), predicted.dimensions):

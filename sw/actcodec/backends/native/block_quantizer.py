@@ -1,4 +1,4 @@
-"""The arithmetic of MX and NVFP4 by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of MX and NVFP4 by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from actcodec.golden.mx import blocks_of, numbers
 
 
 class NativeBlockQuantizer(BlockQuantizer):
-    """Implement :class:`BlockQuantizer`."""
+    """Quantiser of MX and NVFP4 blocks on the CPU."""
 
     def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
         """Implement :class:`BlockQuantizer`."""

@@ -1,4 +1,4 @@
-"""The arithmetic of ``actnn-sample`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``actnn-sample`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from actcodec.backends.native.kernels import kernels
 
 
 class NativeGroupQuantizer(GroupQuantizer):
-    """Quantise as :class:`GroupQuantizer` does, on the CPU."""
+    """Quantiser of groups within samples on the CPU."""
 
     def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
         """Implement :class:`GroupQuantizer`."""

@@ -1,4 +1,4 @@
-"""The arithmetic of ``division-float`` and ``actnn-float`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``division-float`` and ``actnn-float`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Arguments = tuple[Tensor | float, ...]
 
 
 class NativeRangeQuantizer(RangeQuantizer):
-    """Implement :class:`RangeQuantizer`."""
+    """Quantiser of ranges on the CPU."""
 
     def means(self, x: Tensor, pooling: Pooling) -> Tensor:
         """Implement :class:`RangeQuantizer`."""
@@ -68,13 +68,13 @@ class NativeRangeQuantizer(RangeQuantizer):
 
 
 def _tables(pooling: Pooling) -> _Arguments:
-    """A grid as kernels take it."""
+    """Return a grid as arguments of kernels."""
     parts = (pooling.rows.to(torch.int32), pooling.columns.to(torch.int32), pooling.first, pooling.across.to(torch.int32))
     return (pooling.height, pooling.width, len(pooling.rows), len(pooling.columns), *parts)
 
 
 def _cells(means: Means | None) -> _Arguments:
-    """A grid and its means."""
+    """Return a grid and its means as arguments of kernels."""
     if means is None:
         return (1, 1, 1, 1, *[NOTHING] * 5)
     return (*_tables(means.pooling), means.means.to(torch.float32))

@@ -1,4 +1,4 @@
-"""The arithmetic of exact signs by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of exact signs by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from actcodec.backends.step_quantizer import Line
 
 
 class NativeSignArithmetic(SignArithmetic):
-    """Implement :class:`SignArithmetic`."""
+    """Arithmetic of exact signs on the CPU."""
 
     def signs(self, decoded: Tensor, unit: Tensor, original: Tensor) -> Signs:
         """Implement :class:`SignArithmetic`."""

@@ -1,4 +1,4 @@
-"""The arithmetic of ``blpa-float`` by compiled kernels, bit for bit that of the torch version."""
+"""Arithmetic of ``blpa-float`` by compiled kernels, bit for bit equal to the torch version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from actcodec.golden.shapes import channels_shape
 
 
 class NativeStepQuantizer(StepQuantizer):
-    """Implement :class:`StepQuantizer`."""
+    """Quantiser of BLPA's steps on the CPU."""
 
     def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:
         """Implement :class:`StepQuantizer`."""
@@ -47,5 +47,5 @@ class NativeStepQuantizer(StepQuantizer):
 
 
 def ends_of(line: Line | None) -> tuple[Tensor | int, Tensor | int]:
-    """Slope and shift as kernels take them."""
+    """Return slope and shift as arguments of kernels."""
     return (NOTHING, NOTHING) if line is None else (line.slope.contiguous(), line.shift.contiguous())

@@ -1,4 +1,4 @@
-"""Backend ``triton``: the golden model's bytes, computed by kernels on GPUs."""
+"""Backend ``triton``: kernels on GPUs that produce the golden model's bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from actcodec.golden.sfpr import check_nonfinite_policy
 
 
 class TritonBackend(TorchBackend):
-    """Computes whole tensors with kernels, every byte and every value as the golden model does.
+    """Backend of kernels for whole tensors; every byte and every value equals the golden model's.
 
     Raises UserError for tensors that are not on a GPU, unless Triton's interpreter computes.
     """
@@ -46,7 +46,7 @@ class TritonBackend(TorchBackend):
         return ENCODERS[job.mode](x.contiguous(), view, job)
 
     def decompress_tensor(self, payload: Tensor, view: MatrixView, job: Job, shape: Sequence[int]) -> Tensor:
-        """See :class:`~actcodec.backends.backend.Backend`. What is wrong with a payload is for the golden model to say."""
+        """Implement :class:`~actcodec.backends.backend.Backend`; the golden model reports errors in a payload."""
         least, most = view.payload_bounds(job.dtype, job.settings, job.coder, job.mx)
         if job.mode in DECODERS and least <= payload.numel() <= most:
             y = torch.empty(tuple(shape), dtype=DTYPES[job.dtype], device=payload.device)

@@ -78,7 +78,7 @@ def greedy_allocation(sensitivity: Sequence[float], sizes: Sequence[int], budget
 
 
 def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:
-    """Bits of items of one size, without a loop over them: the best allocation, on the device of ``sensitivity``.
+    """Return the best bits of items of one size, without a loop over them, on the device of ``sensitivity``.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def equal_allocation(sensitivity: Tensor, total: int) -> Tensor:
     if not count <= total <= MAX_BITS * count:
         raise UserError(f"{total} bits for {count} items are not possible: use {count} to {MAX_BITS * count}")
     costs = sensitivity.new_tensor([_cost(1.0, bits) for bits in range(MAX_BITS, 1, -1)], dtype=torch.float64)
-    # Row by row from 8 bits down: of equal costs the sort takes first what leaves the items most even.
+    # Costs are sorted row by row from 8 bits down: of equal costs the sort takes first what leaves the items most even.
     order = torch.argsort((costs[:, None] * sensitivity.to(torch.float64)).flatten(), stable=True)
     taken = torch.bincount(order[: MAX_BITS * count - total] % count, minlength=count)
     return (MAX_BITS - taken).to(torch.uint8)
