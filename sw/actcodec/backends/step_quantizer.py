@@ -32,9 +32,9 @@ class Line:
 class StepQuantizer:
     """Packed codes of steps, and the middles of these steps.
 
-    Axis 1 counts channels; a tensor of rank 1 is one channel. Code c of ``bits`` bits stands for values from ``first + c`` to
-    ``first + c + 1`` steps; no step contains values on both sides of zero. ``step`` is float32 (channels,), positive, ``first``
-    int16 (channels,).
+    Axis 1 counts channels; a tensor of rank 1 is one channel. Code c of ``bits`` bits stands for values above
+    ``first + c`` and up to ``first + c + 1`` steps; no step contains values on both sides of zero. ``step`` is float32
+    (channels,), positive, ``first`` int16 (channels,).
     """
 
     def pack(self, x: Tensor, step: Tensor, first: Tensor, bits: int) -> Tensor:

@@ -63,7 +63,7 @@ class Centres:
         if n * length < LEAST_VALUES:
             return None
         maps = x.detach().view(view)
-        axis = 2 if length > 1 else 0  # columns of single values have short sums too
+        axis = 2 if length > 1 else 0  # with maps of single values, sums over the samples are as small
         sums, squares = _moments(maps, axis)
         mean, square = sums.sum(0) / (n * length), squares.sum(0) / (n * length)
         far = _far(mean.square(), square)

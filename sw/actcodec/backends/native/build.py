@@ -135,7 +135,7 @@ def _object(program: str, source: str, texts: dict[str, str], machine: str) -> P
 
 
 class _Progress:
-    """Report of the number of compiled files on standard error, from :data:`_SILENT_SECONDS` on."""
+    """Reports the number of compiled files on standard error, from :data:`_SILENT_SECONDS` on."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done, self._loud = total, 0, False

@@ -21,7 +21,7 @@ class WindowAxis:
 
     extent: int  #: values of the input along this axis
     positions: int  #: positions of a window
-    dilation: int  #: input values between two positions
+    dilation: int  #: distance in the input between adjacent positions
     starts: Sequence[int]  #: start of the window of each output
     step: int  #: distance in memory between outputs along this axis
 

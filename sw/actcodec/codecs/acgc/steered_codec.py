@@ -217,5 +217,5 @@ def _most_code(bits: int) -> int:
 
 
 def _error_of_shift(shift: int) -> float:
-    """Return the RMS error of a transform's steps, relative to no rounding of the integers before it to steps of 1."""
+    """Return the factor by which rounding the integers before a transform raises the RMS error of its uniform steps."""
     return sqrt(1 + 4.0**-shift)

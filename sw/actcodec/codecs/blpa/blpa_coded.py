@@ -34,7 +34,7 @@ LEAST_BITS, MOST_BITS = 1, 12
 
 @dataclass(frozen=True, eq=False)
 class CodedCopy:
-    """:class:`~actcodec.codecs.copies.SteppedCopy` in which code c stands for values from c to c + 1 steps.
+    """:class:`~actcodec.codecs.copies.SteppedCopy` in which code c stands for values above c and up to c + 1 steps.
 
     Values are decoded to the middle of their step.
     """

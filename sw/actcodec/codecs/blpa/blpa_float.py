@@ -33,7 +33,7 @@ _GOLDEN = StepQuantizer()
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """Steps of channels; code c stands for values from ``first + c`` to ``first + c + 1`` steps, decoded to the middle."""
+    """Steps of channels; code c stands for values above ``first + c`` and up to ``first + c + 1`` steps."""
 
     bits: int
     step: Tensor  #: float32 (channels,), positive

@@ -36,7 +36,7 @@ def test_division_error_is_a_step_where_blocks_belong_to_a_channel(bits, shape, 
     packed = actcodec.codec("division", bits=bits, range="channel", seed=seed).compress(x)
     step, k = channel_step(packed)
     error = (packed.decompress().double() - x.double()).abs().amax((0, 2, 3))
-    # Value and mean are each rounded by up to a unit.
+    # Two units are allowed for the rounding of value and mean.
     assert (error <= step + 2 / k).all()
     assert (x.double().abs().amax((0, 2, 3)) * k <= 32767.5).all()
 

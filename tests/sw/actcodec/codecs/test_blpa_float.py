@@ -129,7 +129,7 @@ def test_what_has_no_negative_values_is_decoded_without(bits):
     y = packed.decompress()
     assert torch.equal(y > 0, x > 0)
     assert (y[x == 0] == 0).all()
-    # The values are the upper half of a normal distribution of deviation 1; nearly all lie above zero up to their end.
+    # Channel 0 is half a normal distribution of deviation 1; channel 2, nearly all above zero, ends at its greatest value.
     end = packed.grid.step * (2**bits - 1)
     assert float(end[0]) == pytest.approx(3, rel=0.05)
     assert float(end[2]) == pytest.approx(float(x[:, 2].max()), rel=1e-6)

@@ -26,10 +26,10 @@ FLOAT_FORMS = [
     "acgc-quant",
     "acgc-quantz",
 ]
-#: Codecs without a bitstream; test_baseline_codecs.py tests their bytes.
+#: Codecs whose bytes test_baseline_codecs.py tests.
 BASELINES = ["gist", "gist-csr", "cdma", "vdnn", "bf16", "int8-rows"]
 AFFINE = [mode.label for mode in AFFINE_MODES]
-#: Codecs that test_baseline_codecs.py tests further.
+#: Codecs without a bitstream.
 NO_STREAM = [*FLOAT_FORMS, *BASELINES, NVFP4, "cusz"]
 STREAMS = [name for name in CODED if name not in NO_STREAM]
 LOSSY = [name for name in CODED if name not in ("bypass", "cdma", "vdnn")]
