@@ -112,7 +112,7 @@ class Centres:
 
 @dataclass(frozen=True, eq=False)
 class CentredForm:
-    """Codec's form of a tensor less its centres, and the centres."""
+    """Form by a codec of a tensor less its centres, and the centres."""
 
     centres: Centres
     left: Packed

@@ -19,8 +19,8 @@ def padded(values: Tensor, view: MatrixView) -> Tensor:
     """Return a tensor as the matrix with its padding, (padded rows, 8 * row beats), same dtype.
 
     The padding is zeros, unless that would widen the range of a block: division repeats the last value of each row and then the
-    last row, actnn the last value of the tensor. Only :func:`linear_blocks` pads a linear sequence to whole blocks, because
-    that padding is not part of a row.
+    last row, actnn the last value of the tensor. The padding of a linear sequence to whole blocks is not
+    part of a row; :func:`linear_blocks` adds it.
     """
     width = view.row_beats * LANES
     if values.numel() == view.padded_rows * width:

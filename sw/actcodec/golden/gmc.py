@@ -1,8 +1,8 @@
 """GMC, the group-mask code of quantised coefficients: a head byte and a body of up to 80 bytes for each block of 64.
 
 :mod:`cdu_spec.gmc` has the tables; ``docs/reference/bitstream.md``, section 3, defines the order of the bits. Any bytes whose
-heads form a chain that ends with the payload are blocks: content that no encoder writes decodes, too; zeros follow the end of a
-body, and a body's content after its last coefficient is ignored.
+heads form a chain that ends with the payload are blocks: content that no encoder writes decodes, too; missing bits at the end
+of a body count as zeros, and bits after its last coefficient are ignored.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CATEGORY_LIMITS = tuple((1 << category) - 1 for category in range(gmc.MAX_CATEG
 def encode(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """Return the payload, uint8, of blocks, and the bytes of each block, head included (1 to 77), int64 (n,).
 
-    Takes int8 (n, 64) in payload order, where place ``8 * u + v`` has horizontal frequency u and vertical frequency v, or (n,
-    8, 8).
+    Takes int8 (n, 64) in payload order, where place ``8 * u + v`` has horizontal frequency u and vertical frequency v, or
+    (n, 8, 8).
     """
     trailing = (BLOCK_SIDE, BLOCK_SIDE) if blocks.dim() == 3 else (BLOCK_VALUES,)
     require("blocks", blocks, (torch.int8,), trailing)

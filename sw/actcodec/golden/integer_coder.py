@@ -135,7 +135,7 @@ def estimated_bits(values: Tensor) -> float:
 
 
 def entropy(counts: Tensor) -> float:
-    """Return the bits of optimal codes of single bytes with these frequencies, int64 (256,)."""
+    """Return the entropy, in bits, of bytes with these frequencies, int64 (256,)."""
     occurring = counts[counts > 0].to(torch.float64)
     shares = occurring / occurring.sum()
     return float(-(shares.log2() * occurring).sum())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cdu_spec.huffman import HuffmanTables
 from cdu_tools.errors import UserError
 
-#: Largest height and width: T.81 allows 65535; libjpeg, and with it most viewers, allows this.
+#: Largest height and width: T.81 allows 65535, but libjpeg, and with it most viewers, no more than this.
 MAX_SIDE = 65500
 _SOI, _APP0, _DQT, _SOF0, _DHT, _SOS, _EOI = 0xD8, 0xE0, 0xDB, 0xC0, 0xC4, 0xDA, 0xD9
 _COMPONENT = 1

@@ -1,4 +1,4 @@
-"""Operations that move bytes and are slow loops in torch on a CPU, where numpy's are used on the same memory instead.
+"""Operations that move bytes; on a CPU, numpy does them in torch's memory, because torch's own loops are slow there.
 
 Results are in memory of torch's allocator, so that measurements of that memory include them.
 """

@@ -35,7 +35,7 @@ def encode(values: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
 def decode(blocks: Tensor, kind: BlockFormat) -> Tensor:
     """Decode uint8 (blocks, kind.block_bytes) to float32 (blocks, 32), as exact products.
 
-    Products beyond float32 become infinite; every NaN is 0x7FC00000.
+    Products beyond float32 become infinite, subnormal ones zero; every NaN is 0x7FC00000.
     """
     scales, codes = without_scales(blocks, kind)
     exponents = scales.to(torch.int32) - SCALE_BIAS
@@ -113,7 +113,7 @@ def without_scales(blocks: Tensor, kind: BlockFormat) -> tuple[Tensor, Tensor]:
 
 
 def blocks_of(payload: Tensor, count: int, kind: BlockFormat) -> Tensor:
-    """Return the payload, uint8 (n,), of ``count`` values as uint8 (blocks, kind.block_bytes), or raise BitstreamError."""
+    """Return the payload, uint8 (n,), of ``count`` values as uint8 (blocks, kind.block_bytes); check its length."""
     blocks = -(-count // kind.values)
     if payload.numel() != blocks * kind.block_bytes:
         raise BitstreamError(f"corrupted stream: {payload.numel()} payload bytes are not {blocks} blocks of {kind.block_bytes}")

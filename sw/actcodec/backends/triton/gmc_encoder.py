@@ -133,7 +133,7 @@ def _appended(
     value: tl.tensor,
     length: tl.tensor,
 ) -> tl.tensor:
-    """Write up to 32 bits at bit ``place``; return the bits of an unfinished word, the next place, and the last set bit's end."""
+    """Write up to 32 bits at bit ``place``; return an unfinished word's bits, the next place, and the last set bit's end."""
     filled = place % _WORD_BITS
     kept |= value.to(tl.int64) << filled
     last = tl.where(value != 0, place + _bit_length(value), last)

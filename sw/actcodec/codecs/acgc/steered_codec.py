@@ -87,8 +87,7 @@ class Setting:
 
 @dataclass
 class SteeredCodec(RandomCodec):
-    """Codec ``steered``: compresses a tensor with a given :class:`Setting`. Takes any shape; maps with blocks may be
-    transformed.
+    """Codec ``steered``: compresses a tensor of any shape with a given :class:`Setting`; transforms maps with blocks if set.
 
     Parameters
     ----------

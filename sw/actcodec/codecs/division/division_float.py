@@ -56,8 +56,7 @@ _MOST_SIDE = 65_536
 
 @dataclass
 class DivisionFloatCodec(FloatCodec):
-    """Codec ``division-float``: DIVISION as published. Means of cells of B x B values, and codes of the rest with a range per
-    map.
+    """Codec ``division-float``: DIVISION as published, with means of B x B cells, and codes of the rest with a range per map.
 
     In (N, C, H, W) a map is the values of one (n, c); in (N, F) and (N, S, F) it is a row of features, pooled along that axis
     alone. Cells are B x B where height and width are multiples of B; :mod:`actcodec.golden.pooling` describes other sizes.
