@@ -129,7 +129,7 @@ def test_compiler_that_fails(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("coder", "encode"), [("Zvc", zvc.encode), ("Gmc", lambda blocks: gmc.encode(blocks)[0])])
 def test_packing_on_a_machine_without_bit_extraction(tmp_path, coder, encode):
-    """Check the code for machines without the instruction, which most machines here have."""
+    """Check the code for machines without bit extraction, an instruction that most test machines have."""
     (tmp_path / "constants.h").write_text(build.constants())
     for name in ("values.h", "coded_blocks.h", "zvc.h", "gmc.h"):
         (tmp_path / name).write_text((build.files(build.__package__) / name).read_text())

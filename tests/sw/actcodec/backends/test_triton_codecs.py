@@ -19,7 +19,7 @@ KERNELS = [
     *("sfpr", "sfpr+zvc", "jpeg-act", "jpeg-gmc", "brc", "division", "actnn", "blpa", "autoquant"),
     *("actnn-sample", "sparse-sample"),
 ]
-#: Number of values of a kernel's tile is 1024: some tensors are smaller, some have several tiles and a remainder.
+#: Shapes of less than a kernel's tile, which has 1024 values, and of several tiles with a remainder.
 shapes = st.one_of(
     st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple),
     st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 12), st.integers(1, 40)),

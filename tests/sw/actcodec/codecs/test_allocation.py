@@ -59,7 +59,7 @@ def test_greedy_is_exact_for_equal_sizes(sensitivity, size, data):
 
 @given(st.lists(st.tuples(sensitivities, st.integers(1, 12)), min_size=1, max_size=12), st.data())
 def test_different_sizes_greedy_stays_within_its_bound(items, data):
-    """Check that greedy is never better than exact, exact never below the bound, the unused rest less than a bit."""
+    """Check that greedy is never better than exact, exact never below the bound, and less than an item's bit unused."""
     sensitivity, sizes = zip(*items, strict=True)
     budget = data.draw(st.integers(sum(sizes), 8 * sum(sizes)))
     greedy, exact = greedy_allocation(sensitivity, sizes, budget), exact_allocation(sensitivity, sizes, budget)
