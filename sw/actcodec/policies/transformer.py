@@ -127,7 +127,7 @@ class TransformerPolicy(RecomputingPolicy):
         self._finer: dict[float, Codec] = {}
 
     def more_bits(self, x: Tensor) -> float:
-        """Return extra bits of a query or key (..., tokens, features) by its squared length; rank-3 heads are already scaled."""
+        """Return extra bits of queries or keys (..., tokens, features) by squared length; rank-3 heads are already scaled."""
         scale = x.shape[-1] ** -0.5 if x.ndim == _MAP_RANK else 1.0
         logit = scale * float(x.detach().float().square().sum(-1).mean())
         return math.ceil(2 * math.log2(max(logit / SHARP, 1.0))) / 2 if math.isfinite(logit) else 0.0
