@@ -54,12 +54,12 @@ def calibrate(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) 
 
 
 def settle(policy: AutoPolicy, model: nn.Module, step: Callable[[], Tensor]) -> CodecSpec | None:
-    """See that the policy's choice is no worse than one candidate for everything; the candidate that it now holds, or None.
+    """Ensure that the policy's choice is no worse than any single candidate; return the candidate that it now holds, or None.
 
-    Tried on one step are what the policy has chosen, and every candidate everywhere. Of those that keep no more bytes than the
-    choice, or than the policy's ratio allows, the one whose gradient has the least error is held (:meth:`AutoPolicy.hold`) if
-    that error is less than the choice's. Takes C + 2 passes for C candidates and leaves the model as it was; to be repeated now
-    and then, as what is best changes. UserError when nothing has been chosen yet. Parameters and errors as for
+    The policy's choice and every candidate alone are tried on one step. Among the candidates that keep no more bytes than the
+    choice, or than the policy's ratio allows, the one with the least gradient error is held (:meth:`AutoPolicy.hold`) if
+    that error is less than the choice's. Takes C + 2 passes for C candidates and leaves the model unchanged. Repeat it now
+    and then, because the best choice changes. UserError if nothing has been chosen yet. Parameters and errors as in
     :func:`~actcodec.study.diagnosis.diagnose`.
     """
     policy.hold(None)

@@ -22,7 +22,7 @@ from actcodec.study.setup import TrainingSetup
 
 @dataclass(frozen=True)
 class DiagnosisSettings:
-    """What is trained and diagnosed.
+    """Settings of a training and its diagnosis.
 
     Parameters
     ----------

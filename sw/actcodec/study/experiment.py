@@ -30,10 +30,10 @@ MAX_STEPS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: with the network's optimizer (:mod:`actcodec.study.networks`) and a cosine learning rate.
+    """Schedule of a training with the network's optimizer (:mod:`actcodec.study.networks`) and a cosine learning rate.
 
-    ``epochs`` passes over the training images, or exactly ``steps`` steps when given. Incomplete batches are left out.
-    UserError for what is not allowed.
+    ``epochs`` passes over the training images, or exactly ``steps`` steps if given. Incomplete batches are left out.
+    UserError for invalid values.
     """
 
     model: str = "resnet"

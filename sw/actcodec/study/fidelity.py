@@ -47,7 +47,7 @@ class Fidelity:
         return {"golden": golden, "torch": torch.__version__}
 
     def whats(self, config: CduConfig) -> Iterator[dict[str, Any]]:
-        """What is measured of a configuration: one task per mode with scales, which are all but brc, bypass and mx.
+        """Yield the measurement tasks of a configuration: one per mode with scales, which are all but brc, bypass and mx.
 
         Raises ConfigError for 9-bit samples, which no unit has.
         """

@@ -78,7 +78,7 @@ def fit_levels(settings: LevelSettings, command: str, progress: Progress | None 
 
 
 def _line(coder: str, relation: Mapping[str, Any]) -> str:
-    """How well the relation of a coder fits."""
+    """Describe the quality of a coder's fitted relation in one line."""
     deviations = [level["deviation"] for level in relation["levels"]]
     fit = f"deviation of log(error) {min(deviations):.3f} to {max(deviations):.3f}"
     return f"{coder}: {len(deviations)} levels, {relation['channels']} channels, {fit}"

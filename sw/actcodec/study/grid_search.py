@@ -13,7 +13,7 @@ WIDTHS = range(2, 9)
 
 @dataclass(frozen=True)
 class GridResult:
-    """What a search found."""
+    """The result of a search."""
 
     bits: int  #: the fewest with which the score does not suffer
     scores: dict[int, float]  #: of all widths that were tried

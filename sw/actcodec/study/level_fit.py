@@ -33,7 +33,7 @@ QUALITIES = (
 
 @dataclass
 class Measurements:
-    """What was measured with one coder; lists have one entry for each tensor."""
+    """The measurements with one coder; lists have one entry for each tensor."""
 
     coder: str
     qualities: tuple[int, ...]

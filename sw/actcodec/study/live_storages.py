@@ -25,7 +25,7 @@ FORWARD, BACKWARD, UPDATE = "forward", "backward", "optimizer"
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a step an operation runs."""
+    """The position of an operation in a step."""
 
     phase: str  #: ``forward``, ``backward`` or ``optimizer``
     module: str  #: name of the innermost module, in the backward of that whose operation is differentiated; empty outside

@@ -134,7 +134,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 def _eager(subject: Subject, policy: str, count: int | None, optimizer: str, budget: float, on_cpu: bool) -> Predicted:
     model, make = subject.model, OPTIMIZERS[optimizer]
     storages = LiveStorages(model, on_cpu=on_cpu)
-    if not subject.entered:  # what libraries and data sets keep from their first call on is there
+    if not subject.entered:  # allocates buffers that libraries and data sets keep from their first call on
         subject.loss(*subject.data(count))
     storages.given(*model.parameters(), *model.buffers())
     with subject.within(), _means(policy, subject, budget) as hooks, storages, storages.names_of_modules():

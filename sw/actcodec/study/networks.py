@@ -39,7 +39,7 @@ class Network:
 
     @property
     def optimizer_text(self) -> str:
-        """How it is trained, in words."""
+        """Describe the optimizer in words."""
         if self.adamw:
             return f"AdamW with weight decay {_ADAMW_WEIGHT_DECAY:g}"
         return f"SGD with momentum {_MOMENTUM:g}, weight decay {_WEIGHT_DECAY:g}"

@@ -1,7 +1,7 @@
-"""Whether training with a codec ends where training without it does: paired differences, and what they could have shown.
+"""Compare training with and without a codec by paired differences, and compute the difference that they could have shown.
 
-Every policy trains from the same weights, with the same batches, and is asked the same test images as the uncompressed run of
-its seed. So each seed and image gives a difference: +1 where only the policy is right, -1 where only the uncompressed network
+Every policy trains from the same weights, with the same batches, and is tested on the same images as the uncompressed run of
+its seed. Each seed and image gives a difference: +1 if only the policy is right, -1 if only the uncompressed network
 is, else 0. Their mean, in points of accuracy, varies with the seeds and with the images; both are resampled.
 """
 
@@ -39,7 +39,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Spread:
-    """Where the variance of differences comes from, in squared points: seeds, images, and both together."""
+    """The parts of the variance of differences, in squared points: seeds, images, and both together."""
 
     seeds: float
     images: float

@@ -75,7 +75,7 @@ def _tensors(run: Run) -> Table:
 
 
 def _not_counted(runs: Sequence[Run]) -> list[str]:
-    """What autograd saves besides, of the first run of each codec, and the ratio with it."""
+    """Return lines with the other tensors that autograd saves, for the first run of each codec, and the ratio with them."""
     first = {run.codec: run for run in reversed(runs)}
     lines = []
     for codec in dict.fromkeys(run.codec for run in runs):

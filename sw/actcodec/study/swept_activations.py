@@ -1,4 +1,4 @@
-"""What a sweep measures ratio and error on: activations of a file, or of a training run, recorded once for a folder."""
+"""Activations on which a sweep measures ratio and error: from a file, or from a training run, recorded once for a folder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _SOURCES = ("actcodec.training", "actcodec.policies", "actcodec.saved", "actcode
 
 @dataclass(frozen=True)
 class SweptActivations:
-    """Where the activations are from.
+    """Source of the activations.
 
     Parameters
     ----------
     recorded
-        File with them; None for a training run.
+        File with activations; None for a training run.
     setup
         The training run; the first step of each epoch is recorded.
     seed
-        Of weights and order of images.
+        Seed of weights and order of images.
     """
 
     recorded: Path | None = None

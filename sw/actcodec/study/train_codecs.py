@@ -25,7 +25,7 @@ CODECS = ("none", "jpeg-act", "sfpr")
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What is trained, and with which codecs. UserError for what is not allowed.
+    """Settings of training runs with some codecs. UserError for invalid values.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TrainSettings:
     seeds, seed
         Number of runs for each codec, and the seed of the first.
     backend
-        Name of what computes the codecs, as results state it.
+        Name of the backend that computes the codecs, as results state it.
     """
 
     setup: TrainingSetup = field(default_factory=TrainingSetup)

@@ -46,7 +46,7 @@ def coefficients(tensors: Iterable[Tensor], S: float) -> Tensor:  # noqa: N803
 
 
 def histogram(of: Tensor) -> Tensor:
-    """How often each coefficient has each value: float64 (64, 4096), whole numbers, of int16 (blocks, 64) in -2048..2047.
+    """Count the values of each coefficient: float64 (64, 4096), whole numbers, from int16 (blocks, 64) in -2048..2047.
 
     Column j counts ``COEFFICIENT_VALUES[j]``.
     """

@@ -23,15 +23,15 @@ RATES = (ENTROPY, ZVC)
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured: a quantiser, and what a coefficient costs.
+    """The measure of a table: a quantiser, and the cost of a coefficient.
 
     ``entropy``
-        Of coefficient i: ``H_i = -sum_q p_i(q) log2 p_i(q)`` in bits, p_i(q) the part of all blocks in which it is quantised
-        to q. No code that gives coefficient i a code of its own and every block the same one does better.
+        Entropy of coefficient i: ``H_i = -sum_q p_i(q) log2 p_i(q)`` in bits, p_i(q) the part of all blocks in which it is
+        quantised to q. It is a lower bound for codes that have one code per coefficient and code every block alike.
     ``zvc``
-        Exactly what ZVC writes: ``1 + 8 P_i(q != 0)`` bits. Only of shifts, which jpeg-act codes so.
+        The exact size that ZVC writes: ``1 + 8 P_i(q != 0)`` bits. For shifts only, which jpeg-act codes in this way.
 
-    UserError for another rate, and for ``zvc`` of divisors.
+    UserError for another rate, and for ``zvc`` with divisors.
     """
 
     quantizer: Quantizer

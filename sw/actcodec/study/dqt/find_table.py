@@ -19,7 +19,7 @@ from actcodec.study.setup import TrainingSetup
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Which table is looked for, on which activations. UserError for what does not go together.
+    """Settings of a search for a table. UserError for settings that exclude each other.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class TableSettings:
     setup
         The training whose activations are recorded, in the first step of each epoch.
     seed
-        Of the training and of SGD.
+        Seed of the training and of SGD.
     recorded, held_out
-        Files with activations to look for the table on, and to measure it on; without them, those of the training, and those of
-        one of a network one deeper from the next seed.
+        Files with activations for the search, and for the measurement; by default those of the training, and those of
+        a network one deeper with the next seed.
     record
-        File to write the recorded activations to.
+        File to which the recorded activations are written.
     """
 
     table: Settings

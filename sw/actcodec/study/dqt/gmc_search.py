@@ -40,11 +40,11 @@ class GmcBlocks:
         return cls(quantizer, chosen, Curves.of(histogram(chosen), Measure(quantizer)))
 
     def codes(self, rungs: Tensor) -> Tensor:
-        """What GMC codes with a table, int8 (blocks, 64), row after row."""
+        """Return the codes of a table that GMC encodes, int8 (blocks, 64), in row order."""
         return self.quantizer.quantize(self.coefficients, rungs)[0].to(torch.int8)
 
     def column(self, entry: int, rung: int) -> Tensor:
-        """Of one coefficient, int8 (blocks,)."""
+        """Return the codes of one coefficient, int8 (blocks,)."""
         return self.quantizer.quantize(self.coefficients[:, entry], torch.tensor(rung))[0].to(torch.int8)
 
     def at(self, rungs: Tensor) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def descend(blocks: GmcBlocks, alpha: float, starts: Sequence[Tensor]) -> Tensor
                 trial = rungs.clone()
                 trial[entry] += direction
                 column = blocks.column(entry, int(trial[entry]))
-                # Where the coefficient is coded as before, so is its block.
+                # A block with an unchanged coefficient keeps its code.
                 changed = column != codes[:, entry]
                 before, after = codes[changed], codes[changed]
                 after[:, entry] = column[changed]

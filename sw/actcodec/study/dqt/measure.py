@@ -1,7 +1,7 @@
-"""What tables cost and what they do to activations, measured on the whole way of a codec.
+"""Measure the rate and the error of tables over the full path of a codec.
 
-The same bytes and the same reconstruction as codecs jpeg-act, jpeg-gmc and jpeg-base, to the last bit; SFPR and the
-transform, which no table changes, are computed once for many tables, and nothing is decoded that was just coded.
+Bytes and reconstruction are those of codecs jpeg-act, jpeg-gmc and jpeg-base, to the last bit; SFPR and the
+transform, which no table changes, are computed once for many tables, and codes are not decoded again.
 """
 
 from __future__ import annotations

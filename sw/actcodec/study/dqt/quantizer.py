@@ -67,7 +67,7 @@ class Quantizer:
 
     @property
     def dc_rung(self) -> int:
-        """Of the DC entry, which is not free."""
+        """Rung of the DC entry, which is fixed."""
         return self.steps.index(DC_DIVISOR)
 
     def steps_of(self, table: str | Sequence[int]) -> Table:

@@ -40,7 +40,7 @@ _ALPHAS_OF_DESCENTS = ALPHAS[::2]
 
 @dataclass(frozen=True)
 class Settings:
-    """Which table is looked for. UserError for impossible settings.
+    """Settings of a search for a table. UserError for impossible settings.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class Settings:
     kind
         ``div`` or ``shift``.
     rate
-        ``entropy``, ``zvc`` or ``gmc``; the last two of shifts only.
+        ``entropy``, ``zvc`` or ``gmc``; the last two for shifts only.
     optimizer
-        ``search`` or ``sgd``, which is not for ``gmc``.
+        ``search`` or ``sgd``, which excludes ``gmc``.
     rounding
-        ``half_away`` or ``trunc``; None is what the kind's codec does by default.
+        ``half_away`` or ``trunc``; None selects the default of the kind's codec.
     S
-        Of SFPR; JPEG-ACT's unless given, with GMC too.
+        Scale of SFPR; the default is JPEG-ACT's, with GMC too.
     rec
-        Reconstruction point of shifts in steps; None is that of codec jpeg-gmc with ``gmc``, else of jpeg-act.
+        Reconstruction point of shifts in steps; None selects that of codec jpeg-gmc with ``gmc``, else that of jpeg-act.
     """
 
     alpha: float
@@ -92,15 +92,15 @@ class Settings:
 
     @property
     def quantizer(self) -> Quantizer:
-        """Of the table. UserError for what does not go together."""
+        """Quantiser of the table. UserError for settings that exclude each other."""
         usual = self._as_set(self.kind)
         return usual if self.rounding is None else replace(usual, rounding=Rounding(self.rounding))
 
     @property
     def compared(self) -> tuple[Quantizer, ...]:
-        """Those of the codecs of which known and searched tables are measured, with their usual rounding.
+        """Quantisers of the codecs whose known and searched tables are measured, with their usual rounding.
 
-        With ``gmc``, where every table costs a descent, that of the table alone.
+        With ``gmc``, where every table costs a descent, only that of the table.
         """
         return (self.quantizer,) if self.rate == GMC else (Quantizer.usual(DIV), self._as_set(SHIFT))
 
@@ -121,7 +121,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Found:
-    """What a table comes to in the objective, on the activations that it was looked for with."""
+    """The objective of a table on the activations of its search."""
 
     name: str
     objective: float
@@ -263,7 +263,9 @@ def _with_every_rounding(settings: Settings) -> Iterator[Quantizer]:
 
 
 def _sweeps(settings: Settings, *, usual_only: bool) -> Iterator[tuple[Quantizer, str]]:
-    """What each codec writes, with every rounding rule, and for shifts entropy too; or only with the codec's own rule."""
+    """Yield the rate that each codec writes, with every rounding rule, and for shifts entropy too; or only the codec's own
+    rule.
+    """
     if usual_only:
         yield from ((quantizer, quantizer.written) for quantizer in settings.compared)
     else:

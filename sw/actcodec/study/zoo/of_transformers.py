@@ -81,7 +81,7 @@ def _of_pairs(count: int = 4, length: int = 32) -> Loss:
 
 
 def _of_contrasts(count: int = 8, length: int = 24) -> Loss:
-    """Which text goes with which image: that of the same place in the batch."""
+    """Return the loss of matching texts with images: each text belongs to the image at its own index in the batch."""
 
     def loss(model: nn.Module, number: int, count: int) -> Tensor:
         letters, _ = texts(number, count, length)
