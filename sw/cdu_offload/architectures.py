@@ -63,10 +63,10 @@ def vgg16(classes: int = 1000) -> nn.Module:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What is traced."""
+    """A network to be traced."""
 
     title: str
-    family: str  #: the model of ``cdu train`` whose measured ratios stand for it
+    family: str  #: the model of ``cdu train`` whose measured ratios apply to it
     build: Callable[[], nn.Module]
     inputs: tuple[int, ...]  #: (N, C, H, W)
     classes: int | None  #: None: super-resolution, trained with the mean square error

@@ -55,13 +55,13 @@ THROUGH_CDUS = tuple(_MODES)
 
 @dataclass(frozen=True)
 class Machine:
-    """What methods are built for."""
+    """The machine for which methods are built."""
 
     platform: Platform
     unit: CduArray
-    software: Mapping[str, Software]  #: of the methods in software
+    software: Mapping[str, Software]  #: by method in software
     placement: str = AT_DMA
-    partitions: int = 1  #: of the GPU's memory: CDUs when they stand at the cache
+    partitions: int = 1  #: of the GPU's memory: number of CDUs at the cache
 
     @classmethod
     def usual(

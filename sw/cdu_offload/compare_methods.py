@@ -32,20 +32,20 @@ _ALWAYS = ("none", "vdnn")
 
 @dataclass(frozen=True)
 class OffloadSettings:
-    """What is simulated. UserError for what is not allowed.
+    """Settings of a simulation. UserError for invalid values.
 
     Parameters
     ----------
     unit, unit_source
-        The CDUs, and a phrase on where their figures are from.
+        The CDUs, and a phrase with the source of their figures.
     networks, methods
-        Names of networks, and out of :data:`cdu_offload.catalog.TITLES`; None is all.
+        Names of networks, and of methods in :data:`cdu_offload.catalog.TITLES`; None selects all.
     ratios
-        results.json of ``cdu train``, whose ratios go before those of the package.
+        results.json of ``cdu train``, whose ratios override those of the package.
     link_gb_s
-        Link to the host, GB/s each way; None is that of JPEG-ACT's platform.
+        Rate of the link to the host, GB/s each way; None selects that of JPEG-ACT's platform.
     placement
-        Where the CDUs stand (:data:`cdu_offload.offload.PLACEMENTS`).
+        Position of the CDUs (:data:`cdu_offload.offload.PLACEMENTS`).
     """
 
     unit: CduArray

@@ -93,7 +93,7 @@ def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str
 
 
 def stalls(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outcome]]) -> bytes:
-    """Where the time of a step goes, relative to the step without offload."""
+    """Plot the parts of a step's time, relative to the step without offload."""
     rows = -(-len(networks) // 3)
 
     def draw(axes: Sequence[Axes]) -> None:

@@ -182,7 +182,7 @@ def _headlines(result: Mapping[str, Any]) -> list[str | Table]:
 
 
 def _network(network: Mapping[str, Any]) -> list[str | Table]:
-    """Where a step of each method spends its time."""
+    """Return a table of the times of a step with each method."""
     rows = []
     for name, found in network["methods"].items():
         times = (found["seconds"], found["forward_seconds"], found["compute_seconds"], found["overhead_seconds"])

@@ -47,7 +47,7 @@ class _Job:
 
 
 class _Memory:
-    """Who takes how much of the GPU's memory at the moment."""
+    """The current users of the GPU's memory, with their rates."""
 
     def __init__(self, environment: simpy.Environment, bytes_per_s: float) -> None:
         self._environment, self._bytes_per_s = environment, bytes_per_s

@@ -47,10 +47,10 @@ SHIFT_REGISTERS = BLOCK_VALUES // _SHIFTS_PER_REGISTER
 
 
 class Access(Enum):
-    """What reads and writes do."""
+    """The effect of reads and writes."""
 
     RO = "RO"  #: read only; a write is a bad access
-    RW = "RW"  #: reads give what was written
+    RW = "RW"  #: reads return the written value
     WO = "WO"  #: writes act once; reads give 0
     W1C = "W1C"  #: sticky bits; writing 1 clears a bit, unless it is set anew in the same cycle
 
@@ -68,7 +68,7 @@ class Channel(Enum):
 
 
 class ScaleSource(IntEnum):
-    """Where a job's scales come from (MODE.scales)."""
+    """Source of a job's scales (MODE.scales)."""
 
     EITHER = 0  #: whichever comes first; jobs that wait for scales together then all take theirs from the same source
     PORT = 1
@@ -108,7 +108,7 @@ class Field:
 
     @property
     def is_flag(self) -> bool:
-        """Whether the field is a bit that says yes or no."""
+        """Return whether the field is a flag of one bit."""
         return self.width == 1 and not self.values
 
     @property
@@ -160,7 +160,7 @@ class Register:
     option: str = ""
 
     def exists_in(self, config: CduConfig) -> bool:
-        """Whether a unit of this configuration has the register."""
+        """Return whether a unit of this configuration has the register."""
         if self.coder is not None and self.coder not in config.built_coders:
             return False
         if self.option and not getattr(config, self.option):
@@ -169,7 +169,7 @@ class Register:
 
     @property
     def is_number(self) -> bool:
-        """Whether the register is one number of all its bits."""
+        """Return whether the register is one number of all its bits."""
         return self.fields[0].width == REGISTER_BITS
 
     @property

@@ -51,7 +51,8 @@ class _Order:
 
 class CompressedLayer(DynamicLayer):
     """Keys and values of one layer, each (batch, heads, tokens, channels).
-     Whole groups of tokens are compressed, the oldest first, once at least ``recent`` tokens are newer; they are not compressed
+
+    Whole groups of tokens are compressed, the oldest first, once at least ``recent`` tokens are newer; they are not compressed
     again. A call returns the earlier tokens as kept, and its own tokens exactly.
 
     Parameters

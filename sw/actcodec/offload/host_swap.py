@@ -1,5 +1,6 @@
 """Keep saved tensors on the host between forward and backward (vDNN; ActNN, level L4).
- Forward starts to copy a form to the host as soon as it is made, and goes on. Backward needs forms in reverse order: when it
+
+Forward starts to copy a form to the host as soon as it is made, and goes on. Backward needs forms in reverse order: when it
 asks for one, the copies of those saved just before it start, so that they arrive while it computes. The host memory of a form
 is reused once the graph has released the form. On the CPU tensors are in host memory already, and nothing is moved.
 """

@@ -117,7 +117,8 @@ ACGC: dict[str, tuple[str, ...]] = {
 
 def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """Return a policy of the module's table.
-     Options of autoquant and autoquantz: those of :class:`BoundOptions`, interval (100) and window (10), widths (``hardware``
+
+    Options of autoquant and autoquantz: those of :class:`BoundOptions`, interval (100) and window (10), widths (``hardware``
     or ``any``), seed, backend, and with the hardware's widths scale_bits and nonfinite. Options of gridquantz: bits, seed and
     backend as for codec ``acgc-quantz``. Options of autoshift: those of :class:`BoundOptions`, interval, window, settling
     (3), and those of :class:`~actcodec.codecs.acgc.steered_codec.SteeredCodec`. Options of the others: those of

@@ -1,5 +1,6 @@
 """Warn of codes for the inputs of normalisations with so few bits that the gradient through them is noise.
- The backward pass of a normalisation removes from the gradient its part along the normalised values, so that an error of
+
+The backward pass of a normalisation removes from the gradient its part along the normalised values, so that an error of
 these values reaches all earlier layers. benchmarks/families.py measured it: with 2 bits for tensors saved by normalisations,
 and 8 for all others, next to nothing is left of the gradient on models of four of seven families.
 """

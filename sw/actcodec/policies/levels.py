@@ -45,10 +45,12 @@ _LEAST_USED = 0.2
 
 def level_policy(level: str, codec_factory: CodecFactory | None = None, **options: Any) -> Policy:
     """Return the policy of a level, ``actnn-L0`` to ``actnn-L5``.
-     Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Options of L3 to L5:
+
+    Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Options of L3 to L5:
     bits, the mean (2; any number from 1 to 8), group, rounding, seed, backend, and interval (20) and average (0) as for
     :class:`~actcodec.policies.mixed_precision.MixedPrecisionPolicy`. L0 has none. UserError for others.
-     Without a CUDA device L4 warns and works as L3; L5 raises MissingToolError there, because it differs from L4 only in the
+
+    Without a CUDA device L4 warns and works as L3; L5 raises MissingToolError there, because it differs from L4 only in the
     use of CUDA's allocator.
     """
     if level not in LEVELS:

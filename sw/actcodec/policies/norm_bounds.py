@@ -117,7 +117,8 @@ def _by_channel(x: Tensor) -> Tensor:
 
 def _along_input(h: Tensor, dx: Tensor, sigma: Tensor, *, centred: bool = True) -> Tensor:
     """Return ``(sum of h * normalised x)**2`` of normalised rows, float64 (rows,), computed without x.
-     ``dx = (h - mean(h) - y * mean(h * y)) / sigma``, with y the normalised x, is the rest of h after its parts along the
+
+    ``dx = (h - mean(h) - y * mean(h * y)) / sigma``, with y the normalised x, is the rest of h after its parts along the
     vector of ones and along y, which have the squared norm n and are orthogonal, are removed (Pythagoras). Without
     ``centred`` the mean is not removed. Epsilon makes y shorter and the value returned here larger than the exact one.
     """

@@ -1,5 +1,6 @@
 """Keep one copy of a batch normalisation's result, a', from which its input x is recomputed.
- ``x' = mean + (a' - beta) * sigma / gamma`` is accurate where errors are a small part of gamma. Channels in which a' is too
+
+``x' = mean + (a' - beta) * sigma / gamma`` is accurate where errors are a small part of gamma. Channels in which a' is too
 coarse (beta is far from zero in units of gamma, or gamma is zero) keep a copy of their x as well, without the mean where that
 is far from zero.
 """

@@ -131,7 +131,8 @@ class GroupObserver(Observer, Protocol):
 
 class Policy:
     """Ordered rules; the first that matches and whose codec fits the shape decides, else ``default``.
-     A codec that keeps only signs (``brc``) is used only where a ReLU saves its own result, because no other gradient can be
+
+    A codec that keeps only signs (``brc``) is used only where a ReLU saves its own result, because no other gradient can be
     computed from signs. A lossy codec is skipped where an error could make the gradient infinite, NaN or zero
     (:mod:`actcodec.saved.needs`). Custom autograd functions are not analysed; they get a lossy codec only from a rule that
     names their consumer, ``unknown``.
@@ -215,7 +216,8 @@ class Policy:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that passes from one step to the next: random numbers, epoch, and learnt values.
-         The state consists of plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` accepts a file
+
+        The state consists of plain values, dtypes and tensors, so that ``torch.load(weights_only=True)`` accepts a file
         written by ``torch.save``. Call this method between the backward pass of one step and the forward pass of the next.
         """
         codecs = [(codec.name, codec.state_dict()) for codec in self._codecs.values()]

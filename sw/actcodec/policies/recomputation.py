@@ -109,7 +109,8 @@ class _Held:
 @dataclass(frozen=True)
 class _Call:
     """A call whose result may be saved. Each argument is an _Origin, a _Held, or a plain value.
-     The result's node refers to this object, which must not refer back to the node: graphs are freed by reference counting
+
+    The result's node refers to this object, which must not refer back to the node: graphs are freed by reference counting
     alone.
     """
 

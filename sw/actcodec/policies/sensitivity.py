@@ -82,7 +82,8 @@ def squared_norms(gradient: Tensor, samples: int) -> Tensor:
 
 class GradientHistory:
     """Keep ``||g_n||**2`` of one layer by sample: the last one seen, or a moving average.
-     A sample that has not been seen, or has no number, gets the average of the layer over the samples of a batch, itself the
+
+    A sample that has not been seen, or has no number, gets the average of the layer over the samples of a batch, itself the
     last one or a moving average. A batch with an infinite gradient (loss scaling), or with a square too large for float32, is
     ignored.
 

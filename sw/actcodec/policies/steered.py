@@ -1,10 +1,12 @@
 """Set a unit's registers for the jobs of the next steps from AC-GC's bounds: policy ``autoshift`` (docs/methods/steered.md).
- A unit needs mode, shift table, bits, scales and reconstruction point before it gets a tensor. All of these therefore follow
+
+A unit needs mode, shift table, bits, scales and reconstruction point before it gets a tensor. All of these therefore follow
 from earlier steps: the error that the gradients allow (:mod:`actcodec.policies.error_bounds`), the largest magnitudes so far,
 and the error when it was last measured (:mod:`actcodec.policies.steering`). The error is measured in every step that listens
 to gradients and in the few steps after it: the tensor is compressed in each mode that fits it, decoded, and compared. Among
 the modes within the allowed error the one with the fewest bytes is used.
- A tensor without a measurement, or whose values are suddenly more than twice as large as before, gets 8 bits with scales
+
+A tensor without a measurement, or whose values are suddenly more than twice as large as before, gets 8 bits with scales
 computed from its own values. A tensor with a reader that has no bound may be off by 1/252 of its largest magnitude, or by
 less if a known bound demands it.
 """

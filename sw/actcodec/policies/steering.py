@@ -1,5 +1,6 @@
 """Make a unit's registers follow an allowed error: one kind of setting for one tensor, corrected by measurements.
- A *gain* is the step of a quantiser in units of the allowed RMS error. It does not depend on magnitudes, so that it stays
+
+A *gain* is the step of a quantiser in units of the allowed RMS error. It does not depend on magnitudes, so that it stays
 valid while gradients, and the errors they allow, grow or shrink. Its first value assumes errors that are uniform over a step,
 and each measurement corrects it. Errors grow in proportion to fine steps, and more slowly when few values are left; the last
 two measurements give the rate of growth.

@@ -1,5 +1,6 @@
 """Fused attention: recompute the sums of its softmax from the queries and keys that backward sees.
- Fused kernels save queries Q, keys K and values V, and for each row of the softmax the logarithm of its sum, L; backward
+
+Fused kernels save queries Q, keys K and values V, and for each row of the softmax the logarithm of its sum, L; backward
 computes the probabilities again, ``exp(scale Q K^T + mask - L)`` (FlashAttention: Dao et al., NeurIPS 2022, section 3.1). If L
 comes from the exact Q and K, but Q and K are rebuilt, the error of a logit acts through its exponential: rows do not sum to
 one, and may overflow. If L comes from the rebuilt ones, the gradient is that of a softmax whose logits are slightly off.

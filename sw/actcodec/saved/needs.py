@@ -6,13 +6,16 @@ A gradient tolerates small errors of a saved tensor where its formula is smooth 
   separately from the result do not equal it, and the gradient is 0/0, or zero;
 - has a pole, or an end of its domain: ``sqrt``, ``log``, the denominator of ``div``, ``prod``. A value that is rounded to
   zero, or beyond it, makes the gradient infinite, or NaN.
- A 2-norm has its pole where all its values are zero at once: it tolerates errors that are small relative to it
+
+A 2-norm has its pole where all its values are zero at once: it tolerates errors that are small relative to it
 (:func:`norm_of`).
- A function is therefore assumed to tolerate errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); tensors saved
+
+A function is therefore assumed to tolerate errors only if it is known to (:data:`SMOOTH`, :data:`BY_ARGUMENTS`); tensors saved
 by any other function are kept exactly, which includes functions of later torch versions. Some functions need less than values
 in backward: sizes (:data:`SIZES`), or the region that each value lies in (:data:`REGIONS`, :data:`EXTREMES`); these are kept
 exactly.
- Names are function names without underscores, so that ``Tensor.__mul__``, ``mul_`` and ``torch.mul`` are one. The table uses
+
+Names are function names without underscores, so that ``Tensor.__mul__``, ``mul_`` and ``torch.mul`` are one. The table uses
 names because no graph node exists when the pack hook is called: the function has not ended.
 """
 
@@ -110,7 +113,8 @@ _ANY_NORMS = ("keepdim", "dtype", "out", "eps", "unbiased", "correction")
 @dataclass(frozen=True)
 class _Norms:
     """A function that takes 2-norms of its first argument.
-     ``defaults`` maps the names of the arguments, in order, to their defaults. ``order`` names the argument that selects the
+
+    ``defaults`` maps the names of the arguments, in order, to their defaults. ``order`` names the argument that selects the
     norm, and ``two`` lists its values for this norm; with any other value the function counts as unknown.
     """
 

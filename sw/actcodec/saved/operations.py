@@ -189,7 +189,8 @@ class Operation:
 
     def weights(self) -> Iterator[Tensor]:
         """Yield arguments that are weights or buffers by their position, whatever computed them.
-         These are all but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such
+
+        These are all but the first of a convolution, a normalisation, and ``linear``. A product of two matrices has no such
         position.
         """
         if self.name in ("conv", "norm") or self.function == "linear":
@@ -221,7 +222,8 @@ class Operation:
 
     def is_side_argument(self, x: Tensor) -> bool:
         """Return whether a saved tensor is a side argument of the function: a small factor or divisor, or an attention mask.
-         A factor or divisor is small if it applies to several values of the other tensor (gates, rotary tables, the root mean
+
+        A factor or divisor is small if it applies to several values of the other tensor (gates, rotary tables, the root mean
         squares of a normalisation written by hand). A mask may be infinite.
         """
         if self.name in ("mul", "div"):

@@ -92,7 +92,8 @@ class Statistics:
     @property
     def not_counted(self) -> dict[str, int]:
         """Bytes kept of saved tensors that are no activations, by kind, the largest first.
-         Weights and buffers that operations saved exist without autograd as well, except for copies (those of autocast, for
+
+        Weights and buffers that operations saved exist without autograd as well, except for copies (those of autocast, for
         example).
         """
         kinds = sorted(self._uncounted.items(), key=lambda kind: -kind[1].kept)

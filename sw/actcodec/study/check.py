@@ -148,7 +148,8 @@ def check(
         Names, names with options, or policies. An adaptive policy is seen as it is in its first step.
     on_policy
         Called after each policy with the number of policies done, and the total.
-     Raises UserError for unknown names and options, and if the step's gradient is not finite, or zero, or differs when the step
+
+    Raises UserError for unknown names and options, and if the step's gradient is not finite, or zero, or differs when the step
     is repeated.
     """
     chosen = [named_policy(which) for which in policies]

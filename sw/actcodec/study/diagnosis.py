@@ -4,7 +4,8 @@ The step is repeated with the same weights, data and random numbers: once untouc
 parameters, once with every tensor compressed, and once for each compressed tensor with that tensor's reconstruction alone, all
 others exact. The *gradient error* is ``||g - g'|| / ||g||``. Each tensor is compressed only once: it has the same
 reconstruction alone and with the others, stochastic rounding included.
- A tensor is recognised from pass to pass by its index among the choices of the policy, and by the properties that a rule can
+
+A tensor is recognised from pass to pass by its index among the choices of the policy, and by the properties that a rule can
 test (operations, module, shape, dtype), which must be the same in all passes. A tensor that several operations save counts
 once, with its last codec.
 """
@@ -156,7 +157,8 @@ def diagnose(
     >>> found = diagnose(model, lambda: model(x).mean(), "actnn", bits=4)
     >>> [tensor.module for tensor in found.tensors], 0 < found.gradient_error < 1
     (['0', '1'], True)
-     Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are restored afterwards. An adaptive
+
+    Parameters, their ``grad``, buffers (running statistics) and torch's random numbers are restored afterwards. An adaptive
     policy takes part in one pass, as in any training step.
 
     Parameters

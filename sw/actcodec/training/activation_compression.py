@@ -61,7 +61,8 @@ def compress_activations(
     >>> loss.backward()
     >>> stats.ratio_of_everything > 4
     True
-     Returns a context that can be entered repeatedly, also within itself (every entry has its own statistics, and all share one
+
+    Returns a context that can be entered repeatedly, also within itself (every entry has its own statistics, and all share one
     policy). The context is also a decorator, and ``enable()`` and ``disable()`` switch it without a ``with``. Several contexts
     may be left in any order. A context can be pickled and copied, with its model; a copy is not entered on any thread.
 
@@ -77,10 +78,12 @@ def compress_activations(
     (:mod:`actcodec.saved.poles`), and tensors that the policy leaves exact. They share memory with the model, so that changing
     one in place before backward raises, as it does without hooks. Compressed tensors are copies, so that changing the original
     does not matter.
-     Unless the policy turns off such ``companions`` (``none`` does), only the shape is kept of the input of a pool whose values
+
+    Unless the policy turns off such ``companions`` (``none`` does), only the shape is kept of the input of a pool whose values
     no other operation needs, the indices of a max pool take as many bits as its windows have positions, and float masks and
     inputs of activations that are linear within a few regions (ReLU6, clamp) take one bit per value; no gradient changes.
-     A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
+
+    A tensor that two operations save is kept once, also when they see its memory in two shapes (views, transposes, slices of a
     quarter or more): it is compressed in the shape of the first, and the others see the reconstruction in their own shape. When
     the first operation needs only signs (ReLU) and a later one needs values, the values replace the signs for both, unless the
     policy keeps the signs beside them (``keep_signs``) and the values' codec does not preserve zeros itself.
@@ -122,7 +125,8 @@ def compress_activations(
     options
         Options of the named codec; ``keep_signs=True`` with any: a bit more per value of a ReLU, for gradients without the
         error of values that were rounded to zero. The policies ``sfpr`` and ``sfpr+zvc`` keep signs by default.
-     Warns once, on exit, if more than a tenth of the bytes that autograd keeps, parameters excluded, are not compressed and
+
+    Warns once, on exit, if more than a tenth of the bytes that autograd keeps, parameters excluded, are not compressed and
     neither the policy nor an argument asks for that; the warning states the share and the reason. Warns inside a function of
     ``torch.utils.checkpoint``, which the context would keep from saving memory; once if a policy uses so few bits for tensors
     that a normalisation saves that the gradient may be noise (:mod:`actcodec.policies.few_bits`); once if a policy has no

@@ -1,5 +1,6 @@
 """Run code that ``torch.compile`` has compiled operation by operation while a context is open.
- Policies choose by the operation that saves a tensor, and operations are not visible in a compiled graph. Without this module
+
+Policies choose by the operation that saves a tensor, and operations are not visible in a compiled graph. Without this module
 the compiler would trace the context's ``TorchFunctionMode``: it breaks the graph at every operation, compiles the pieces, and
 reaches its limits of recompilation. Its stance ``force_eager`` has the same effect at once, and keeps compiled code for later.
 """

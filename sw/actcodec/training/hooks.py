@@ -35,7 +35,8 @@ _TAKEN_OUT = (
 
 class Hooks:
     """Pass tensors that autograd saves on this thread to a session, from :meth:`enter` to :meth:`leave`.
-     Torch keeps hooks and function modes on stacks of the thread. The entries of this context are removed from any position of
+
+    Torch keeps hooks and function modes on stacks of the thread. The entries of this context are removed from any position of
     the stacks, so that several contexts may be left in any order.
     """
 
@@ -53,7 +54,8 @@ class Hooks:
 
     def leave(self, raised: BaseException | None = None) -> str:
         """Leave, and inform the policy unless an error was ``raised``. Returns the text of a warning, empty if there is none.
-         Raises UserError in place of torch's own error for a transform that allows no hooks, and if the stacks have lost these
+
+        Raises UserError in place of torch's own error for a transform that allows no hooks, and if the stacks have lost these
         hooks.
         """
         found = _take_out(self._hooks.pack_hook, _top_hooks, _pop_hooks, _push_hooks)
