@@ -135,7 +135,7 @@ def print_models() -> None:
 
 
 def bound_of_weights(*arguments: Any) -> Bound | None:
-    """Those that are the paper's, and that of layer norm."""
+    """Return the bound of a tensor if it is one of the paper's, or that of layer norm; None otherwise."""
     bound = bound_of(*arguments)
     return bound if bound is not None and bound.kind in OF_WEIGHTS else None
 

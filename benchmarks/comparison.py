@@ -146,7 +146,7 @@ def times(network: str, methods: Sequence[str]) -> dict[str, float]:
 
 
 def kept(network: str, method: str, seed: int) -> Path:
-    """Where a run is kept."""
+    """Return the file of a run."""
     return KEPT / network / f"{method.replace(' ', '_')}-{seed}.json"
 
 
@@ -181,7 +181,7 @@ class Row:
 
 
 def rows(network: str, methods: Sequence[str], seeds: Sequence[int]) -> list[Row]:
-    """What came of the runs of a network."""
+    """Return the rows of a network's runs."""
     found, time_of = [], times(network, methods)
     load = {m: [json.loads(kept(network, m, seed).read_text(encoding="utf-8")) for seed in seeds] for m in methods}
     for method, runs in load.items():

@@ -1,4 +1,4 @@
-"""What stands of a measurement on the page of results: a few rows of its tables. All rows go to CSV files beside the page."""
+"""Select the rows of a measurement's tables for the page of results. All rows go to CSV files beside the page."""
 
 from __future__ import annotations
 

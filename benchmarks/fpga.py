@@ -111,7 +111,7 @@ def place(row: str) -> None:
 
 
 def configuration(row: str) -> CduConfig:
-    """What a row is measured with."""
+    """Return the configuration with which a row is measured."""
     return system.configuration(SMALLEST) if row == SYSTEM else UNITS.get(row, SMALLEST)
 
 
@@ -127,7 +127,7 @@ def kept(row: str) -> dict[str, Any] | None:
 
 
 def name(row: str) -> tuple[str, ...]:
-    """What stands before the figures of a row."""
+    """Return the cells before the figures of a row."""
     if row not in UNITS:
         return (row,)
     config = UNITS[row]
@@ -203,7 +203,7 @@ behind its DMA engine, 64 bits wide.
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=ROWS, help="measure these, again if need be; none: only write the page")
     parser.add_argument("--limit-minutes", type=float, default=240, help="for one row (240)")

@@ -166,7 +166,7 @@ def written(path: Path) -> str:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Write the pages."""
     for path in PAGES:
         write_whole(path, written(path))
 

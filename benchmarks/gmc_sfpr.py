@@ -1,23 +1,23 @@
-"""What codes of GMC's family would make of streams of mode sfpr+zvc, whose values are SFPR's integers and not coefficients.
+"""Measure codes of GMC's family on streams of mode sfpr+zvc, whose values are SFPR's integers and not coefficients.
 
     python benchmarks/gmc_sfpr.py --data cifar10.npz
 
-Networks train for some steps; what the policy jpeg-act gives to sfpr+zvc in the next step (results of ReLU, pools, dropout that
-another layer reads) is quantised as that mode does. Writes jpeg_gmc_sfpr.csv and jpeg_gmc_sfpr_unsigned.csv beside
-docs/methods/jpeg_gmc.md: bytes per block of 64 values of all such tensors of a network. Tables are trained on the first two
-networks.
+Networks train for some steps; the tensors that policy jpeg-act gives to sfpr+zvc in the next step (results of ReLU, pools,
+dropout that another layer reads) are quantised as that mode does. Writes jpeg_gmc_sfpr.csv and jpeg_gmc_sfpr_unsigned.csv
+beside docs/methods/jpeg_gmc.md: bytes per block of 64 values of all such tensors of a network. Tables are trained on the first
+two networks.
 
-entropy        of the values of each tensor by themselves, with a table of its own that costs nothing: a bound, no code
-GMC            as it is: a row of 8 values stands for a column of coefficients, the first value of a block for DC
+entropy        of the values of each tensor alone, with a table of its own that costs nothing: a bound, no code
+GMC            unchanged: a row of 8 values takes the place of a column of coefficients, the first value of a block that of DC
 tables         the same code, its tables trained, words no longer than GMC's
 masks          groups of the largest class have a mask and fields too, where GMC writes their bytes; tables trained
-magnitudes     ZVC's mask, and for each value that is not 0 a word for its class of magnitude (one table, trained, no longer
-               words than those of GMC's classes), sign and low bits; a head byte, as the mask no longer tells the length
+magnitudes     ZVC's mask, and for each nonzero value a word for its class of magnitude (one table, trained, no longer
+               words than those of GMC's classes), sign and low bits; a head byte, because the mask does not give the length
 
-Of the three new codes only lengths are computed, as if a last byte of zeros were written; with GMC's own tables that makes 0.7
-to 1 % more than GMC. The last column of the first table has the values per cycle that GMC's encoder and decoder pass, as they
-are, in a simulation in which nothing waits, some blocks of each tensor one behind the other. The second table is without signs:
-one bit less for each value that is not 0 in tensors without a negative value.
+Only the lengths of the three new codes are computed, as if a last byte of zeros were written; with GMC's own tables that makes
+0.7 to 1 % more than GMC. The last column of the first table has the values per cycle that GMC's encoder and decoder pass,
+unchanged, in a simulation without waiting, some blocks of each tensor in sequence. The second table is without signs: one bit
+less for each nonzero value in tensors without a negative value.
 """
 
 from __future__ import annotations
@@ -75,20 +75,20 @@ class Sparse:
 
     @property
     def negative(self) -> bool:
-        """Whether any value is."""
+        """Return whether any value is negative."""
         return bool((self.blocks < 0).any())
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """What a code says of blocks: by kind the row and the number of the words, and where there is one, (n, ...) each."""
+    """The words and bits of a code for blocks: by kind the rows, the numbers and the presence of words, (n, ...) each."""
 
     words: dict[str, tuple[Tensor, Tensor, Tensor]]
     rest: Tensor  #: bits (n,) of signs, low bits and bytes
     nonzero: Tensor  #: values (n,) that have a sign
 
     def counts(self) -> dict[str, Tensor]:
-        """How often each word is needed, by kind, (rows, symbols)."""
+        """Count each word by kind, (rows, symbols)."""
         return {kind: _count(kind, *where) for kind, where in self.words.items()}
 
     def bits(self, tables: Tables, *, signs: bool) -> Tensor:
@@ -189,7 +189,7 @@ CODES: dict[str, tuple[Callable[[Tensor], Symbols], Callable[[Tensor], Tensor]]]
 
 
 def sparse_tensors(training: Training) -> list[Sparse]:
-    """What the policy jpeg-act gives to sfpr+zvc, a few samples of each tensor."""
+    """Return tensors that policy jpeg-act gives to sfpr+zvc, a few samples of each."""
     table, found = jpeg_act_policy(), list[Tensor]()
 
     def keep(tensor: SavedTensor, x: Tensor) -> None:

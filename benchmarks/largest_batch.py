@@ -63,7 +63,7 @@ _SIDE, _LETTERS = 64, 128
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained, in parts around which checkpoints stand, first with so many samples."""
+    """A network to train, the parts that checkpoints enclose, and its first batch size."""
 
     family: str
     build: Callable[[], nn.Module]
@@ -100,12 +100,12 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Way:
-    """How a step is taken."""
+    """A way to take a step."""
 
     name: str
     policy: CodecSpec | None = None
     checkpoints: bool = False
-    moved: bool = False  #: whether what is saved waits in another memory
+    moved: bool = False  #: True if saved tensors are moved to other memory
     settings: Callable[[], AbstractContextManager[None]] | None = None  #: of torch, with which it is compiled
 
 
@@ -129,7 +129,7 @@ def ways(family: str) -> list[Way]:
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one."""
+    """The result of one step."""
 
     gradient: list[Tensor]
     peak: int  #: bytes
@@ -177,7 +177,7 @@ class Steps:
                 self._gradient(batch)
 
     def _forward(self, batch: int) -> tuple[Tensor, Statistics | None]:
-        torch.manual_seed(1)  # of dropout
+        torch.manual_seed(1)  # seed of dropout
         with self._context as statistics:
             return self._network.loss(batch)(self._model, 0), statistics
 

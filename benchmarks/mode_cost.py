@@ -1,4 +1,4 @@
-"""What the affine modes add to a unit of one CDU, against the path of JPEG-ACT.
+"""Measure the area that affine modes add to a unit of one CDU, relative to the path of JPEG-ACT.
 
     python benchmarks/mode_cost.py
 

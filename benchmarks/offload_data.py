@@ -89,7 +89,7 @@ def write_ratios() -> None:
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = {"networks": write_networks, "ratios": write_ratios}
     parser.add_argument("what", nargs="*", choices=[*what, "both"], default="both", help="which of both (default: both)")

@@ -75,12 +75,12 @@ SEEDS, _MANY_IMAGES = 10, 10_000
 
 
 def rows() -> list[dict[str, str]]:
-    """What has run."""
+    """Return the rows of finished runs."""
     return list(csv.DictReader(TABLE.read_text("utf-8").splitlines())) if TABLE.exists() else []
 
 
 def missing(only: str | None, seeds: int, policies: Sequence[str]) -> Iterator[tuple[str, Recipe, str, int]]:
-    """Runs that are not in the table, seed by seed, so that whatever has run is paired."""
+    """Yield the runs that are not in the table, seed by seed, so that finished runs are paired."""
     known = {(row["data"], row["model"], row["policy"], int(row["seed"])) for row in rows()}
     for seed in range(seeds):
         for name, recipes in RECIPES.items():
@@ -97,7 +97,7 @@ def images_of(name: str, device: str) -> Dataset:
 
 
 class Sizes:
-    """What a policy makes of a batch at the start of each epoch, whatever the network is trained with."""
+    """Compress a batch with a policy at the start of each epoch, whatever the network is trained with, and add up the sizes."""
 
     def __init__(self, chosen: Policy, model: nn.Module, images: Dataset, recipe: Recipe) -> None:
         self._policy, self._model, self._images = chosen, model, images
@@ -164,7 +164,7 @@ def append(row: dict[str, str]) -> None:
 
 
 def answers(found: list[dict[str, str]], seeds: list[int], images: int) -> NDArray[np.bool_]:
-    """Whether each test image is answered right, (seeds, images)."""
+    """Return whether each test image is answered right, (seeds, images)."""
     by_seed = {int(row["seed"]): row["right"] for row in found}
     packed = [np.frombuffer(base64.b64decode(by_seed[seed]), np.uint8) for seed in seeds]
     return np.stack([np.unpackbits(one, count=images) for one in packed]).astype(bool)
@@ -193,7 +193,7 @@ def summary() -> Table:
 
 
 def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[int], images: int) -> list[str]:
-    """What the table says of a policy's runs beside the uncompressed ones of the same seeds."""
+    """Return the cells of a policy's runs, compared with the uncompressed ones of the same seeds."""
     with_it, without = answers(mine, seeds, images), answers(base, seeds, images)
     one, parts = compare(with_it, without), spread(with_it, without)
     certain = next((f"{margin:g}" for margin in MARGINS if one.no_worse_than(margin)), "-")
@@ -207,7 +207,7 @@ def cells(mine: list[dict[str, str]], base: list[dict[str, str]], seeds: list[in
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(RECIPES), help="train on these images alone")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds from 0 on, of each network and policy (10)")

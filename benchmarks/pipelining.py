@@ -1,4 +1,4 @@
-"""What more pipeline registers do to area, clock and latency.
+"""Measure the effect of more pipeline registers on area, clock and latency.
 
     python benchmarks/pipelining.py [--block dct ...] [--config tiny] [--recipe balanced] [--clock-ns 1.4]
 

@@ -1,4 +1,4 @@
-"""What the plug-in keeps of what torch's operations save, and what that does to their gradients.
+"""Measure the bytes that the plug-in keeps of tensors saved by torch's operations, and the errors of their gradients.
 
     python benchmarks/saved_tensors.py
 
@@ -61,7 +61,7 @@ def name_of(entry: Any) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What compression did to one call."""
+    """The effect of compression on one call."""
 
     call: str
     fault: str  #: ``not finite`` or ``zero`` where the exact gradient is neither, else empty

@@ -102,7 +102,7 @@ def trained(name: str, images: Dataset, steps: int, chosen: Policy) -> tuple[nn.
 
 
 def loss_of(model: nn.Module, images: Dataset, number: int) -> Tensor:
-    """Of one batch."""
+    """Return the loss of one batch."""
     first = number * _BATCH % len(images.train_inputs)
     return experiment.loss_of(
         model(images.train_inputs[first : first + _BATCH]), images.train_targets[first : first + _BATCH], images
@@ -137,7 +137,7 @@ def held(name: str, images: Dataset) -> list[list[str]]:
 
 
 def recording(kept: list[Kept]) -> Any:
-    """What stands in place of the method that compresses: the same, with a look at the error."""
+    """Return a replacement of the method that compresses, which also records the error."""
     own = steered._SteeredSlotCodec.compress
 
     def compress(self: steered._SteeredSlotCodec, x: Tensor) -> Packed:
@@ -190,12 +190,12 @@ def equal(name: str, images: Dataset) -> list[Point]:
 
 
 def title(growth: float, independent: bool) -> str:
-    """Of a row."""
+    """Return the title of a row."""
     return f"autoshift, e^2 = {growth:.2g}{', independent' if independent else ''}"
 
 
 def point(title: str, model: nn.Module, images: Dataset, chosen: Policy) -> Point:
-    """Mean squares over some batches; what learns does so from others first."""
+    """Return mean squares over some batches; a policy that learns does so on other batches first."""
     if isinstance(chosen, SteeredPolicy):
         for number in range(_STEPS, _STEPS + _LEARNING):
             batch(model, images, number).gradient(chosen)
@@ -218,23 +218,23 @@ def batch(model: nn.Module, images: Dataset, number: int) -> Passes:
 
 
 def matrix(gradient: Tensor | None) -> bool:
-    """Whether it is that of a layer's weights, which AC-GC bounds."""
+    """Return whether a gradient is that of a layer's weights, which AC-GC bounds."""
     return gradient is not None and gradient.ndim > 1
 
 
 def relative(exact: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> float:
-    """Norm of the difference over the norm."""
+    """Return the norm of the difference over the norm."""
     pairs = [(one, two) for one, two in zip(exact, other, strict=True) if one is not None and two is not None]
     return norm_of([one.double() - two.double() for one, two in pairs]) / norm_of(exact)
 
 
 def root_mean_square(numbers: Sequence[float]) -> float:
-    """Of some numbers."""
+    """Return the root mean square of some numbers."""
     return math.hypot(*numbers) / math.sqrt(len(numbers))
 
 
 def rows(name: str, points: Sequence[Point]) -> list[list[str]]:
-    """Of a network."""
+    """Return the rows of a network."""
     curve = sorted((one for one in points if one.policy in FIXED), key=lambda one: one.error)
     return [
         [name, one.policy, f"{one.error:.4f}", f"{one.cosine:.4f}", f"{one.worst:.3f}", f"{one.ratio:.2f}", gain(one, curve)]

@@ -202,7 +202,7 @@ def _ratio(ratio: float) -> str:
 
 
 def summary(rows: list[Measured]) -> str:
-    """Which policies need more than they should."""
+    """Return a sentence with the policies that need more time than wanted."""
     beyond = sorted({row.name for row in rows if row.name in POLICY_NAMES and row.time > _WANTED_OF.get(row.name, _WANTED)})
     wanted = f"{_WANTED} times the plain step ({', '.join(f'`{name}` {most}' for name, most in _WANTED_OF.items())})"
     if not beyond:

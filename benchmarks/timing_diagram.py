@@ -229,7 +229,7 @@ def simulate_engine() -> Samples:
 
 
 def place_name(number: int) -> str:
-    """What lies at an address."""
+    """Return the name of the place at an address."""
     return max((begin, name) for name, begin in PLACES.items() if begin <= number)[1]
 
 
@@ -260,7 +260,7 @@ def draw(samples: Samples, label: Callable[[int], str], file: Path) -> None:
 
 
 def _valid_of(name: str, samples: Samples) -> list[int]:
-    """When a bus means something."""
+    """Return the signal that marks valid values of a bus, by cycle."""
     prefix, signal = name.rsplit("_", 1)
     channel = "t" if prefix.endswith("axis") else "ar" if signal.startswith("ar") else "aw"
     return samples[f"{prefix}_{channel}valid"]
@@ -281,7 +281,7 @@ def _bus(axes: Axes, base: float, values: list[int], valid: list[int], label: Ca
 
 
 def main() -> None:
-    """See the module's documentation."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("docs", "user"))
     folder = parser.parse_args().output

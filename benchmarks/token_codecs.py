@@ -78,14 +78,14 @@ class Way(Codec):
         self._steps_of, self._rotation, self._bits = steps_of, rotation, bits
 
     def compress(self, x: Tensor) -> Packed:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         rows = x.detach().reshape(-1, x.shape[-1]).double()
         rotation = self._rotation if rows.shape[1] % max(self._rotation, 1) == 0 else 0
         values, nbytes = self._rounded(_rotated(rows, rotation))
         return _Kept(_rotated(values, rotation).view(x.shape).to(x.dtype), nbytes)
 
     def decompress(self, compressed: Packed) -> Tensor:
-        """See :class:`Codec`."""
+        """Implement :class:`Codec`."""
         return compressed.decompress()
 
     def _rounded(self, rows: Tensor) -> tuple[Tensor, int]:

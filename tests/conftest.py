@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is here now stays: to look for cycles among modules and tests again and again is a sixth of a run."""
+    """Freeze the present objects: searching modules and tests for cycles again and again takes a sixth of a run."""
     gc.collect()
     gc.freeze()
 

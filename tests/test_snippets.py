@@ -1,4 +1,4 @@
-"""What the README and the manual show to type: Python runs, commands have the options and the files that they name."""
+"""Check the text to type in README and manual: Python runs, commands have the options and the files that it names."""
 
 import ast
 import copy
@@ -59,7 +59,7 @@ MAKE = [(page, line) for page, text in TEXTS.items() for line in commands(text, 
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What a user has before a snippet: a model, a batch, an optimiser, files, and a group of one process."""
+    """Provide the names that a user has before a snippet: a model, a batch, an optimiser, files, and a group of one process."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 5))

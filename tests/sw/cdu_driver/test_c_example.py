@@ -1,4 +1,4 @@
-"""What example.c writes to a unit, compiled for this machine: registers in the order in which they are written."""
+"""Registers that example.c, compiled for this machine, writes to a unit, in order."""
 
 import ctypes
 import shutil

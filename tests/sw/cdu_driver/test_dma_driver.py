@@ -38,7 +38,7 @@ uint32_t ring_bytes(uint32_t log2, uint32_t line) { return CDU_DMA_RING_BYTES(lo
 
 
 class Result(IntEnum):
-    """What the functions of the driver return."""
+    """Return values of the driver's functions."""
 
     OK, NO_UNIT, BAD_RING, FULL, FAILED, LOST, EMPTY, BUSY, REFUSED, NOT_OPEN, NULL = range(11)
 
@@ -66,7 +66,7 @@ Ring = structure("Ring", base=U32, memory=ctypes.c_void_p, address=U64, **dict.f
 
 @dataclass
 class Outcome:
-    """How a job ends: what its record says, or that there is none."""
+    """The outcome of a job: the content of its record, or that there is none."""
 
     errors: int = 0
     unit_errors: int = 0

@@ -69,7 +69,7 @@ def test_signs_are_enough_where_no_convolution_reads():
 
 @pytest.mark.parametrize("inplace", [False, True])
 def test_the_result_of_a_normalisation_and_its_input_are_a_pair(inplace):
-    """Where a ReLU reads the result; not where it goes into a sum first, and not in maps too narrow for a copy."""
+    """A ReLU must read the result directly, not a sum, and maps must be wide enough for a copy."""
 
     class Block(nn.Module):
         def __init__(self):
@@ -87,9 +87,9 @@ def test_the_result_of_a_normalisation_and_its_input_are_a_pair(inplace):
     assert (
         pairs
         == [
-            *(("input", ""), ("conv", NORM_INPUT), ("relu", NORM_RESULT)),  # of the first normalisation
-            *(("conv", ""), ("relu", "")),  # of the second one, and of the sum
-            ("conv", ""),  # what the loss reads
+            *(("input", ""), ("conv", NORM_INPUT), ("relu", NORM_RESULT)),  # the first normalisation
+            *(("conv", ""), ("relu", "")),  # the second one, and the sum
+            ("conv", ""),  # read by the loss
         ][: len(pairs)]
     )
     assert not any(a.pair for a in trace("narrow", "", "resnet", Block, (2, 4, 4, 4), None).activations)

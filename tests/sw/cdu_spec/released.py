@@ -1,8 +1,8 @@
-"""What drivers and files of the last release count on: register map and streams, as plain data in released.json.
+"""Facts of the last release on which drivers and files depend: register map and streams, as plain data in released.json.
 
     python tests/sw/cdu_spec/released.py
 
-writes it anew, as part of a release (docs/developer/versions.md).
+rewrites the data, as part of a release (docs/developer/versions.md).
 """
 
 import base64
@@ -44,7 +44,7 @@ def register_map():
 
 
 def _field(part, access):
-    # What is read only tells the unit's sizes and versions, which are free to differ.
+    # Read-only fields tell the unit's sizes and versions, which may differ.
     reset = {"reset": part.reset} if access in (Access.RW, Access.W1C) else {}
     return {"low": part.low, "width": part.width, "values": dict(part.values)} | reset
 

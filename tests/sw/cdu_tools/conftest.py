@@ -1,4 +1,4 @@
-"""Who runs a test: root, or somebody whom permissions hold back."""
+"""Run tests as root, or as a user whom permissions restrict."""
 
 import os
 import tempfile

@@ -30,7 +30,7 @@ def callback(hf):
 
 
 class Network(nn.Module):
-    """What a Trainer wants: a loss when it is given labels."""
+    """A network for a Trainer: it returns a loss when it is given labels."""
 
     def __init__(self, dropout):
         super().__init__()
@@ -38,7 +38,7 @@ class Network(nn.Module):
             *(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(dropout)),
             *(nn.Flatten(), nn.Linear(8 * 64, 4)),
         )
-        self.passes = []  # whether in training, and what was saved is in other bytes than it was
+        self.passes = []  # for each pass: in training, and saved by hooks
         self.fails_at = None
 
     def forward(self, x, labels):

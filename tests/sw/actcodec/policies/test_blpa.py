@@ -328,7 +328,7 @@ def test_backward_twice_and_measured_errors():
     loss.backward()
     assert all(torch.equal(first[name], grad) for name, grad in gradients(model).items())
     errors = [record.relative_error for record in stats.records if record.codec == "blpa-float"]
-    # Of a uniform error in steps of 6 / 16: 0.108 of the deviation, and a little more by the ends.
+    # A uniform error in steps of 6 / 16 is 0.108 of the deviation; the ends add a little.
     assert all(0.09 < error < 0.16 for error in errors)
 
 

@@ -80,7 +80,7 @@ def test_gradients_of_real_layers_stay_within_the_bound(name, independent):
     assert 0 < part < 1
     if independent and "norm" not in name:
         assert part > 0.2
-    # Of the default before there are statistics.
+    # The default holds before there are statistics.
     assert float((first - exact).norm() / exact.norm()) < 0.02
 
 

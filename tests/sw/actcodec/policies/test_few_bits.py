@@ -18,7 +18,7 @@ def network(norm):
 
 
 def warned(model, which, **options):
-    """What one context says."""
+    """Return the warnings of one context."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with actcodec.compress_activations(model, which, **options):

@@ -1,4 +1,4 @@
-"""Where policies have kernels, and that one without them on a GPU says so once."""
+"""Policies list their kernels, and a policy without kernels on a GPU warns once."""
 
 import warnings
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What is recommended follows from what was measured, all of which stands in the table of the evidence."""
+"""Recommendations follow from measurements, all of which are in the table of the evidence."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""What follows from what is kept: no bytes, and the values that its own function makes of the reconstruction."""
+"""Recomputed tensors take no bytes, and have the values that their own function computes from the reconstruction."""
 
 import actcodec
 import pytest
@@ -19,7 +19,7 @@ def recomputing(codec=EIGHT_BITS):
 
 
 class Gates(nn.Module):
-    """What transformers of today are made of, written out: root mean squares, gates, GELU by tanh."""
+    """Parts of current transformers, written out: root mean squares, gates, GELU by tanh."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -180,7 +180,7 @@ class Attention(nn.Module):
 
 @pytest.mark.parametrize("within", [True, False], ids=["module", "function"])
 def test_sharp_attention_keeps_its_gradient(within):
-    """Where queries and keys are large four bits for them leave less of it, however well all else is kept."""
+    """Large queries and keys in four bits leave less of the gradient, however well all other tensors are kept."""
     torch.manual_seed(0)
     model, x = Attention(within, 4), torch.randn(8, 24, 32)
     exact, _ = gradients(model, x, policy("none"))

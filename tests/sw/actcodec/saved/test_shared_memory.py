@@ -117,7 +117,7 @@ def test_other_first_layouts(layout):
     got, _ = squares(codec, *views, x=x)
     kept.clear()
     assert torch.equal(got, squares(None, *views, x=x)[0])
-    # Of what has gaps no part is looked for.
+    # The cache finds no part of a tensor with gaps.
     assert len(codec.given) == (2 if layout == "gaps" else 1)
 
 

@@ -80,7 +80,7 @@ def test_masks(dtype, layout):
         "transposed": lambda: x.transpose(1, 3),
         "with gaps": lambda: x[:, :, :, ::2],
     }[layout]()
-    # What has gaps takes more memory than it has values.
+    # A tensor with gaps takes more memory than it has values.
     compact = x.clone(memory_format=torch.preserve_format) if layout == "with gaps" else x
     y = assert_small(compact, lambda: Bits.of(compact))
     assert torch.equal(y, x)
@@ -180,7 +180,7 @@ def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
     assert packed.temporary <= (1 + bound) * x.nbytes + PIECE_OF_TRANSFORM  # the normalised one is freed
     gradient = torch.ones_like(packed.result)
     unpacked = allocations(lambda: torch.autograd.grad(packed.result, x, gradient))
-    assert unpacked.peak <= (3 + BOUND) * x.nbytes  # of which torch takes three: a normalisation's backward has two of its own
+    assert unpacked.peak <= (3 + BOUND) * x.nbytes  # torch takes three: a normalisation's backward has two of its own
 
 
 def test_shapes_take_nothing():

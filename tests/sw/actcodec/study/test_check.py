@@ -38,7 +38,7 @@ def flat(model, loss):
 
 
 def test_figures_are_those_of_the_step(model):
-    torch.manual_seed(5)  # of the dropout's mask
+    torch.manual_seed(5)  # seed of the dropout's mask
     (found,) = actcodec.check(model, lambda: loss_of(model), ["sfpr"]).policies
     exact = flat(model, loss_of(model))
     torch.manual_seed(5)

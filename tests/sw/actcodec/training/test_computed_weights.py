@@ -63,7 +63,7 @@ def test_only_activations_are_compressed(name):
     torch.manual_seed(0)
     make, shape = MODELS[name]
     model, x = make().eval(), torch.randn(shape, requires_grad=True)  # spectral norm changes its vectors in training
-    exact = torch.autograd.grad(model(x).sum(), x)  # of the weight alone
+    exact = torch.autograd.grad(model(x).sum(), x)  # reads the weight alone
     with actcodec.compress_activations(model, "sfpr", min_bytes=0) as stats:
         y = model(x)
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], exact[0])

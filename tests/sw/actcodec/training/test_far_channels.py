@@ -65,7 +65,7 @@ KINDS = ("batch", "instance", "group", "layer", "batch of columns", "rows")
 
 
 def gradient(model, x, weights, chosen=None):
-    """Of input and parameters together, and the ratio."""
+    """Return the gradient of input and parameters together, and the ratio."""
     model.zero_grad()
     x = x.clone().requires_grad_()
     if chosen is None:
@@ -182,7 +182,7 @@ def test_far_channels_are_those_of_the_definition(shape, dtype):
     x = (torch.randn(shape) + wanted).to(dtype)
     mean, deviation = reference(x)
     distance = np.abs(mean) / deviation
-    decided = np.abs(distance / FAR - 1) > 0.01  # what rounding may decide is left out
+    decided = np.abs(distance / FAR - 1) > 0.01  # channels that rounding may decide are left out
     centres = Centres.of(x)
     spread = centres.taken_off(torch.zeros_like(x)).neg()
     far = (spread != 0).transpose(0, 1).flatten(1).any(1).numpy()

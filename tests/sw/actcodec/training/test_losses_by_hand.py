@@ -56,7 +56,7 @@ def test_a_loss_inside_is_that_outside(name, policy):
 
 
 @pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore")  # of what a policy says of itself, such as that it cannot reach its ratio
+@pytest.mark.filterwarnings("ignore")  # a policy may warn, for example that it cannot reach its ratio
 @pytest.mark.parametrize("policy", sorted(MEASURED.keys() - {*POLICIES}))
 @pytest.mark.parametrize("name", LOSSES)
 def test_under_every_policy(name, policy):

@@ -1,4 +1,4 @@
-"""What a step kept is freed with its graph, by counting references alone: the collector of cycles may come gigabytes later."""
+"""Tensors kept by a step are freed with its graph, by reference counting: the cycle collector may come gigabytes later."""
 
 import gc
 import warnings
@@ -69,13 +69,13 @@ def step(model, codec, targets, harm=lambda node: None):
 
 
 def tensors():
-    """How many there are, of those that came after the freeze."""
+    """Count the tensors created after the freeze."""
     return sum(isinstance(one, torch.Tensor) for one in gc.get_objects())
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_a_step_leaves_nothing(name):
-    warnings.simplefilter("ignore")  # of few bits, and of devices that are not here
+    warnings.simplefilter("ignore")  # few bits, and missing devices
     try:
         model, codec = Kinds(), policy(name)
     except MissingToolError as error:

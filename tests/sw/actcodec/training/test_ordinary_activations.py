@@ -34,7 +34,7 @@ def trained(images):
 
 @pytest.fixture(scope="module")
 def activations(images, trained):
-    """What ordinary activations look like: those of the network, images, and distributions of each kind."""
+    """Ordinary activations: those of the network, images, and distributions of each kind."""
     seen = {}
     recorder = RecordingPolicy((0,), lambda tensor, x: seen.setdefault(f"{len(seen)} {tensor.producer}", x.clone()))
     recorder.set_samples(None)

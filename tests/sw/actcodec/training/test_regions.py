@@ -57,7 +57,7 @@ LAYOUTS = {
 
 
 def values(limits, dtype, special=(torch.inf, -torch.inf)):
-    """Of both sides of the limits, next to them, and special ones; with ties."""
+    """Return values on both sides of the limits, next to them, and special ones; with ties."""
     x = torch.randn(2, 6, 7, 9).to(dtype)
     x[0, 0, 0] = 0.25
     flat, place = x.view(-1), 40
@@ -70,7 +70,7 @@ def values(limits, dtype, special=(torch.inf, -torch.inf)):
 
 
 def gradient(x, function, codec=None, layout="contiguous", **options):
-    """Of a weighted sum at the leaf, and statistics."""
+    """Return the gradient of a weighted sum at the leaf, and statistics."""
     leaf = x.clone().requires_grad_()
     y, stats = LAYOUTS[layout](leaf * 1), None
     if codec is None:
@@ -128,7 +128,7 @@ def test_gradient_of_an_extreme_is_exact_from_one_bit(name, layout):
         got, stats = gradient(x, EXTREMES[name], COMPANIONS, layout)
         assert same(got, want)
         record = stats.records[0]
-        if layout == "expanded" and name == "amax":  # of one value each
+        if layout == "expanded" and name == "amax":  # extremes of one value each
             assert record.codec == "exact"
         else:
             assert record.codec == "bits"
