@@ -40,5 +40,5 @@ CLOCK_OF: Mapping[str, str] = {port: name for name, ports in CLOCKED_PORTS.items
 
 
 def scale_port_bytes(offsets: bool) -> int:
-    """Return the bytes per transfer of a scale port: a float32; in units with mode blpa also an offset (int16) and two bytes."""
+    """Return the bytes per transfer of a scale port: a float32; with mode blpa also an offset (int16) and two bytes."""
     return 8 if offsets else 4

@@ -11,7 +11,7 @@ NAME = "actcodec"
 
 
 def version() -> str:
-    """Return the version of the installed distribution; MissingToolError if only the source, or only its former name, is here."""
+    """Return the version of the installed distribution; MissingToolError if only the source or its former name is here."""
     try:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:

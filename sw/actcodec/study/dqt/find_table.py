@@ -54,11 +54,11 @@ def find_table(settings: TableSettings, command: str, progress: Progress | None 
     Parameters
     ----------
     settings
-        Which table, on which activations; ``record`` of them is written here.
+        Settings of the search; the activations are written to ``record``.
     command
-        What the report says that it was made by.
+        Command that the report names.
     progress
-        Is told what begins.
+        Receives the name of each part that begins.
 
     Raises UserError for files that hold no activations, and for data that do not fit the network.
     """
@@ -93,7 +93,7 @@ def find_table(settings: TableSettings, command: str, progress: Progress | None 
 
 
 def _activations(file: Path | None, setup: TrainingSetup, seed: int, shown: Progress) -> tuple[list[Activation], str]:
-    """Read, or recorded from a training run, and the sentence that says so."""
+    """Return the activations of a file or of a training run, and a sentence with their source."""
     if file is not None:
         return load_activations(file), f"{file}"
     recipe, images = setup.recipe, setup.images

@@ -58,21 +58,21 @@ class _Transformed:
 
 
 class Bench:
-    """Activations on which any number of tables is measured, behind the DCT of a usual unit, whatever the quantiser.
+    """Activations on which any number of tables is measured, after the DCT of the default unit, for any quantiser.
 
     Parameters
     ----------
     tensors
-        As for :func:`actcodec.study.dqt.coefficients.coefficients`.
+        As in :func:`actcodec.study.dqt.coefficients.coefficients`.
     S
-        Of SFPR.
+        Scale of SFPR.
     """
 
     def __init__(self, tensors: Sequence[Tensor], S: float) -> None:  # noqa: N803
         self._all = [_transformed(x, S) for x in tensors]
 
     def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
-        """A table by name or by its 64 divisors; with kind ``shift`` as its powers of two. ValueError for no table."""
+        """Measure a table given by name or 64 divisors; with kind ``shift`` its powers of two. ValueError for an invalid table."""
         steps = quantizer.steps_of(table)
         rungs = quantizer.rungs(steps)
         size, error, squared, padded = 0, 0.0, 0.0, 0
@@ -110,7 +110,7 @@ def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[in
 
 
 def _inverse(restored: Tensor, view: MatrixView) -> Tensor:
-    """The padded matrix of SFPR's integers, int8."""
+    """Return the padded matrix of SFPR's integers, int8."""
     config = CduConfig()
     samples = idct(restored.view(-1, BLOCK_SIDE, BLOCK_SIDE), config.const_bits, config.pass1_bits)
     return blocks.untiled(samples.view(-1, BLOCK_VALUES), view)
