@@ -40,9 +40,9 @@ ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "comparison")
 RECORD = Path("docs", "evidence", "results_comparison_networks.csv")
 BASELINE = "none"
-#: What the digits of the table leave out.
+#: Half of the last digit of the table.
 _LAST_DIGIT = 0.005
-#: Of the measurement of times: how often all methods take their turn, and steps in each, the first of which does not count.
+#: Measurement of times: number of turns of all methods, and of steps in each, the first of which does not count.
 ROUNDS, STEPS = 3, 4
 
 
@@ -177,7 +177,7 @@ class Row:
     difference_deviation: float
     ratio: float
     error: float | None  #: relative, weighted by bytes
-    time: float  #: of a step, in steps of the uncompressed network
+    time: float  #: step time, in steps of the uncompressed network
 
 
 def rows(network: str, methods: Sequence[str], seeds: Sequence[int]) -> list[Row]:

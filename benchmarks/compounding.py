@@ -45,7 +45,7 @@ from torch import Tensor
 PAGE, MARKS = Path("docs", "evidence", "comparison.md"), Marks("compounding")
 SETUP = TrainingSetup("vit", "cifar10", limit=1024, width=32, depth=2, steps=16)
 CODEC, BITS, BATCHES = "actnn-L3", 2, 4
-#: What an error becomes: of x, x', and what a rule sees of the tensor.
+#: Function of x, x' and the properties that a rule tests, which returns the changed reconstruction.
 Change = Callable[[Tensor, Tensor, SavedTensor], Tensor]
 
 

@@ -31,9 +31,9 @@ from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "configurations"
-#: What `cdu list` reads.
+#: Data that `cdu list` reads.
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
-#: How whole arrays are synthesised.
+#: Tool and recipe for the synthesis of whole arrays.
 YOSYS, RECIPE = "pyosys", "balanced"
 COMMAND = "python benchmarks/configurations.py"
 PAGE = ROOT / "docs" / "evidence" / "configurations.md"

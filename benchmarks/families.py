@@ -51,7 +51,7 @@ from digest import Table
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "actcodec" / "policies" / "measured.json"
 KEPT = ROOT / "build" / "families"
-#: What everybody has: storage in fewer bits.
+#: Common baselines: storage in fewer bits.
 BASELINES = ("bf16", "int8-rows")
 SPECS = {named(spec): spec for spec in POLICIES}
 SEEDS = 3

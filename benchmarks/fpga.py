@@ -2,9 +2,9 @@
 
     python benchmarks/fpga.py [--only ROW ...] [--limit-minutes M]
 
-Every row is what `cdu fpga` finds, whose report is kept in build/fpga/ROW. Rows that are there with the same
+Every row is the result of `cdu fpga`, whose report is kept in build/fpga/ROW. Existing rows with the same
 configuration and versions of the programs are not measured again unless ``--only`` names them, so that the benchmark can be
-interrupted and continued. A row without such a report stays as it stands on the page, if that is of the same versions. One that
+interrupted and continued. A row without such a report stays unchanged on the page, if that is of the same versions. A row that
 takes longer than the limit is left out, and the page says so.
 """
 
@@ -39,7 +39,7 @@ from digest import tables, wrapped
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fpga"
 PAGE = ROOT / "docs" / "evidence" / "fpga.md"
-#: What `cdu list` reads; the rates are measured by benchmarks/configurations.py.
+#: Data that `cdu list` reads; the rates are measured by benchmarks/configurations.py.
 RATES = ROOT / "sw" / "cdu_cli" / "configurations.json"
 SMALLEST = CONFIGS["tiny"]
 #: Blocks of the smallest configuration, a row each.

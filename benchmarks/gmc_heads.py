@@ -25,7 +25,7 @@ from cdu_tools.files import write_whole
 from cdu_tools.report import Table
 from torch import Tensor
 
-#: Where the rows go.
+#: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _TABLES = ("uniform-8", "uniform-16", "uniform-32")
 _TOGETHER = (1, 2, 4, 8)

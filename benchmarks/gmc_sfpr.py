@@ -46,7 +46,7 @@ from coder_blocks import rate
 from recorded import Training, record, trainings
 from torch import Tensor
 
-#: Where the rows go.
+#: Folder of the rows.
 _PAGES = Path(__file__).parent.parent / "docs" / "methods"
 _IMAGES, _KEPT, _TRAINED = 4000, 8, 2
 #: Blocks of each tensor that are simulated.
@@ -117,7 +117,7 @@ def classes_and_masks(blocks: Tensor, *, masks: bool) -> Symbols:
     symbols = torch.where(a > 0, a + 1, torch.where(b > 0, spec.A_ZERO, spec.A_BOTH_ZERO))
     place = torch.arange(BLOCK_SIDE)
     context_a, context_b = gmc.contexts(before, symbols, place == 0)
-    # Words of columns without a value are zeros, of which those are written that stand before the last fields.
+    # Words of columns without a value are zeros; those before the last fields are written.
     columns = ((symbols != spec.A_BOTH_ZERO) * (place + 1)).amax(1, keepdim=True)
     written = place <= torch.where(columns > 0, columns, -1)
     present = (groups != 0).to(torch.int64)
@@ -156,7 +156,7 @@ def trained(counts: Sequence[dict[str, Tensor]]) -> Tables:
 
 
 def group_bytes(bits: Tensor) -> Tensor:
-    """Bytes (n,) of blocks of GMC's form whose bodies have so many bits; in long ones stands DC's category."""
+    """Return the bytes (n,) of blocks of GMC's form from the bits of their bodies; long bodies contain DC's category."""
     short = (bits + 7) // 8
     long = ((bits + spec.CATEGORY_BITS + 7) // 8).clamp(min=spec.SHORT_BYTES + 1)
     return 1 + torch.where(short > spec.SHORT_BYTES, long, short)
@@ -180,7 +180,7 @@ def entropy_bytes(one: Sparse) -> float:
     return float((counts * (counts.sum() / counts).log2()).sum() / 8)
 
 
-#: What a code says of blocks, and the bytes of blocks of so many bits.
+#: Symbols of a code for blocks, and bytes of blocks from their bits.
 CODES: dict[str, tuple[Callable[[Tensor], Symbols], Callable[[Tensor], Tensor]]] = {
     "tables": (partial(classes_and_masks, masks=False), group_bytes),
     "masks": (partial(classes_and_masks, masks=True), group_bytes),

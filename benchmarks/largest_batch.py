@@ -4,11 +4,11 @@
     python benchmarks/largest_batch.py --networks GPT-2
 
 Networks have random weights and take photographs or texts: ResNet-18 and MobileNetV2 of torchvision, 3 x 64 x 64, a checkpoint
-around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. Beside the
-step as it is stand what everybody has: checkpoints, ``save_on_cpu``, what ``torch.compile`` has (benchmarks/torch_means.py;
-compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then policies,
-with the one with kernels that is recommended for the family as the last, and that with checkpoints whose inputs are
-compressed too (``checkpoints=True``). Prints a markdown table:
+around each block; GPT-2 of transformers, 6 layers of width 256, 128 letters, a checkpoint around each layer. The
+plain step is compared with common methods: checkpoints, ``save_on_cpu``, those of ``torch.compile`` (benchmarks/torch_means.py;
+compiled anew for each batch), storage in bfloat16 and in 8 bits by row; then with policies, of which the last two are the one
+with kernels that is recommended for the family, and the same with checkpoints whose inputs are compressed too
+(``checkpoints=True``). Prints a markdown table:
 
 peak
     MiB at the worst moment of forward and backward with the first batch, by the allocator's own events
@@ -106,7 +106,7 @@ class Way:
     policy: CodecSpec | None = None
     checkpoints: bool = False
     moved: bool = False  #: True if saved tensors are moved to other memory
-    settings: Callable[[], AbstractContextManager[None]] | None = None  #: of torch, with which it is compiled
+    settings: Callable[[], AbstractContextManager[None]] | None = None  #: settings of torch with which the step is compiled
 
 
 PLAIN, COMPILED = Way("without"), Way("inductor", settings=settings)

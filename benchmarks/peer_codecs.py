@@ -87,7 +87,7 @@ class Peer:
 
     code: Callable[[Tensor, float], Coded]
     settings: Sequence[float]  #: from fine to coarse
-    unit: str  #: what a setting is
+    unit: str  #: unit of a setting
     colour: str
     style: str = "-"
 

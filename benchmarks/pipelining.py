@@ -33,7 +33,7 @@ TRANSFORMS = {"dct_stages": 1}
 MULTIPLIERS = {"multiplier_stages": 1}
 EVERYTHING = {**TRANSFORMS, **MULTIPLIERS, "register_slices": 1}
 DIRECTIONS = ("compressor", "decompressor")
-#: What is tried on each block, beside the fewest registers.
+#: Settings for each block, besides the fewest registers.
 SETTINGS: Mapping[str, Sequence[Mapping[str, int]]] = {
     **dict.fromkeys(("sfpr", "inverse_sfpr"), (MULTIPLIERS,)),
     **dict.fromkeys(("dct", "idct", "two_way_dct"), (TRANSFORMS,)),

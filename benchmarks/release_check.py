@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = "tiny"
 #: Everything that the wheel installs.
 PACKAGES = ("cdu_tools", "cdu_spec", "actcodec", "cdu_driver", "cdu_offload", "cdu_cli", "cdu", "cdu_verif", "cdu_synth")
-#: Extras that have all others in them, or stand alone.
+#: Extras that include all others, or are independent.
 RESOLVED = ("test", "docs", "peers")
 #: Lines of a failed program that are shown.
 _SHOWN_LINES = 15

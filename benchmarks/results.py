@@ -2,10 +2,10 @@
 
     python benchmarks/results.py [--hardware] [--only NAME ...]
 
-Each section is made of the standard output of the command that stands in it: a summary on the page, all rows of its tables in
+Each section is made of the standard output of its command: a summary on the page, all rows of its tables in
 CSV files beside it, versions and configurations in results_notes.csv. Finished sections are kept in build/results, so that an
-interrupted run goes on where it stopped. With ``--hardware`` only what the hardware costs is measured; ``--only`` repeats
-single sections and measures no others. What is not measured stays as it is.
+interrupted run continues where it stopped. With ``--hardware`` only the cost of hardware is measured; ``--only`` repeats
+single sections and measures no others. Other sections stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 KEPT = Path("build", "results")
 PAGE = Path("docs", "evidence", "results.md")
 NOTES = PAGE.with_name("results_notes.csv")
-#: What stands for a section that has never been measured.
+#: Text of a section that has never been measured.
 MISSING = "Not measured yet."
 
 
@@ -86,7 +86,7 @@ def _rounding(found: dict[str, Table]) -> str:
     )
 
 
-#: The methods that stand on the page; the others are in the file.
+#: Methods on the page; the others are in the file.
 SHOWN = (
     "none",
     "bf16",
@@ -146,9 +146,9 @@ class Section:
     report: Path | None = None
     pictures: tuple[str, ...] = ()
     until: str | None = None  #: heading of the report at which to stop
-    hardware: bool = False  #: whether it says what the hardware costs
+    hardware: bool = False  #: True if it measures the cost of hardware
     tables: tuple[str, ...] = ("",)  #: names of its kinds of tables, in their order
-    summary: Summary = _whole  #: what of the tables stands on the page
+    summary: Summary = _whole  #: selects the tables for the page
 
 
 SECTIONS = (

@@ -44,7 +44,7 @@ from token_codecs import NETWORKS, trained
 
 PAGE, MARKS = Path("docs", "methods", "transformer.md"), Marks("sensitivities")
 CODEC = "actnn-sample"
-#: Of the tensor that is looked at, and of the others while GACT and ALAM look at it.
+#: Bits of the measured tensor, and of the others for GACT and ALAM.
 BITS, OTHERS = 2, 4
 CHOICES, MEANS, DRAWS = (1, 2, 3, 4, 6, 8), (2, 3, 4), 4
 
@@ -59,7 +59,7 @@ class Given(Policy):
             for place, (key, count) in enumerate(bits.items())
         }
         self._exact = codecs.codec("bypass")
-        self.values: dict[ItemKey, int] = {}  #: how many values tensors had
+        self.values: dict[ItemKey, int] = {}  #: numbers of values of tensors
 
     def observer(self) -> Given:
         """Implement :class:`Policy`."""

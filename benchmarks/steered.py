@@ -176,7 +176,7 @@ class Point:
     """A policy on one network."""
 
     policy: str
-    error: float  #: of the whole gradient, relative
+    error: float  #: relative error of the whole gradient
     cosine: float
     worst: float  #: relative error of the layer that has the largest
     ratio: float

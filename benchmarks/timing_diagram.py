@@ -46,7 +46,7 @@ UNIT = (
     "m_axis_tlast",
     "irq",
 )
-#: Those of a unit with its engine; addresses are labelled with what lies there.
+#: Signals of a unit with its engine; addresses are labelled with the name of their place.
 ENGINE = (
     "s_axil_awvalid",
     "m_axi_arvalid",
@@ -59,7 +59,7 @@ ENGINE = (
     "m_axi_bvalid",
     "irq",
 )
-#: What lies where in the memory of the engine.
+#: Addresses in the memory of the engine.
 PLACES = {"descriptor": 0x1000, "tensor": 0x2000, "payload": 0x3000, "record": 0x4000}
 _MEMORY_BYTES, _LATENCY = 0x5000, 8
 _DMA_BITS, _DMA_BEATS = 128, 8

@@ -36,7 +36,7 @@ PYTHON = [
 ]
 #: A name of one of the packages.
 NAME = re.compile(r"`((?:actcodec|cdu|cdu_[a-z]+)(?:\.\w+)+)")
-#: What stands for "and so on": in a context a step, elsewhere a step with the policy.
+#: Replacement of "and so on": in a context a step, elsewhere a step with the policy.
 STEP = "loss = criterion(model(x), target); loss.backward()"
 POLICY_STEP = "with actcodec.compress_activations(model, policy): " + STEP
 

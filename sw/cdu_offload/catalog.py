@@ -61,7 +61,7 @@ class Machine:
     unit: CduArray
     software: Mapping[str, Software]  #: by method in software
     placement: str = AT_DMA
-    partitions: int = 1  #: of the GPU's memory: number of CDUs at the cache
+    partitions: int = 1  #: partitions of the GPU's memory: number of CDUs at the cache
 
     @classmethod
     def usual(

@@ -22,7 +22,7 @@ class Platform:
     flops_per_s: float  #: rate that convolutions and matrix products reach
     memory_bytes_per_s: float  #: reached
     link_bytes_per_s: float  #: each direction
-    port_bytes_per_s: float  #: of one crossbar port
+    port_bytes_per_s: float  #: rate of one crossbar port
     packet_bytes: int  #: transfers over the link are multiples of this
 
     def seconds(self, work: Work, memory_bytes_per_s: float | None = None) -> float:

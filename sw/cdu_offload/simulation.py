@@ -31,7 +31,7 @@ class Outcome:
     seconds: float = 0.0
     forward_seconds: float = 0.0
     compute_seconds: float = 0.0  #: the network's own work, including slowdown by transfers
-    overhead_seconds: float = 0.0  #: of the GPU compressing and decompressing
+    overhead_seconds: float = 0.0  #: compression and decompression by the GPU
     stalls: dict[str, float] = field(default_factory=lambda: {LINK: 0.0, CDU: 0.0})  #: waiting, by the slowest stage
     bytes_moved: dict[str, int] = field(default_factory=lambda: {COMPRESS: 0, DECOMPRESS: 0})  #: over the link
     transfer_seconds: dict[str, float] = field(default_factory=lambda: {COMPRESS: 0.0, DECOMPRESS: 0.0})

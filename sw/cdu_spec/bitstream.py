@@ -379,7 +379,7 @@ class Header:
     const_bits: int = 0  #: DCT precision, zero in modes without a DCT
     pass1_bits: int = 0
     bits: int = 0  #: bits per code, zero in modes that are not affine
-    step_log2: int = 0  #: see :class:`~cdu_spec.affine.AffineSettings`
+    step_log2: int = 0  #: as in :class:`~cdu_spec.affine.AffineSettings`
     block_range: bool = False
     coder: Coder = Coder.ZVC  #: coder of jpeg-act
     point: int = 0  #: reconstruction point of jpeg-act in eighths of a step, 0 to 4

@@ -1,7 +1,7 @@
 """Cache of built files: folders named by a hash of all their inputs, with a record of their contents.
 
 Files in the cache are loaded and run, so they are used only if no other user can have written them: the folder belongs to the
-user (or to root) and nobody else may write to it. An entry with files that differ from its record is made again.
+user (or to root) and no other user may write to it. An entry with files that differ from its record is made again.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _place(kind: str, ingredients: Any) -> Path:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Return whether a file belongs to the user, or to root, who may change everything anyway."""
+    """Return whether a file belongs to the user, or to root, which may change everything anyway."""
     return found.st_uid in (os.geteuid(), 0)
 
 

@@ -26,7 +26,7 @@ class PinnedPool:
     def __init__(self, pin: Callable[[int], Tensor]) -> None:
         self._pin = pin
         self._free: defaultdict[int, list[tuple[Tensor, Mark]]] = defaultdict(list)
-        self.nbytes = 0  #: of all buffers, in use or not
+        self.nbytes = 0  #: sum over all buffers, in use or not
 
     def take(self, nbytes: int) -> Tensor:
         """Return a buffer of at least ``nbytes`` bytes."""

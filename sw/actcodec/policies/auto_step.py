@@ -116,7 +116,7 @@ class Step:
     def __init__(self, undecided: Codec, codec_of_item: Callable[[SavedTensor], ItemCodec], measures: bool) -> None:
         self.measures = measures
         self.squared_gradient = 0.0  #: squared norm over parameters whose operations read compressed tensors
-        self.bytes_original = self.bytes_elsewhere = 0  #: of all activations; of tensors that the policy leaves undecided
+        self.bytes_original = self.bytes_elsewhere = 0  #: sum over all activations; sum over tensors that others decide
         self._undecided, self._codec_of_item = undecided, codec_of_item
         self._coded: list[ItemCodec | None] = []  # by the place of the choice; None for signs
         self._hooks: dict[int, Any] = {}  # by parameter

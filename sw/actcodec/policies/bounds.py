@@ -16,7 +16,7 @@ Normalisations are in :mod:`actcodec.policies.norm_bounds`, functions of single 
 :mod:`actcodec.policies.pointwise_bounds`.
 All of these hold for errors of any distribution that are spread evenly over the values, with dx as root mean square. Where the
 errors of values are independent of one another and have mean zero (stochastic rounding), those of n values whose products with
-G are added up grow by sqrt(n) instead of n, and dx may be larger by that: what ``independent`` stands for.
+G are added up grow by sqrt(n) instead of n, and dx may be larger by this factor (``independent``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Autograd keeps the input x of a batch normalisation and the result of the ReLU, which the next layer saves as well. Here only
 a', the copy of the result of batch normalisation before ReLU, stays, and all else follows from it:
 
-- ReLU's gradient needs the sign of a: where a' has not got it by itself, ReLU's result tells it;
+- ReLU's gradient needs the sign of a: where a' lacks it, ReLU's result gives it;
 - the next layer reads relu(a'), or a' where there is no ReLU or one that saves its input (leaky, SiLU, GELU ...);
 - batch normalisation reads ``x' = mean + (a' - beta) * sigma / gamma``.
 

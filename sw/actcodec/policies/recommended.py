@@ -32,11 +32,11 @@ _MEASURED = "measured.json"
 class OnFamily:
     """The results of a policy on all models of a family."""
 
-    ratio: float  #: of all saved tensors, geometric mean
+    ratio: float  #: ratio over all saved tensors, geometric mean
     cosine: float  #: lowest of all models and seeds, before training and after
     hardest: str  #: model with the lowest cosine
     models: int
-    good_models: int  #: those on which the gradient is good with every seed
+    good_models: int  #: models with a good gradient for every seed
     seeds: int  #: number of seeds; with 1 the policy failed on the family and was not tried again
     exceptions: Mapping[str, float] = field(default_factory=dict)  #: lowest cosines of the models beside the good ones
 

@@ -62,7 +62,7 @@ class KeptCodec(Codec):
         self.name, self.keeps_zeros, self.signs_only = codec.name, codec.keeps_zeros, codec.signs_only
         self.bits = getattr(codec, "bits", None)
         self.packed: Packed | None = None
-        self.followed = False  #: whether another tensor is recomputed from this one
+        self.followed = False  #: True if another tensor is recomputed from this one
         self._codec = codec
 
     def compress(self, x: Tensor) -> Packed:
@@ -117,8 +117,8 @@ class _Call:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
-    number: int  #: of the result among the results of its node
-    version: int  #: of the result
+    number: int  #: index among the results of the node
+    version: int  #: version of the result
     count: int  #: values of the result
 
 

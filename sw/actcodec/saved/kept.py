@@ -23,7 +23,7 @@ class Kept:
     """A form, with its entries for the statistics."""
 
     form: Form
-    codec: str  #: name of the codec, or a word that stands for it, as in :class:`TensorRecord`
+    codec: str  #: name of the codec, or a word in its place, as in :class:`TensorRecord`
     relative_error: float | None = None
     choice: int | None = None  #: index of the codec among all that were chosen; None if there is none
 

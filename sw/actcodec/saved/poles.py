@@ -1,13 +1,13 @@
 """Keep factors of the tensors that a pole reads exactly, once an operation with a pole reads them.
 
 ``sqrt(d * d + eps)`` has the derivative d / sqrt(d * d + eps). The root is exact, but the product has saved d: where d is small
-the derivative of the root is large, and multiplies the error of d with it. So it is with every operation that has a pole (or an
+the derivative of the root is large, and multiplies the error of d. The same holds for every operation that has a pole (or an
 end of its domain) and reads a product, a power, a quotient or an exponential: a value is near the pole where its factors are
-near zero. When the product saves its factors nobody knows yet of the pole.
+near zero. The pole is not known yet when the product saves its factors.
 
-Each such factor is therefore remembered, as it is, together with the result of its operation, and with what follows from this
+Each such factor is therefore recorded, as it is, together with the result of its operation, and with tensors that follow from it
 by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the codec's form is replaced by the exact
-factor. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, behind
+factor. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, after
 :data:`MOST_STEPS` steps, and where a sum or mean of more than :data:`FEW` values averages the error.
 """
 

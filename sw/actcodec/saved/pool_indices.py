@@ -36,7 +36,7 @@ class _Axis:
 
     extent: int
     starts: tuple[int, ...]  #: first position of each window, below 0 in the padding
-    positions: int  #: of the longest window
+    positions: int  #: size of the longest window
     dilation: int = 1
 
 

@@ -47,12 +47,12 @@ class PolicyCheck:
     """
 
     policy: str  #: name with options
-    cosine: float  #: of the whole gradient and the exact one
+    cosine: float  #: whole gradient and the exact one
     norm_ratio: float  #: norm of the gradient over that of the exact one
     worst_layer: str  #: module with the lowest cosine; empty if no layer has a gradient above rounding errors
     worst_cosine: float
-    ratio: float  #: of activations, see :class:`~actcodec.saved.statistics.Statistics`
-    ratio_of_everything: float  #: of all saved tensors except weights and buffers
+    ratio: float  #: ratio over activations, see :class:`~actcodec.saved.statistics.Statistics`
+    ratio_of_everything: float  #: ratio over all saved tensors except weights and buffers
     peak_bytes: int  #: most bytes given out by torch's allocator at a time, forward and backward
     seconds: float
     uncoded: str = ""  #: uncompressed tensors with reasons, if they are many
@@ -69,7 +69,7 @@ class Check:
 
     policies: tuple[PolicyCheck, ...]
     refused: dict[str, str]  #: policies that cannot be used here, with reasons
-    peak_bytes: int  #: of the step without compression
+    peak_bytes: int  #: peak without compression
     seconds: float
 
     @property

@@ -63,7 +63,7 @@ class Diagnosis:
     tensors: tuple[TensorDiagnosis, ...]  #: in the order of the forward pass, without tensors kept exactly
     gradient_error: float  #: with every tensor compressed
     gradient_norm: float  #: ||g||
-    bytes_original: int  #: of all activations, including those kept exactly
+    bytes_original: int  #: sum over all activations, including those kept exactly
     bytes_compressed: int
     everything_original: int  #: bytes of all saved tensors except weights and buffers
     everything_compressed: int

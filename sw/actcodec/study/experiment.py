@@ -79,9 +79,9 @@ class Run:
     score_name: str
     losses: list[float] = field(default_factory=list)
     scores: list[tuple[int, float]] = field(default_factory=list)  #: (steps done, score on the test images)
-    bytes_original: int = 0  #: of all steps
+    bytes_original: int = 0  #: sum over all steps
     bytes_compressed: int = 0
-    everything_original: int = 0  #: of all saved tensors except weights and buffers
+    everything_original: int = 0  #: sum over all saved tensors except weights and buffers
     everything_compressed: int = 0
     not_counted: Counter[str] = field(default_factory=Counter)  #: kept bytes of other tensors, by kind
     seconds_per_step: float = 0.0  #: median, forward, backward and update
@@ -273,7 +273,7 @@ class Summary:
     score_deviation: float
     difference: float
     difference_deviation: float
-    ratio: float  #: of activations
+    ratio: float  #: ratio over activations
     ratio_of_everything: float
     bytes_original: float  #: per step
     bytes_compressed: float

@@ -44,7 +44,7 @@ class Row:
     policy: str  #: name with options
     first: Likeness  #: to the gradient with random weights
     later: Likeness  #: to the gradient after training
-    ratio: float  #: of activations, after training
+    ratio: float  #: ratio over activations, after training
     ratio_of_everything: float
 
     @property

@@ -16,7 +16,7 @@ class GridResult:
     """The result of a search."""
 
     bits: int  #: fewest bits with which the score is not reduced
-    scores: dict[int, float]  #: of all widths that were tried
+    scores: dict[int, float]  #: scores of all widths that were tried
 
 
 def least_bits(score: Callable[[int], float], baseline: float, loss: float = 0.0, widths: Iterable[int] = WIDTHS) -> GridResult:

@@ -20,7 +20,7 @@ _LEAST_PART = 1e-5
 class Likeness:
     """Comparison of a gradient with the exact one."""
 
-    cosine: float  #: of all parameters
+    cosine: float  #: cosine over all parameters
     norm_ratio: float  #: norm of the gradient over that of the exact one
     worst_layer: str  #: module with the lowest cosine; empty if no layer has a gradient above rounding errors
     worst_cosine: float

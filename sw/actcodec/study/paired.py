@@ -78,7 +78,7 @@ def compare(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Comparison:
 
 
 def spread(policy: NDArray[np.bool_], base: NDArray[np.bool_]) -> Spread:
-    """Return variance components of the differences, from the analysis of variance of the crossed table; see :func:`compare`."""
+    """Return variance components of the differences, by analysis of variance of the crossed table; see :func:`compare`."""
     differences = _differences(policy, base)
     seeds, images = differences.shape
     by_seed, by_image = differences.mean(1), differences.mean(0)

@@ -17,7 +17,7 @@ from cdu_spec.register_documents import c_header
 from cdu_spec.registers import Channel, address, register
 
 DRIVER = Path(cdu_driver.__file__).parent / "c"
-#: Where the engine sees memory, above 32 bits; bytes of it.
+#: Memory as the engine addresses it, above 32 bits, and its bytes.
 BASE, SIZE = 0x12_3400_0000, 4096
 CHANNEL = Channel.DECOMPRESS
 READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
@@ -75,7 +75,7 @@ class Outcome:
 
 
 class Engine:
-    """One direction of an engine: a ring in memory, done one job at a time when somebody waits."""
+    """One direction of an engine: a ring in memory, run one job at a time when a caller waits."""
 
     def __init__(self, memory):
         self.memory, self.values, self.head = memory, {}, 0

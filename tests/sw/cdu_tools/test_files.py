@@ -1,4 +1,4 @@
-"""Writing files: whatever stands at the name, whoever writes there too, whatever ends it."""
+"""Writing files: any kind of path, concurrent writers, and interruptions."""
 
 import os
 import resource

@@ -21,10 +21,10 @@ class Comparison:
     codec: str
     kind: str
     rounding: str
-    bytes_per_value: float  #: of the known table
+    bytes_per_value: float  #: bytes per value with the known table
     relative_error: float
     alpha: float | None  #: at which the sweep needs the same bytes
-    error_at_equal_bytes: float | None  #: of the sweep
+    error_at_equal_bytes: float | None  #: error of the sweep
     bytes_at_equal_error: float | None
 
 

@@ -30,7 +30,7 @@ class GmcBlocks:
 
     quantizer: Quantizer
     coefficients: Tensor  #: int16 (blocks, 64), in row order
-    curves: Curves  #: of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
+    curves: Curves  #: curves of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
 
     @classmethod
     def of(cls, coefficients: Tensor, quantizer: Quantizer, most: int = SAMPLE_BLOCKS) -> GmcBlocks:

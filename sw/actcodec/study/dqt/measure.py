@@ -34,7 +34,7 @@ _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 class Point:
     """One table on some activations."""
 
-    bytes_per_value: float  #: of the streams, headers and scales included
+    bytes_per_value: float  #: stream bytes, headers and scales included
     relative_error: float  #: ||x - x'|| / ||x||, mean over the tensors (1 for a tensor of zeros that is not restored)
     squared_error: float  #: mean of (v - v')**2 of SFPR's integers v, padding included
 
@@ -72,7 +72,7 @@ class Bench:
         self._all = [_transformed(x, S) for x in tensors]
 
     def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
-        """Measure a table given by name or 64 divisors; with kind ``shift`` its powers of two. ValueError for an invalid table."""
+        """Measure a table given by name or 64 divisors; kind ``shift`` uses its powers of two. ValueError if it is invalid."""
         steps = quantizer.steps_of(table)
         rungs = quantizer.rungs(steps)
         size, error, squared, padded = 0, 0.0, 0.0, 0

@@ -31,7 +31,7 @@ class Quantizer:
     kind: str
     rounding: Rounding
     point: int = 0  #: reconstruction point of shifts, in eighths of a step, 0 to 4
-    coder: Coder = Coder.ZVC  #: of shifts
+    coder: Coder = Coder.ZVC  #: coder of shifts
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

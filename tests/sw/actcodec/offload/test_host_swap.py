@@ -1,4 +1,4 @@
-"""The schedule of copies to the host and back, on streams whose work is done when somebody waits for it, and no sooner."""
+"""The schedule of copies to the host and back, on streams whose work is done only when a caller waits for it."""
 
 import gc
 

@@ -35,7 +35,7 @@ from torch.utils.checkpoint import checkpoint
 
 @pytest.fixture
 def wide(monkeypatch):
-    """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would stand out."""
+    """A range that hardly any value exceeds: errors are those of steps, so that a wrong tensor would be obvious."""
     for module in (blpa_float, copy_codecs):
         monkeypatch.setattr(module, "BLPA_REACH", 5)
 

@@ -103,7 +103,7 @@ def test_batch_norm_in_the_papers_terms():
 
 
 def test_the_papers_batch_norm_bound_breaks_for_two_valued_channels():
-    """``max|x| / 2`` stands for the normalised input's norm, but is half of it where all magnitudes are sigma.
+    """``max|x| / 2`` replaces the normalised input's norm, but is half of it where all magnitudes are sigma.
 
     Found: four times the error that is allowed, with errors of one kind; with independent ones far below.
     """

@@ -17,7 +17,7 @@ from cdu_cli.main import app
 from torch import nn
 from typer.testing import CliRunner
 
-#: What a backend has besides jobs; those that backend ``triton`` does not override are the torch version's.
+#: Parts of a backend besides jobs; those that backend ``triton`` does not override are the torch version's.
 PARTS = ("entropy_coder", "step_quantizer", "predicted_coder", "row_quantizer", "range_quantizer", "block_quantizer")
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 EVIDENCE = Path(__file__).parents[4] / "docs" / "evidence"
 TABLE = EVIDENCE / "results_families_models.csv"
-#: Of weights.
+#: Seeds of weights.
 SEEDS = 3
 
 

@@ -9,8 +9,9 @@ from torch import nn
 from torch.nn import functional as F
 
 EIGHT_BITS = CodecSpec("int8-rows")
-#: Of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight; of GELU written
-#: out tanh, one more than that, half of the gate, and their product; its product with the other; the last layer norm's result.
+#: Recomputed tensors of :func:`blocks`: results of layer norm and GELU; x over its root mean square, and that times the weight;
+#: tanh of GELU written out, one more than that, half of the gate, and their product; its product with the other; the last layer
+#: norm's result.
 FOLLOWS = ["norm", "gelu", "mul", "mul", "tanh", "sum", "mul", "mul", "mul", "norm"]
 
 
@@ -120,7 +121,7 @@ def test_a_parameter_that_changes_before_backward_is_noticed():
 
 
 def test_a_source_that_is_needed_exactly_is_counted_beside_its_copy():
-    """Its square root bears no errors, so that it is kept exactly; GELU's result still follows from the copy."""
+    """The source's square root tolerates no errors, so the source is kept exactly; GELU's result follows from the copy."""
     torch.manual_seed(0)
     first, last = nn.Linear(32, 64), nn.Linear(64, 4)
 

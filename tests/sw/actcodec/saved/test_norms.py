@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from training_step import compressed_step, gradient_error, plain_step
 
 SHAPE = ROWS, WIDTH = 64, 128
-#: What is computed from (64, 128), and the axes along which norms are taken.
+#: Functions of (64, 128), by the axes along which norms are taken.
 BY_NORM = {
     "vector_norm": lambda h: h / torch.linalg.vector_norm(h, dim=1, keepdim=True),
     "vector_norm of everything": lambda h: h / torch.linalg.vector_norm(h),

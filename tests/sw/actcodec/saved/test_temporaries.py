@@ -115,7 +115,7 @@ def activation(dtype, mib=8):
     return x.to(dtype)
 
 
-#: What the intermediate results of one piece take, whatever the tensor; those of a transform on matrices in float64.
+#: Bytes of the intermediate results of one piece, for any tensor; those of a transform on matrices in float64.
 PIECE, PIECE_OF_TRANSFORM = 1 << 20, 4 << 20
 HALF = pytest.param(torch.bfloat16, marks=pytest.mark.campaign)
 
@@ -141,7 +141,7 @@ def test_every_codec(name, backend, dtype):
 
 #: MiB.
 LARGE = 32
-#: What is left when centres are off is another tensor, and has a payload.
+#: The tensor without its centres is another tensor, and has a payload.
 BOUND_OF_CENTRED = 1.35
 
 

@@ -14,7 +14,7 @@ from cdu_tools.errors import UserError
 from torch import nn
 
 CENTRED = [name for name in CODEC_NAMES if codec(name).centred]
-#: Its steps are those of the last axis: what is left of a constant, zero, is coded in steps of what stands beside it.
+#: Policies with steps along the last axis: a constant without its centre, zero, is coded in steps of its neighbours.
 BY_FEATURE = "feature-coded"
 #: Distance of means from zero in standard deviations.
 MEANS = (30, 1000, 10_000)
@@ -121,7 +121,7 @@ def test_s36_constant_channels_come_back_exactly(name, dtype):
         x[:, channel] = constant
     y = Coded(x, codec(name)).tensor()
     if codec(name).compress(torch.zeros(4, 8, 16, 16)).decompress().any():
-        # These have no code for zero: what stands for it is next to nothing.
+        # These have no code for zero and use a value next to nothing instead.
         torch.testing.assert_close(y[:, :4], x[:, :4], rtol=torch.finfo(dtype).eps, atol=0)
     else:
         assert torch.equal(y[:, :4], x[:, :4])
