@@ -17,8 +17,8 @@ nvfp4, mxfp4
     these codecs, with and without the transform.
 
 Ratios at the errors ||g - g'|| / ||g|| of 0.05, 0.1 and 0.14 are interpolated between 2.5 and 5 bits, of gmc between its
-uniform tables; for formats without a choice of bits the table has ratio and error. Writes docs/evidence/token_codecs.csv, and prints it
-as markdown.
+uniform tables; for formats without a choice of bits the table has ratio and error. Writes docs/evidence/token_codecs.csv, and
+prints it as markdown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GMC, the group-mask code of blocks of quantised DCT coefficients: classes, code words, contexts, lengths.
 
 A block is a head byte and a body. The head tells the body's length L and, of a short block, the category of DC:
-``L << 3 | c`` up to 24 bytes, ``200 + L - 25`` from 25 bytes on, where c stands in the first 4 bits of the body. A body is
+``L << 3 | c`` up to 24 bytes, ``200 + L - 25`` from 25 bytes on, with c in the first 4 bits of the body. A body is
 the low bits of DC, then column after column (one horizontal frequency, 8 coefficients) as two groups of four: A, vertical
 frequencies 0 to 3, and B, 4 to 7. `docs/reference/bitstream.md` section 3 has the order of the bits.
 
