@@ -44,7 +44,7 @@ def network() -> nn.Module:
 
 
 def train(policy: str | None, steps: int, batch: int) -> list[float]:
-    """Loss of every step; prints a few of them, and with a policy what it kept."""
+    """Train and return the loss of every step; print a few of them, and with a policy the kept bytes."""
     torch.manual_seed(0)
     images, classes = digits()
     model = network()

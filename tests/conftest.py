@@ -1,11 +1,11 @@
-"""In which order a whole run of the tests goes, what it looks through for cycles, and what it shows at its end."""
+"""Order of a whole run of the tests, its garbage collection, and its summary."""
 
 import gc
 from pathlib import Path
 
 import pytest
 
-#: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long one.
+#: Rooms whose tests build and simulate come first, so that no worker waits at the end for a long test.
 _LONG = ("verif", "synth", "hw", "examples")
 
 

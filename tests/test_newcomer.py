@@ -1,4 +1,4 @@
-"""The README's commands on a machine that has what the README asks for."""
+"""The README's commands on a machine with the README's requirements."""
 
 import re
 import shutil

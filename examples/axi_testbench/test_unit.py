@@ -133,7 +133,7 @@ async def both_directions_at_once_with_stalls(dut: Any) -> None:
 
 @cocotb.test()
 async def an_access_outside_the_map_is_refused(dut: Any) -> None:
-    """It is answered with SLVERR, BUS_ERRORS says so, and the unit goes on."""
+    """The access is answered with SLVERR, counted in BUS_ERRORS, and the unit continues."""
     unit = Unit(dut)
     await unit.reset()
     outside = max(entry["address"] + 4 * entry["count"] for entry in REGISTERS.values())

@@ -9,7 +9,7 @@ from cdu_offload.network import Activation, Network
 from cdu_offload.platform import Platform
 from cdu_offload.ratios import Ratios
 
-#: Times that GIST's CSR reads a tensor: to count what is kept in each row, and to gather it.
+#: Number of times that GIST's CSR reads a tensor: to count the kept values of each row, and to gather them.
 _CSR_READS = 2
 
 

@@ -1,7 +1,7 @@
 """Quantisation tables (DQT) of the DCT coefficients, in the orientation ``[vertical frequency][horizontal frequency]``.
 
 ``optL`` and ``optH`` are the divisor tables of JPEG-ACT, found by the authors' optimisation for low error and for high
-compression; ``optsL`` and ``optsH`` are their power-of-two forms, which is what a shift quantiser can do. ``searchsH`` was
+compression; ``optsL`` and ``optsH`` are their power-of-two forms, for shift quantisers. ``searchsH`` was
 searched by ``cdu dqt`` for shifts and ZVC: bytes near those of optsH, less error at equal bytes. ``imageQ`` (Q = 1..100) is the
 luminance table of ITU-T T.81 Annex K scaled to quality Q. ``uniform-N`` divides all coefficients by N, DC by 8 at least: an
 entropy coder makes fewer bytes of that, at equal error, than of tables found for ZVC. A table of one's own is 64 divisors, as

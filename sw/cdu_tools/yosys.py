@@ -50,7 +50,7 @@ class Engine:
     command
         Command line that carries out ``script.ys`` of the working directory.
     shows_abc
-        Whether the log holds what ABC prints, timing for instance.
+        True if the log holds ABC's output, for example timing.
     """
 
     name: str

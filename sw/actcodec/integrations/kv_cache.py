@@ -181,7 +181,7 @@ class CompressedCache(Cache):
     values
         The codec of the values, if it is another one than that of the keys.
     key_blocks, value_blocks
-        What shares a block: ``channel``, so many tokens of one channel, or ``token``, channels of one token.
+        Values of a block: ``channel`` (tokens of one channel) or ``token`` (channels of one token).
     group
         Tokens that are compressed together, at least 1: with ``channel`` a multiple of the values of a block.
     recent
@@ -189,8 +189,8 @@ class CompressedCache(Cache):
     options
         Of codecs that are given by name.
 
-    Raises UserError for what is not allowed. Not for layers with sliding windows and assisted decoding; beams are possible,
-    and compress what is compressed anew.
+    Raises UserError for invalid values. Layers with sliding windows and assisted decoding are not supported; beam search works,
+    and compresses compressed tokens anew.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Policy ``auto``: measures what candidates do to each tensor, and picks a codec for each under a budget or an error bound.
+"""Policy ``auto``: measure candidates on each tensor, and pick a codec for each under a budget or an error bound.
 
 Every ``interval`` steps each tensor is compressed with every candidate, which gives bytes and the squared error
 ``||e_n||**2`` of each sample n. The backward pass of that step gives the gradients g at the results of the operations that

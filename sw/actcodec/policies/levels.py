@@ -2,10 +2,10 @@
 
 ========  ==========================================================================================================
 actnn-L0  nothing is compressed
-actnn-L1  4 bits for what convolutions save, the rest exact
+actnn-L1  4 bits for tensors that convolutions save, the rest exact
 actnn-L2  4 bits for everything
 actnn-L3  2 bits on average, divided among layers and samples (:mod:`actcodec.policies.mixed_precision`)
-actnn-L4  L3, and what is compressed goes to host memory while the forward pass goes on (CUDA)
+actnn-L4  L3, with compressed tensors moved to host memory while the forward pass continues (CUDA)
 actnn-L5  L4, and memory that CUDA's allocator holds in unused pieces is given back when they are too many (CUDA)
 ========  ==========================================================================================================
 

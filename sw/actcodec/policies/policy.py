@@ -1,6 +1,6 @@
 """Policies: ordered lists of rules, as plain data, that choose the codec of each saved tensor.
 
-The ready-made ones follow the table "which activation gets what" of JPEG-ACT, and what DIVISION and ActNN say of it:
+The ready-made policies follow JPEG-ACT's table "which activation gets what", and its counterparts of DIVISION and ActNN:
 
 ======================================  ===========  =========  ========  ===============  ========  =======
 activation                              jpeg_act     jpeg_base  sfpr      sfpr_zvc         division  actnn

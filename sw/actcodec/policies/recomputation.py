@@ -158,7 +158,7 @@ class Recipe:
         if not isinstance(argument, (KeptCodec, _Held, Recipe)):
             return argument
         value = argument.value()
-        return value.to(self.result.dtype) if value.is_floating_point() else value  # masks stay what they are
+        return value.to(self.result.dtype) if value.is_floating_point() else value  # masks are not converted
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ other maps                                              blpa-coded              
 all else                                                feature-coded               nvfp4
 ======================================================  ==========================  =================
 
-What is recomputed says :mod:`actcodec.policies.recomputation`, why these codecs docs/methods/transformer.md.
+Recomputation is described in :mod:`actcodec.policies.recomputation`, the choice of codecs in docs/methods/transformer.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table of what the backward pass of each torch function needs from the tensors that it saves.
+"""Table of the needs of each torch function's backward pass: values, sizes or regions of its saved tensors.
 
 A gradient tolerates small errors of a saved tensor where its formula is smooth in that tensor. It does not where the formula
 

@@ -2,7 +2,7 @@
 
 The gradient of a norm is ``x / ||x||``, that of a deviation ``(x - mean) / (n std)``: smooth away from zero, with a pole there.
 Autograd saves x and the norm. The norm stays exact. With a rebuilt x' the gradient is off by ``||x' - x|| / ||x||``: where that
-is more than :data:`BEARABLE`, and more than what the codec does to the tensor as a whole, the group's own values are kept.
+is more than :data:`BEARABLE`, and more than the relative error of the tensor as a whole, the group's own values are kept.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ end of its domain) and reads a product, a power, a quotient or an exponential: a
 near zero. The pole is not known yet when the product saves its factors.
 
 Each such factor is therefore recorded exactly, together with the result of its operation, and with tensors that follow from
-it by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the codec's form is replaced by the exact
-factor. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, after
+it by steps that pass gradients on (sums, limits, views). When a pole reads one of them, the exact factor replaces the codec's
+form. The factor is forgotten when the result is freed, when a convolution, a linear layer or a normalisation saves it, after
 :data:`MOST_STEPS` steps, and where a sum or mean of more than :data:`FEW` values averages the error.
 """
 

@@ -27,8 +27,8 @@ class _Plan:
     spec: TreeSpec
     inputs: tuple[int, ...]  #: indices of inputs that the backward reads unchanged
     hidden: int  #: kept beside inputs and outputs
-    forward: int  #: at the worst moment of the forward, beside what is kept
-    backward: int  #: at the worst moment of the backward, beside what is kept and the gradients that it is given
+    forward: int  #: bytes at the peak of the forward, without those kept
+    backward: int  #: bytes at the peak of the backward, without those kept and the gradients passed in
 
 
 class CompiledBlocks:
@@ -78,7 +78,7 @@ class CompiledBlocks:
         primals = [node.name for node in forward.graph.find_nodes(op="placeholder")]
         wanted = {node.name for node in backward.graph.find_nodes(op="placeholder")}
         listed = outputs_of(forward.graph)
-        # First what the block changes in place, then what it returns, then what is kept.
+        # The order of results: tensors changed in place, outputs, kept tensors.
         own = len(listed) - len(wanted & {node.name for node in forward.graph.nodes})
         outputs = tuple(node.meta["val"] for node in listed[own - returned[0].num_leaves : own])
         tangents = sum(

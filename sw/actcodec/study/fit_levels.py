@@ -1,4 +1,4 @@
-"""The study of ``cdu fit-levels``: which JPEG quality makes which error in activations of a training run."""
+"""The study of ``cdu fit-levels``: the relation of JPEG quality and error in activations of a training run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def fit_levels(settings: LevelSettings, command: str, progress: Progress | None 
     Parameters
     ----------
     settings
-        The training; with a number of steps.
+        The training, with a number of steps.
     command
-        What the file says that it was made by.
+        Command that the file names.
     progress
-        Is told every step.
+        Receives every step.
 
     Raises UserError for images without maps of 8x8 values.
     """

@@ -185,7 +185,7 @@ class Session:
         self._cache.put(x, saved)
         return saved
 
-    # 2.: what only one operation uses
+    # 2.: forms that serve one operation only
 
     def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
         """Return the form of a tensor whose values the operation does not need; None if it needs them."""
@@ -292,7 +292,7 @@ class Session:
                 saved.record.bytes_compressed += form.nbytes
         return guard
 
-    # 4.: what is saved for the first time
+    # 4.: tensors that are saved for the first time
 
     def _first(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.dtype == torch.bool:

@@ -206,7 +206,7 @@ def test_more_cdus_and_better_ratios_are_never_slower(network, clock, count, rat
 @settings(max_examples=80, deadline=None)
 @given(CHAINS, RATES, st.floats(2, 1000), st.integers(1, 3))
 def test_accounts_balance(network, link, memory, ahead):
-    """A step is its parts; it takes no less than computing, and than either direction of the link; what goes comes back."""
+    """A step is the sum of its parts, at least the computation and either direction of the link; bytes sent return."""
     platform = machine(link=link, memory=memory)
     outcome = simulate(network, platform, plain(platform), ahead)
     assert outcome.seconds == pytest.approx(outcome.compute_seconds + outcome.overhead_seconds + sum(outcome.stalls.values()))

@@ -26,7 +26,7 @@ SHAPE = (1, 2, 8, 16)
 
 
 def register_map():
-    """Every register of both tables: what a driver can see of it."""
+    """Return every register of both tables as a driver sees it."""
     return {
         f"{block}.{entry.name}": {
             "offset": entry.offset,
@@ -61,7 +61,7 @@ def checksum(tensor):
 
 
 def stream(name):
-    """A codec's stream of the tensor, and the checksum of what it is read as."""
+    """Return a codec's stream of the tensor, and the checksum of its decoded values."""
     packed = actcodec.codec(name).compress(values()).to_bytes()
     return {
         "version": packed[len(bitstream.MAGIC)],

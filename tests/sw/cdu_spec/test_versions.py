@@ -1,4 +1,4 @@
-"""Versions of package, register map and bitstream: they agree everywhere, and go up when docs/developer/versions.md says so."""
+"""Versions of package, register map and bitstream agree everywhere, and rise as docs/developer/versions.md requires."""
 
 import base64
 import copy

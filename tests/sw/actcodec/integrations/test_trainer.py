@@ -1,4 +1,4 @@
-"""The callback for transformers' Trainer: what is compressed, when it ends, what is logged; runs that are gone on with."""
+"""The callback for transformers' Trainer: compressed tensors, end of compression, logs, and resumed runs."""
 
 import json
 import warnings
@@ -142,7 +142,7 @@ def with_interval(name):
 def test_a_run_that_is_gone_on_with_has_the_same_bits(hf, callback, tmp_path, name):
     options = with_interval(name) | ({"dqt": "optLH"} if name == "jpeg-act" else {})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # auto's goal is out of reach
+        warnings.simplefilter("ignore")  # auto cannot reach its goal
         whole = trainer(hf, tmp_path / "whole", [callback(name, **options)])
         whole.train()
         part = trainer(hf, tmp_path / "part", [callback(name, **options)])

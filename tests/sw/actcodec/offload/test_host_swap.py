@@ -21,7 +21,7 @@ class Mark:
 
 
 class LateCopies:
-    """A stream of copies that lags behind as far as it may; ``events`` says what was begun, and for what was waited."""
+    """A stream of copies that lags behind as far as it may; ``events`` records started copies and waits."""
 
     def __init__(self):
         self.work, self.done, self.events = [], 0, []

@@ -1,4 +1,4 @@
-"""Bounds of operations without weights: errors of the allowed size in what is saved, and how much of e**2 * V**2 they use."""
+"""Bounds of operations without weights: saved tensors get errors of the allowed size, which use a part of e**2 * V**2."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def unit_errors(shape, seed):
 
 
 def used(gradient_with, shape, error):
-    """Mean squared error of a gradient over uniform errors of that RMS, in units of what is allowed."""
+    """Return the mean squared error of a gradient over uniform errors of that RMS, relative to the allowed one."""
     exact = gradient_with(None)
     total = sum(float((gradient_with(float(error) * unit_errors(shape, n)) - exact).square().sum()) for n in range(DRAWS))
     return total / DRAWS / (GROWTH * float(exact.square().sum()))
@@ -54,7 +54,7 @@ def test_functions_of_single_values(name):
 
         def pack(saved):
             kept.append(saved.shape)
-            # Log sigmoid saves what it has computed beside x: the plug-in keeps that exactly.
+            # Log sigmoid saves an intermediate result beside x, which the plug-in keeps exactly.
             return saved if error is None or len(kept) > 1 else saved + error
 
         with saved_tensors_hooks(pack, lambda saved: saved):

@@ -125,7 +125,7 @@ def test_finer_steps_make_the_coded_copys_gradient_exact():
 
 @pytest.mark.parametrize("pool_first", [False, True])
 def test_a_pool_that_lends_the_shape_does_not_hide_the_groups_bytes(pool_first):
-    """A pool keeps the shape of what a convolution reads, in either order; one more tensor joins the group afterwards."""
+    """A pool keeps the shape of a convolution's input, in either order; one more tensor joins the group afterwards."""
     norm, conv = nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)
     x = images(4, 8, 16, 16).requires_grad_()
     with actcodec.compress_activations(nn.ModuleList([norm, conv]), "blpa", bits=4) as stats:

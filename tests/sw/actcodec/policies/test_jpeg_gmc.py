@@ -245,7 +245,7 @@ def test_autocast():
 
 
 def test_checkpointing_and_second_derivatives():
-    """Inside a checkpoint nothing is packed, and what is recomputed is exact; a gradient of a gradient can be taken."""
+    """Inside a checkpoint nothing is packed, and recomputed tensors are exact; a gradient of a gradient can be taken."""
     model, x = Chain(), images(4, 3, 16, 16).requires_grad_()
     want = torch.autograd.grad(model(x).square().sum(), x)[0]
     with actcodec.compress_activations(model, "jpeg-gmc", **FINE):

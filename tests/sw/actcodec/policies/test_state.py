@@ -60,7 +60,7 @@ def steps(run, first, end):
         compression.policy.set_samples(torch.randint(20, (8,), generator=random))
         torch.manual_seed(number)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # auto's goals are out of reach here
+            warnings.simplefilter("ignore")  # auto cannot reach its goals here
             with compression as stats:
                 loss = F.cross_entropy(model(x), y)
         optimizer.zero_grad()

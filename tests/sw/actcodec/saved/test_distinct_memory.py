@@ -1,4 +1,4 @@
-"""S33, S34: what is counted of libraries' models is the memory that autograd holds, value by value."""
+"""S33, S34: statistics of library models count the memory that autograd holds, value by value."""
 
 import pytest
 import torch

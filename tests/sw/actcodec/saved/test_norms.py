@@ -22,7 +22,7 @@ BY_NORM = {
     "std, all": lambda h: h / h.std(False),
     "std_mean": lambda h: h / torch.std_mean(h, 1, keepdim=True)[0],
 }
-#: Norms with other gradients, and what is close to a norm and is none.
+#: Norms with other gradients, and functions that are close to a norm.
 OTHERS = {
     "spectral": lambda h: torch.linalg.norm(h, 2),
     "spectral, over two axes": lambda h: torch.linalg.norm(h.view(8, 8, WIDTH), 2, (1, 2)),
@@ -93,7 +93,7 @@ def row_by_row(size):
 @pytest.mark.parametrize("name", ["vector_norm", "Tensor.norm", "normalize"])
 @pytest.mark.parametrize("policy", ["sfpr", "blpa-coded", "transformer", "actnn-L2"])
 def test_small_norms_keep_their_gradient(policy, name, size):
-    """Codecs have a scale for each column, or for all: of what is small beside others they leave nothing, or noise."""
+    """Codecs have a scale for each column, or for all, which leaves nothing, or noise, of columns small beside others."""
     torch.manual_seed(0)
     function = {
         "vector_norm": lambda h: torch.linalg.vector_norm(h, dim=1),

@@ -164,7 +164,7 @@ def far_normalisation(dtype):
     ],
 )
 def test_copies_for_a_normalisation_and_relu(policy, backend, dtype):
-    """Forward: what comes on top of two tensors that are computed, of what is kept, and of the bound. Backward likewise."""
+    """Forward memory beyond two computed tensors, kept bytes and the bound; backward likewise."""
     if backend != "torch" and "backend" not in policy_options(policy):
         pytest.skip("it has one way to compute")
     x = activation(dtype, LARGE).clone().requires_grad_()
@@ -191,7 +191,7 @@ def test_shapes_take_nothing():
 
 
 def test_a_whole_step_of_pools_masks_and_signs():
-    """The step's peak is no higher with what is packed than without."""
+    """The step's peak with packed tensors is no higher than without."""
     x = torch.randn(8, 16, 64, 64)
     weights = (torch.randn(32, 16, 1, 1) * 0.1).requires_grad_()
 

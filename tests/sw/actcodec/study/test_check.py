@@ -1,4 +1,4 @@
-"""``actcodec.check``: what it says of a step is what the step's gradients, bytes and allocations are."""
+"""``actcodec.check``: its figures are the gradients, bytes and allocations of the step."""
 
 import json
 import subprocess

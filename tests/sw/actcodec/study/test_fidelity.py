@@ -1,4 +1,4 @@
-"""Ratio and error of a unit's modes on activations, and what they depend on."""
+"""Ratio and error of a unit's modes on activations, and their dependence on the configuration."""
 
 import numpy as np
 import pytest

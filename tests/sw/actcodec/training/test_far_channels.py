@@ -33,7 +33,7 @@ class _Rows(nn.Module):
 
 
 def network(kind, mean):
-    """A layer whose results are so far from zero with a normalisation after it, its input, and weights for a loss.
+    """Return a layer with results far from zero and a normalisation after it, its input, and weights for a loss.
 
     For batch normalisation only every second channel is far.
     """

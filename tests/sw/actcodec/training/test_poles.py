@@ -205,7 +205,7 @@ class Root(torch.autograd.Function):
 
 
 def test_s27_custom_functions_are_exact_unless_a_rule_names_them():
-    """Nothing is known of what their backward does."""
+    """The backward of these functions is not known."""
     x = torch.rand(6, 8) ** 4
 
     def gradient(policy):

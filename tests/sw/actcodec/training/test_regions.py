@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 EMPTY = nn.Module()
-#: Everything exact but for what needs no values.
+#: Keeps every tensor exactly except those that need no values.
 COMPANIONS = Policy(())
 
 #: Activations and the like, the limits at which their derivative changes, and the bits of a value.
@@ -160,7 +160,7 @@ def test_max_of_two_tensors_or_along_an_axis_is_another_function():
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("between", [F.relu6, F.leaky_relu, lambda y: y.amax(1, keepdim=True).expand_as(y), torch.abs])
 def test_s13_bits_stay_beside_the_values_of_another_operation(between, first):
-    """Whichever operation comes first, each has what it needs, and the bytes of both are counted."""
+    """In either order each operation has its form, and the bytes of both are counted."""
     conv = nn.Conv2d(4, 4, 1)
 
     def function(y):

@@ -194,7 +194,7 @@ def test_parametrised_weights_are_never_compressed(wrapper):
 
 @eight_bits
 def test_channels_last(which, options, bound):
-    """The same gradients from the same codes; what torch computes in another order differs in the last bits."""
+    """The same codes give the same gradients, up to the last bits where torch computes in another order."""
     model = UNet().to(memory_format=torch.channels_last)
 
     def loss_of(m):
