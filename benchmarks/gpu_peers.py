@@ -1,4 +1,4 @@
-"""nvCOMP on a CUDA device beside our codecs, at equal error on what seven networks save.
+"""nvCOMP on a CUDA device beside this project's codecs, at equal error on tensors that seven networks save.
 
     pip install nvidia-nvcomp-cu13
     python benchmarks/gpu_peers.py --record numbers.npz --data cifar10.npz    # on any machine, with 'actcodec[peers]'

@@ -1,4 +1,4 @@
-"""Memory of one training step by what saves it, and the largest batch that fits into a fixed budget, on the CPU.
+"""Memory of one training step by method of saving it, and the largest batch that fits into a fixed budget, on the CPU.
 
     python benchmarks/largest_batch.py
     python benchmarks/largest_batch.py --networks GPT-2
@@ -12,10 +12,10 @@ with kernels that is recommended for the family, and the same with checkpoints w
 
 peak
     MiB at the worst moment of forward and backward with the first batch, by the allocator's own events
-    (:mod:`actcodec.saved.allocations`), on top of what was there before, gradients included; then as a part of the peak of the
+    (:mod:`actcodec.saved.allocations`), beyond the bytes in use before, gradients included; then as a part of the peak of the
     step as it is, which is the budget;
 kept
-    MiB that are left when forward is over: what the graph holds for backward;
+    MiB after forward, which the graph holds for backward;
 ratio, of float32
     of activations, against the formats that they have and against float32;
 cosine
@@ -113,7 +113,7 @@ PLAIN, COMPILED = Way("without"), Way("inductor", settings=settings)
 
 
 def ways(family: str) -> list[Way]:
-    """The step as it is, what everybody has, and policies."""
+    """Return the plain step, common methods, and policies."""
     best = recommended(family, has_kernels)
     specs = {name: CodecSpec(name) for name in ("bf16", "int8-rows", "sfpr", "jpeg-gmc", "actnn-L2", "blpa-coded")}
     specs |= {best.text: best.policy}

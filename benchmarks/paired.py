@@ -1,6 +1,6 @@
-"""Accuracy with and without compression, paired by seed and test image, and what the comparison could have shown.
+"""Accuracy with and without compression, paired by seed and test image, and the least difference that it could show.
 
-    python benchmarks/paired.py                          # goes on where the table stops, then prints what it says
+    python benchmarks/paired.py                          # continues where the table stops, then prints results
     python benchmarks/paired.py --only digits --seeds 10
     python benchmarks/paired.py --only cifar10 --minutes 120
     python benchmarks/paired.py --only cifar10 --device cuda --workers 12 --uncoded
@@ -9,7 +9,7 @@ Networks are trained until they stop improving, with the recipes of RECIPES, whi
 seen. Every run is a row of docs/evidence/paired_runs.csv as soon as it is over: its score, its ratio, and for each test image
 whether the answer is right, as bits in base 64. Runs of one seed have the same first weights and batches. CIFAR-10 is read from
 the folder that CDU_DATA_DIR names; runs of it take many minutes each, on one core. With ``--workers`` several run at once, each
-in a process of its own; on a GPU they share it. ``--uncoded`` leaves out the coders behind what policies do to values: most of
+in a process of its own; on a GPU they share it. ``--uncoded`` leaves out the coders of policies, which take most of
 a step on a GPU (benchmarks/uncoded.py). The ratio is then of a batch at the start of each epoch, by the policy itself.
 
 difference
@@ -17,7 +17,7 @@ difference
 lost, gained
     answers over all seeds that only the uncompressed network has right, and only the other;
 shows
-    the least true difference that so many runs show four times out of five;
+    the least true difference that these runs show four times out of five;
 not worse than
     the smallest of the margins 0.1, 0.5, 1, 2, 5 that the loss is certain (95 %) to stay below;
 seeds for 0.5, for 0.1

@@ -1,4 +1,4 @@
-"""Policy autoshift: how well it keeps the error that the gradients allow, and what its ratio is beside fixed tables.
+"""Measure policy autoshift: its errors relative to those that the gradients allow, and its ratio beside fixed tables.
 
     python benchmarks/steered.py [--networks resnet,vgg,wide-resnet] [--parts held,equal]
 
@@ -6,8 +6,8 @@ CIFAR-10 (the folder that CDU_DATA_DIR names), networks of width 8, batches of 3
 
 held
     Training steps with autoshift, which listens every 10th step and measures in the three after it. The error of every tensor
-    is compared with the allowed one in all steps, those that the policy does not measure included. Left out are errors that no
-    setting makes: smaller than that of 8 bits, or larger than 0.9 of the values themselves.
+    is compared with the allowed one in all steps, those that the policy does not measure included. Errors that no setting
+    makes are left out: smaller than that of 8 bits, or larger than 0.9 of the values themselves.
 equal
     Gradients of a network after some steps without compression; autoshift learns from other batches with the same weights.
     Error of the gradient and ratio, beside tables that all tensors share, with the same codecs and signs. *same error* is the

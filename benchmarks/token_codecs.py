@@ -1,4 +1,4 @@
-"""Ratio at equal gradient error of ways to keep tokens: whose steps are one, rotations, blocks with a scale of their own.
+"""Ratio at equal gradient error of ways to keep tokens: shared steps, rotations, blocks with scales of their own.
 
     python benchmarks/token_codecs.py
 

@@ -1,8 +1,8 @@
-"""The codecs of channels and of steps on a GPU, without what makes their bytes few: the same values in less time.
+"""The codecs of channels and of steps on a GPU without their coders: the same values in less time.
 
-Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder behind them. What comes back is
+Payloads hold the quantised values as they are, where the codec has ZVC, GMC or an entropy coder after them. Reconstructions are
 the codec's to the last bit (tests/sw/actcodec/backends/test_uncoded.py), exact signs and groups of normalisations included;
-sizes are not: a benchmark that trains so takes them from the codec itself.
+sizes are not: benchmarks take them from the codec itself.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ class Network:
     def forward_layers(self) -> tuple[int, ...]:
         """Layer of each forward work.
 
-        A convolution or matrix product opens a layer; later kernels belong to it until the next one opens, as activation functions,
-        which work in place, do in vDNN.
+        A convolution or matrix product opens a layer; later kernels belong to it until the next one opens, as in-place
+        activation functions do in vDNN.
         """
         layers, layer, opened = [], 0, False
         for work in self.forward:
