@@ -36,7 +36,7 @@ class Asked:
     network: str
     budget: int  #: bytes
     peak: int  #: bytes
-    cosine: float  #: of the gradient with the eager step's
+    cosine: float  #: cosine of the gradient with the eager step's
     time: float  #: processor time in that of the eager step
 
     @property

@@ -10,7 +10,7 @@ loss and backward on the CPU with one thread; gradients are tensors of zeros bef
 with equal weights; all of them take a step in turn, so that the load of the machine hurts all alike. Columns:
 
 peak
-    MiB of tensors at the worst moment of a step above what stood before it, by the events of torch's allocator
+    MiB of tensors at the worst moment of a step beyond those in use before it, by the events of torch's allocator
     (:mod:`actcodec.saved.allocations`): exact, and the same in every run. Memory of numpy is not seen;
 of eager
     the same, as a part of the eager step's peak;

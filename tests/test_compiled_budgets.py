@@ -1,4 +1,4 @@
-"""Budgets and measured peaks: how far off they are, and whether more bytes are worth what they take."""
+"""Budgets and measured peaks: their difference, and whether more bytes reduce the error enough."""
 
 import pytest
 from actcodec.graph.plan import TooLittleError

@@ -1,4 +1,4 @@
-"""What a visitor meets first: the README, the index of the manual, and how its pages begin."""
+"""The first pages that a visitor sees: the README, the index of the manual, and the beginnings of its pages."""
 
 import json
 import re

@@ -11,7 +11,7 @@ NAME = "actcodec"
 
 
 def version() -> str:
-    """Version of the installed distribution; MissingToolError where only the source is here, or it has its former name."""
+    """Return the version of the installed distribution; MissingToolError if only the source or its former name is here."""
     try:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:
@@ -19,10 +19,10 @@ def version() -> str:
 
 
 def adding(extra: str) -> str:
-    """The command, within backquotes, that adds the packages of one extra of pyproject.toml."""
+    """Return the command, within backquotes, that adds the packages of one extra of pyproject.toml."""
     return f"`pip install '{NAME}[{extra}]'`"
 
 
 def missing(what: str | None, extra: str) -> MissingToolError:
-    """The error of a package or program that is not installed, with the command of the extra that adds it."""
+    """Return the error of a package or program that is not installed, with the command of the extra that adds it."""
     return MissingToolError(f"{what} is not installed: add it with {adding(extra)}")

@@ -18,9 +18,9 @@ EXTRAS = PROJECT["optional-dependencies"]
 REQUIRED = [Requirement(line) for line in (*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines))]
 PINNED = [Requirement(line) for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
 PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
-#: What texts advise besides: the codecs of NVIDIA's own GPUs, from NVIDIA.
+#: Other packages that texts advise: the codecs of NVIDIA's own GPUs, from NVIDIA.
 OTHERS = {"nvidia-nvcomp-cu13"}
-#: Texts that this project ships, but for what it said in the past.
+#: Texts that this project ships, without those about the past.
 TEXTS = [
     path
     for room in ("sw", "hw", "verif/cdu_verif", "synth", "benchmarks", "docs", "examples", "*.md", "*.toml", "Makefile")

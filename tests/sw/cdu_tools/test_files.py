@@ -1,4 +1,4 @@
-"""Writing files: whatever stands at the name, whoever writes there too, whatever ends it."""
+"""Writing files: any kind of path, concurrent writers, and interruptions."""
 
 import os
 import resource
@@ -247,7 +247,7 @@ with in_one_sentence():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path, number):
     (tmp_path / "file").write_bytes(OLD)
-    # Where the tests run with nohup, or in the background of a script, the process would inherit signals that are ignored.
+    # Under nohup, or in the background of a script, the process would inherit ignored signals.
     handler = "default_int_handler" if number == signal.SIGINT else "SIG_DFL"
     program = f"import signal; signal.signal({number.value}, signal.{handler})\n" + SLOW
     command = [sys.executable, "-c", program, str(tmp_path / "file")]
