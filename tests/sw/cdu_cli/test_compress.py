@@ -126,26 +126,27 @@ def bad_files(folder):
     (folder / "header.npy").write_bytes(whole[:20])
     (folder / "garbled.npy").write_bytes(whole[:10] + b"{(((" + whole[14:])
     np.savez(folder / "archive.npy.npz", np.ones(3))
-    (folder / "archive.npy.npz").rename(folder / "archive.npy")
+    (folder / "archive.npy").write_bytes((folder / "archive.npy.npz").read_bytes()[:-9])
+    (folder / "hollow").mkdir()
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("absent.npy", "No such file"),
-        ("double.npy", "holds float64: use float32 or float16"),
+        ("double.npy", "holds float64: use float32, bfloat16, float16, or convert with --cast"),
         ("nan.npy", "NaN or infinite"),
         ("empty.npy", "empty tensor"),
         ("flat.npy", "use sfpr"),
         ("objects.npy", "Python objects"),
-        ("pickle.npy", "no whole .npy file"),
-        ("text.npy", "no whole .npy file"),
-        ("nothing.npy", "no whole .npy file"),
+        ("pickle.npy", "it is no .npy, .npz, .safetensors or torch"),
+        ("text.npy", "it is no .npy, .npz, .safetensors or torch"),
+        ("nothing.npy", "it is no .npy, .npz, .safetensors or torch"),
         ("cut.npy", "no whole .npy file"),
         ("header.npy", "no whole .npy file"),
         ("garbled.npy", "no whole .npy file"),
-        ("archive.npy", "no whole .npy file"),
-        (".", "Is a directory"),
+        ("archive.npy", "no whole .npz or torch file"),
+        ("hollow", "the folder .*hollow has no file that ends with .npy, .npz, "),
     ],
 )
 def test_bad_input_leaves_no_output(run, tmp_path, name, message):
