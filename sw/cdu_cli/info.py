@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec import dqt
-from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Dtype
+from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Dtype, Mode
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.reconstruction import STEP_POINTS
@@ -99,8 +99,8 @@ def _options(entry: Entry) -> dict[str, Any]:
     if header.settings is None:
         return {}
     options: dict[str, Any] = {"bits": header.settings.bits, "step_log2": header.settings.step_log2}
-    if header.mode.in_tiles:
-        options["range"] = "block" if header.step_log2 == 0 else "channel"
+    if header.mode is Mode.DIVISION:
+        options["range"] = "block" if header.block_range else "channel"
     return options
 
 

@@ -134,4 +134,7 @@ def parse(stream: bytes) -> ExactCopy:
     if zlib.crc32(view[:-CRC_BYTES]) != int.from_bytes(view[-CRC_BYTES:], "little"):
         raise BitstreamError("corrupted stream: the checksum does not match")
     begin = header.stream_bytes - CRC_BYTES - header.tensor_bytes
-    return ExactCopy(numbers(view[begin:-CRC_BYTES], torch.uint8).view(header.dtype).reshape(header.shape))
+    values = numbers(view[begin:-CRC_BYTES], torch.uint8)
+    if header.dtype is torch.bool and bool((values > 1).any()):
+        raise BitstreamError("corrupted stream: a bool is neither 0 nor 1")
+    return ExactCopy(values.view(header.dtype).reshape(header.shape))

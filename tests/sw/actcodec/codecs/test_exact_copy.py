@@ -1,11 +1,14 @@
 """Exact copies in containers."""
 
+import struct
+import zlib
+
 import numpy as np
 import plain_container
 import pytest
 import torch
 from actcodec.codecs import exact_copy
-from actcodec.codecs.exact_copy import NUMBER_FORMATS, ExactCopy
+from actcodec.codecs.exact_copy import NUMBER_FORMATS, ExactCopy, ExactHeader
 from cdu_spec.bitstream import BitstreamError
 from cdu_tools.errors import UserError
 
@@ -57,3 +60,21 @@ def test_bad_streams():
 def test_what_has_no_exact_copy(x, said):
     with pytest.raises(UserError, match=said):
         ExactCopy.of(x)
+
+
+def test_the_highest_rank():
+    x = torch.ones((1,) * 64, dtype=torch.int8)
+    assert exact_copy.parse(ExactCopy.of(x).to_bytes()).decompress().shape == x.shape
+    with pytest.raises(BitstreamError, match="ranks up to 64"):
+        ExactHeader(torch.int8, (1,) * 65)
+    with pytest.raises(BitstreamError, match="header of an exact copy is not allowed"):
+        ExactHeader.unpack_start(b"CDX\x1a\1\6\x41\0" + bytes(8 * 65))
+
+
+def test_a_bool_is_zero_or_one():
+    """Any other byte would be a bool that equals neither."""
+    stream = ExactCopy.of(torch.tensor([True, False])).to_bytes()
+    assert stream[16:18] == b"\1\0"
+    bad = stream[:16] + b"\2\0"
+    with pytest.raises(BitstreamError, match="a bool is neither 0 nor 1"):
+        exact_copy.parse(bad + struct.pack("<I", zlib.crc32(bad)))
