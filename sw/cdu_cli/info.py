@@ -15,7 +15,7 @@ from cdu_spec.reconstruction import STEP_POINTS
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
-from cdu_cli.tensor_compression import dtype_name
+from cdu_cli.tensor_compression import dtype_name, printed
 
 if TYPE_CHECKING:
     from actcodec.codecs.container import Entry
@@ -119,6 +119,6 @@ def _print(name: str, about: dict[str, Any]) -> None:
     """Three lines about one tensor."""
     options = "".join(f", {option} {value}" for option, value in about["options"].items())
     parts = ", ".join(f"{part} {size}" for part, size in about["bytes_by_part"].items())
-    typer.echo(f"{name}: {about['codec']}{options}")
+    typer.echo(f"{printed(name)}: {about['codec']}{options}")
     typer.echo(f"  {about['dtype']} {tuple(about['shape'])}, version {about['version']}, checksum {about['checksum']} (right)")
     typer.echo(f"  {about['bytes_compressed']} bytes from {about['bytes_original']}, ratio {about['ratio']:.2f}: {parts}")

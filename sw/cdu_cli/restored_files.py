@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Metadata of a .safetensors file of torch, which transformers asks for.
 _METADATA = {"format": "pt"}
+#: The entry in the header of such a file that is no tensor; the library writes a file that it cannot read for a tensor of that name.
+_RESERVED = "__metadata__"
 _TORCH_SUFFIXES = (".pt", ".pth")
 #: The name that a tensor without one has in a file where all have names.
 _UNNAMED = "tensor"
@@ -55,6 +57,8 @@ def write_tensors(target: Path, tensors: Mapping[str, Tensor], container: bool) 
     if suffix == ".safetensors":
         from safetensors.torch import save
 
+        if _RESERVED in named:
+            raise UserError(f"{target} cannot hold a tensor called {_RESERVED}, the name of its metadata: use .npz or .pt")
         write_whole(target, save({name: tensor.contiguous() for name, tensor in named.items()}, _METADATA))
     elif suffix == ".npz" or container:
         write_whole(target, _npz({name: _array(target, tensor) for name, tensor in named.items()}))

@@ -61,7 +61,7 @@ class CompressedTensor:
         parts += [f"--{option} {value}" for option, value in self.found.items()]
         if self.error is not None:
             parts.append(f"largest error {self.error.largest:.4g}, RMS {self.error.rms:.4g}, PSNR {self.error.psnr:.2f} dB")
-        return f"{name}: {', '.join(parts)}"
+        return f"{printed(name)}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,10 @@ class TensorCompression:
         """The tensor in a number format that codecs take."""
         import torch
         from actcodec.backends.job import FORMATS
+        from actcodec.codecs.tensor_kinds import kind_of
 
+        if (kind := kind_of(tensor)) is not None:
+            raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
         if self.cast is None:
             if tensor.dtype not in FORMATS:
                 raise UserError(
@@ -158,6 +161,11 @@ class TensorCompression:
         from actcodec.codecs.reconstruction_error import reconstruction_error
 
         return reconstruction_error(tensor, packed.decompress(self.backend))
+
+
+def printed(name: str) -> str:
+    """The name of a tensor for one line of text; characters that no terminal shows as such are escaped."""
+    return name if name.isprintable() else ascii(name)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
 from cdu_tools.files import STANDARD_INPUT
 from cdu_tools.memory import tensor_bytes
@@ -143,7 +144,9 @@ def _archive(path: Path, whole: bytes | None, limit: int) -> Mapping[str, Load]:
         names = archive.namelist()
     if any(Path(name).name == _TORCH_INDEX for name in names):
         return _torch(path, whole, limit)
-    return {name.removesuffix(".npy"): _member(path, whole, name, limit) for name in names}
+    keys = [name.removesuffix(".npy") for name in names]
+    check_distinct(f"{path}: array", keys)
+    return {key: _member(path, whole, name, limit) for key, name in zip(keys, names, strict=True)}
 
 
 def _member(path: Path, whole: bytes | None, name: str, limit: int) -> Load:

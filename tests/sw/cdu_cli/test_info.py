@@ -92,6 +92,12 @@ def test_a_container(about):
     assert text.splitlines()[0].endswith(f"x.cdu: container of 2 tensors in {len(content)} bytes")
 
 
+def test_names_cannot_move_the_cursor(about):
+    names = ["two\nlines", "\x1b[2J", "größe"]
+    _, text = about(b"".join(serialise({name: ExactCopy.of(torch.ones(1)) for name in names})))
+    assert [line.split(": ")[0] for line in text.splitlines()[1::3]] == [ascii(names[0]), ascii(names[1]), names[2]]
+
+
 def test_a_checksum_that_is_wrong(about):
     stream = bytearray(actcodec.codec("sfpr").compress(X).to_bytes())
     stream[-1] ^= 1

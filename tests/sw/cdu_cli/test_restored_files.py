@@ -75,3 +75,12 @@ def test_numpy_has_no_bfloat16(tmp_path, capsys, name, container):
 def test_an_npy_file_has_no_room_for_a_container():
     with pytest.raises(UserError, match=r"x\.npy has room for one array: use \.npz, \.safetensors or \.pt"):
         check_format(Path("x.npy"), container=True)
+
+
+def test_the_name_of_the_metadata_is_refused(tmp_path):
+    tensors = {"__metadata__": TENSORS["file"]}
+    with pytest.raises(UserError, match=r"x\.safetensors cannot hold a tensor called __metadata__, .*: use \.npz or \.pt"):
+        write_tensors(tmp_path / "x.safetensors", tensors, container=True)
+    assert not list(tmp_path.iterdir())
+    write_tensors(tmp_path / "x.pt", tensors, container=True)
+    equal(torch.load(tmp_path / "x.pt", weights_only=True), tensors)

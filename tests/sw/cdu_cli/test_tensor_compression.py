@@ -36,6 +36,7 @@ def test_casts(given, cast):
         (torch.arange(9), None, "it holds int64: "),
         (X.to(torch.complex64), "float32", "it holds complex64, which --cast does not convert"),
         (torch.full((3,), 1e300, dtype=torch.float64), "float32", "it has values beyond the range of float32"),
+        (X.to_sparse(), "float32", "cannot compress sparse tensors"),
         (torch.tensor([70000]), "float16", "it has values beyond the range of float16"),
     ],
 )

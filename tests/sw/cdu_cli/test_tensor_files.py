@@ -133,6 +133,9 @@ def write_bad(folder):
     (folder / "flipped.npz").write_bytes(data)
     with zipfile.ZipFile(folder / "other.zip", "w") as archive:
         archive.writestr("readme.txt", "no array")
+    with zipfile.ZipFile(folder / "pair.npz", "w") as archive:
+        archive.writestr("a.npy", "")
+        archive.writestr("a", "")
     save_file({"a": A}, folder / "whole.safetensors")
     whole = (folder / "whole.safetensors").read_bytes()
     (folder / "cut.safetensors").write_bytes(whole[:-1])
@@ -151,6 +154,7 @@ def write_bad(folder):
         ("cut.pt", "it is no whole .npz or torch file"),
         ("flipped.npz", "its array 'a.npy' is damaged"),
         ("other.zip", "no whole .npy file"),
+        ("pair.npz", "pair.npz: array a is given twice"),
         ("cut.safetensors", "cannot read .*cut.safetensors: "),
         ("garbled.safetensors", "cannot read .*garbled.safetensors: "),
         ("long.safetensors", "cannot read .*long.safetensors: "),
