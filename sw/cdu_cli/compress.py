@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_tools.errors import UserError
-from cdu_tools.files import check_target, write_whole
+from cdu_tools.files import check_target, write_parts
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import (
@@ -32,8 +33,11 @@ from cdu_cli.options import (
 )
 from cdu_cli.restored_files import check_format, write_tensors
 from cdu_cli.shown import Shown
-from cdu_cli.tensor_compression import CASTS, CompressedTensor, TensorCompression, dtype_name
-from cdu_cli.tensor_files import read_tensors
+from cdu_cli.tensor_compression import CASTS, TensorCompression, dtype_name
+from cdu_cli.tensor_files import Tensors, read_tensors
+
+if TYPE_CHECKING:
+    from actcodec.codecs import Packed
 
 _FILE_CODECS = ", ".join(STREAM_NAMES)
 
@@ -124,37 +128,59 @@ def compress(
         raise UserError(f"{target} is read and written: write another file")
     if keep and not tensors.named:
         raise UserError(f"--keep needs a container: {sources[0]} holds one tensor without a name, which becomes a stream")
-    done: dict[str, CompressedTensor] = {}
     with Shown() as shown:
-        shown.begin(f"compressing {', '.join(map(str, sources))}", len(tensors.loads))
-        for name, load in tensors.loads.items():
-            tensor = load()
-            try:
-                done[name] = each.compress(tensor)
-            except UserError as error:
-                where = f"tensor {name!r}" if len(tensors.files) > 1 else f"{tensors.files[0]}: tensor {name!r}"
-                advice = "" if keep or each.takes(tensor) else "; --keep keeps such tensors exactly"
-                raise UserError(f"{where}: {error}{advice}" if name else f"{sources[0]}: {error}") from None
-            shown.step()
-        if tensors.named:
-            parts = list(serialise({name: one.packed for name, one in done.items()}))
-        else:
-            parts = [done[""].packed.to_bytes()]
-        write_whole(target, *parts)
-    size, original = sum(map(len, parts)), sum(one.original_bytes for one in done.values())
+        compressed = _Compressed(tensors, each, shown)
+        shown.begin(f"compressing {', '.join(map(str, sources))}", len(compressed))
+        parts = serialise(compressed) if tensors.named else (one.to_bytes() for one in compressed.values())
+        write_parts(target, compressed.counted(parts))
+    original = sum(about["bytes_original"] for about in compressed.about.values())
     if report or goal:
-        for name, one in done.items():
-            print(one.line(name or str(target)), file=sys.stderr)
-    print(f"{target}: {size} bytes from {original}, ratio {original / size:.2f}", file=sys.stderr)
-    write_json(json_file, _result(done, tensors.named, size, original))
+        for line in compressed.lines:
+            print(line, file=sys.stderr)
+    result = {"bytes_original": original, "bytes_compressed": compressed.size, "ratio": original / compressed.size}
+    print(f"{target}: {compressed.size} bytes from {original}, ratio {result['ratio']:.2f}", file=sys.stderr)
+    write_json(json_file, {**result, "tensors": compressed.about} if tensors.named else compressed.about[""])
 
 
-def _result(done: dict[str, CompressedTensor], named: bool, size: int, original: int) -> dict[str, Any]:
-    """The content of the file of --json."""
-    if not named:
-        return done[""].as_json()
-    entries = {name: one.as_json() for name, one in done.items()}
-    return {"bytes_original": original, "bytes_compressed": size, "ratio": original / size, "tensors": entries}
+class _Compressed(Mapping[str, "Packed"]):
+    """Tensors that are loaded and compressed when they are asked for, so that one is in memory at a time."""
+
+    def __init__(self, tensors: Tensors, each: TensorCompression, shown: Shown) -> None:
+        self._tensors, self._each, self._shown = tensors, each, shown
+        self.about: dict[str, dict[str, Any]] = {}  #: entries of --json of the tensors that were asked for
+        self.lines: list[str] = []  #: their lines of --report
+        self.size = 0  #: bytes that :meth:`counted` has passed on
+
+    def __getitem__(self, name: str) -> Packed:
+        """The compressed tensor; UserError that names the tensor where it cannot be compressed."""
+        tensor = self._tensors.loads[name]()
+        only = self._tensors.files[0] if len(self._tensors.files) == 1 else None
+        try:
+            done = self._each.compress(tensor)
+        except UserError as error:
+            if not name:
+                raise UserError(f"{only}: {error}") from None
+            where = f"tensor {name!r}" if only is None else f"{only}: tensor {name!r}"
+            advice = "" if self._each.keep or self._each.takes(tensor) else "; --keep keeps such tensors exactly"
+            raise UserError(f"{where}: {error}{advice}") from None
+        self.about[name] = done.as_json()
+        self.lines.append(done.line(name or str(only)))
+        self._shown.step()
+        return done.packed
+
+    def __iter__(self) -> Iterator[str]:
+        """Names."""
+        return iter(self._tensors.loads)
+
+    def __len__(self) -> int:
+        """Number of tensors."""
+        return len(self._tensors.loads)
+
+    def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Passes parts of the output on and counts their bytes."""
+        for part in parts:
+            self.size += len(part)
+            yield part
 
 
 def decompress(

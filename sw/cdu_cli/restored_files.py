@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Metadata of a .safetensors file of torch, which transformers asks for.
 _METADATA = {"format": "pt"}
-#: The entry in the header of such a file that is no tensor; the library writes a file that it cannot read for a tensor of that name.
+#: The entry of the metadata in such a file; safetensors 0.8 writes a tensor of that name and cannot read the file.
 _RESERVED = "__metadata__"
 _TORCH_SUFFIXES = (".pt", ".pth")
 #: The name that a tensor without one has in a file where all have names.

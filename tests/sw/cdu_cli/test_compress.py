@@ -4,6 +4,7 @@ import inspect
 import json
 import pickle
 import re
+import weakref
 
 import actcodec
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 import typer
 from actcodec.codecs import container
 from cdu_cli import compress
+from cdu_cli.tensor_compression import TensorCompression
 from cdu_cli.tensor_files import read_tensors
 from cdu_spec import UserError
 from safetensors.torch import load_file, save_file
@@ -306,3 +308,36 @@ def test_the_backend_is_the_fastest_and_help_says_lossy_first():
     for command in (compress.compress, compress.decompress):
         assert inspect.signature(command).parameters["backend"].default == "auto"
         assert "lossy" in inspect.getdoc(command).partition(".")[0]
+
+
+def test_one_tensor_of_a_container_is_in_memory_at_a_time(run, tmp_path, monkeypatch):
+    """Neither a tensor nor its stream is there when the next one is compressed."""
+    np.savez(tmp_path / "x.npz", **{f"x{place}": np.full(64, place + 1, np.float32) for place in range(5)})
+    alive, most = weakref.WeakSet(), []
+    original = TensorCompression.compress
+
+    def watched(self, tensor):
+        alive.add(tensor)
+        done = original(self, tensor)
+        alive.add(done.packed.payload)
+        most.append(len(alive))
+        return done
+
+    monkeypatch.setattr(TensorCompression, "compress", watched)
+    run("compress", tmp_path / "x.npz", tmp_path / "x.cdu", "--codec", "sfpr", "--report")
+    assert len(container.parse((tmp_path / "x.cdu").read_bytes())) == 5
+    assert len(most) == 5
+    # The packed tensor before may still be bound while the next one is made.
+    assert max(most) <= 3
+
+
+@pytest.mark.parametrize("before", [None, b"precious"])
+def test_an_error_in_the_last_tensor_leaves_nothing(run, tmp_path, before):
+    np.savez(tmp_path / "x.npz", good=np.ones(64, np.float32), bad=np.full(64, np.nan, np.float32))
+    target = tmp_path / "out.cdu"
+    if before:
+        target.write_bytes(before)
+    with pytest.raises(UserError, match=r"x\.npz: tensor 'bad': 64 of 64 values are NaN"):
+        run("compress", tmp_path / "x.npz", target, "--codec", "sfpr")
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["out.cdu"] if before else []) + ["x.npz"]
+    assert not before or target.read_bytes() == before
