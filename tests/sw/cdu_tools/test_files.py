@@ -139,7 +139,7 @@ def test_devices_are_written_to(tmp_path):
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 def test_standard_output_goes_on(tmp_path, name):
     (tmp_path / "link").symlink_to("/dev/stdout")
-    program = "import sys; from pathlib import Path; from cdu_tools.files import check_target, write_parts, write_whole; print('before')\n"
+    program = "import sys; from pathlib import Path; from cdu_tools.files import check_target, write_whole; print('before')\n"
     program += "write_whole(Path(sys.argv[1]), 'text\\n'); print('after')"
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", program, name], stdout=out, cwd=tmp_path, check=True)
@@ -232,7 +232,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from cdu_cli.endings import in_one_sentence
-from cdu_tools.files import check_target, write_parts, write_whole
+from cdu_tools.files import check_target, write_whole
 
 class Slow(str):
     def encode(self, *arguments, **names):
