@@ -465,13 +465,30 @@ class Header:
     @property
     def payload_offset(self) -> int:
         """Offset of the payload from the start of the stream."""
-        tables = self.shift_table_bytes + self.reciprocal_count * RECIPROCAL_BYTES + self.offset_count * OFFSET_BYTES
-        return HEADER_BYTES + len(self.shape) * _EXTENT.size + tables
+        return self.stream_bytes - self.payload_bytes - CRC_BYTES
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Bytes of each section of the stream, in order; 0 for a section that the mode does not have."""
+        return {
+            "header": HEADER_BYTES,
+            "shape": len(self.shape) * _EXTENT.size,
+            "shift table": self.shift_table_bytes,
+            "reciprocals": self.reciprocal_count * RECIPROCAL_BYTES,
+            "offsets": self.offset_count * OFFSET_BYTES,
+            "payload": self.payload_bytes,
+            "checksum": CRC_BYTES,
+        }
 
     @property
     def stream_bytes(self) -> int:
         """Length of the whole stream."""
-        return self.payload_offset + self.payload_bytes + CRC_BYTES
+        return sum(self.sections.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of the tensor in its original number format."""
+        return prod(self.shape) * self.dtype.bits // 8
 
     def pack(self) -> bytes:
         """Return the header and the shape as bytes."""

@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from cdu_tools.errors import UserError
 
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
 #: Pieces of content that are written in order.
-Parts = Sequence[str | bytes | memoryview]
+Parts = Iterable[str | bytes | memoryview]
 #: Symbolic links that the kernel follows.
 _MOST_LINKS = 40
 _NEW_FILE, _PRIVATE = 0o666, 0o600
@@ -41,8 +41,19 @@ def write_whole(path: Path, *content: str | bytes | memoryview) -> None:
     Raises UserError if the file cannot be written: a directory at the name, a folder that does not exist, missing
     permission (a read-only file is not replaced), or a full disk.
     """
+    write_parts(path, content)
+
+
+def write_parts(path: Path, content: Parts) -> None:
+    """Write as :func:`write_whole` does, with content that may be made while it is written.
+
+    Of a file no more than one part is in memory at a time. What is no file gets its first byte when all parts are made, so that
+    an error on the way leaves nothing there either.
+    """
     with _refusals(path):
         there = _there(path)
+        if _own_descriptor(path) is not None or not (there is None or stat.S_ISREG(there.st_mode)):
+            content = list(content)
         if (descriptor := _own_descriptor(path)) is not None:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -92,6 +103,8 @@ def _refusals(path: Path) -> Iterator[None]:
     """Turn an error of the system while writing a file into a UserError."""
     try:
         yield
+    except UserError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise UserError(f"cannot write {path}: {reason or error}") from None

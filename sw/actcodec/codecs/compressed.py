@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 from typing import Protocol
 
 import torch
@@ -111,13 +110,26 @@ def header_of(start: bytes) -> Header | JpegBaseHeader:
     return jpeg_base_stream.unpack_start(start) if _is_jpeg_base(start) else Header.unpack_start(start)
 
 
-def check_size(header: Header | JpegBaseHeader, max_bytes: int) -> None:
-    """Raise OversizeError if the header's tensor has more than ``max_bytes``."""
-    size = prod(header.shape) * header.dtype.bits // 8
+class TensorHeader(Protocol):
+    """The part of a header that says how large its tensor is."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the extents of the tensor."""
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Return the bytes of the tensor."""
+
+
+def check_size(header: TensorHeader, max_bytes: int) -> int:
+    """Return the bytes of the header's tensor; raise OversizeError if they are more than ``max_bytes``."""
+    size = header.tensor_bytes
     if size > max_bytes:
         raise OversizeError(
             f"its tensor of shape {header.shape} has {size} bytes: {max_bytes} are allowed, a greater max_bytes allows more"
         )
+    return size
 
 
 def _is_jpeg_base(stream: bytes) -> bool:

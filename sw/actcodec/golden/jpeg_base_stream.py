@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtype, MatrixView, Mode
@@ -64,10 +65,27 @@ class JpegBaseHeader:
         return MatrixView.of(self.shape, Mode.JPEG_ACT)
 
     @property
+    def sections(self) -> dict[str, int]:
+        """Bytes of each section of the stream, in order."""
+        return {
+            "header": _HEADER.size,
+            "shape": _SHAPE.size,
+            "divisors": BLOCK_VALUES,
+            "Huffman tables": 0 if self.tables == STANDARD else self.tables.dc.nbytes + self.tables.ac.nbytes,
+            "reciprocals": self.shape[1] * RECIPROCAL_BYTES,
+            "payload": self.payload_bytes,
+            "checksum": CRC_BYTES,
+        }
+
+    @property
     def stream_bytes(self) -> int:
         """Return the length of the whole stream."""
-        own = 0 if self.tables == STANDARD else self.tables.dc.nbytes + self.tables.ac.nbytes
-        return _FIXED_BYTES + own + self.shape[1] * RECIPROCAL_BYTES + self.payload_bytes + CRC_BYTES
+        return sum(self.sections.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Return the bytes of the tensor in its original number format."""
+        return prod(self.shape) * self.dtype.bits // 8
 
 
 def serialise(header: JpegBaseHeader, reciprocals: Tensor, payload: Tensor) -> bytes:

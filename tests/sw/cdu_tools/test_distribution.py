@@ -85,7 +85,14 @@ def test_the_advice_is_one_sentence():
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("torch", "train"), ("sklearn", "train"), ("PIL", "train"), ("matplotlib", "plots"), ("cocotb", "verify"), ("numpy", None)],
+    [
+        ("torch", "train"),
+        ("sklearn", "train"),
+        ("PIL", "train"),
+        ("matplotlib", "plots"),
+        ("cocotb", "verify"),
+        ("numpy", None),
+    ],
 )
 def test_modules_name_their_extra(module, extra):
     assert distribution.extra_of(module) == extra
