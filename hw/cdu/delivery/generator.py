@@ -88,7 +88,8 @@ def generate(
 ) -> Generated:
     """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
 
-    With ``every_name`` unused names are kept.
+    With ``every_name`` unused names are kept. Raises ConfigError for an unknown block, and for a unit with samples of another
+    width than SFPR's.
     """
     config = _configured(config, block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
