@@ -92,7 +92,7 @@ def spanning_tree(places: Sequence[tuple[float, float]]) -> tuple[list[float], l
 def elmore(
     lengths: Sequence[float], before: Sequence[int], loads: Sequence[float], ohm_per_um: float, ff_per_um: float
 ) -> list[float]:
-    """Return Elmore's delay (ohm times fF) from the first place of a tree to each; a wire's capacitance is split to its ends."""
+    """Return Elmore's delay (ohm times fF) from a tree's first place to each; a wire's capacitance is split to its ends."""
     count = len(lengths)
     order, depth = list(range(1, count)), [0] * count
     for place in range(1, count):
