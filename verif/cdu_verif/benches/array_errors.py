@@ -390,7 +390,7 @@ async def garbage(bench: ArrayBench) -> None:
 
 @bench_test(ArrayBench, direction=_CHANNELS)
 async def driver_recovery(bench: ArrayBench, direction: str) -> None:
-    """When data are lost on their way, the driver names the jobs that are lost, and the next ones pass."""
+    """The driver names the jobs whose data are lost on their way, and the next jobs pass."""
     channel = Channel(direction)
     faults = [(PORTS[channel].input, bench.config.beat_bits // 8, "early_last"), (PORTS[channel].input, None, "timeout")]
     if _SCALED:
