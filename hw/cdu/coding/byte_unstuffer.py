@@ -63,7 +63,7 @@ class ByteUnstuffer(wiring.Component):
         skips = Signal()
         m.d.comb += [advance.eq(~self.o.valid | self.o.ready), self.i.ready.eq(advance), takes.eq(self.i.valid & advance)]
         coded = [word["data"].word_select(place, 8) for place in range(size)]
-        # Whether each byte, and what follows the word, stands behind an FF. Behind the end of a word there are zeros.
+        # Whether each byte, and the byte behind the word, follows an FF. Behind the end of a word there are zeros.
         marked = Signal()
         behind = Signal(size + 1)
         m.d.comb += behind.eq(Cat(marked, *(byte == MARKER for byte in coded)))

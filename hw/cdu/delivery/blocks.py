@@ -190,9 +190,9 @@ def _block(name: str, config: CduConfig) -> Component:
 
 #: Block by name, for any configuration.
 BLOCKS: Mapping[str, Callable[[CduConfig], Component]] = {name: partial(_block, name) for name in _COMPONENTS}
-#: Of these the whole units.
+#: Whole units.
 UNITS = ("array", "dma_array", "clocked_array")
-#: And the halves of one.
+#: Halves of a unit.
 HALVES = ("compressor", "decompressor")
 
 

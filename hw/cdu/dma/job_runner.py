@@ -99,7 +99,7 @@ class JobRunner(wiring.Component):
         m.d.comb += self.wide.eq(kind["wide"])
         m.d.comb += tensor_job(self.target.payload, job, kind) if to_tensor else payload_segment(self.target.payload, job)
 
-        # What the unit has still to take and to give, and how long that has been over
+        # Transfers that the unit has yet to take and to give, and the cycles since the last one
         comes = [Signal(name=f"{name}_comes") for name in ("data", "scales", "result")]
         placed = Signal()
         wait = Signal(range(_SETTLE_CYCLES + 1))

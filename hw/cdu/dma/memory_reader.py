@@ -19,7 +19,7 @@ from cdu.parts.width_converter import Bytes, expand, ones
 
 #: Segments of which words may be under way: so many, or a part of those words; more than these stand in a memory.
 _SEGMENTS, _PART = 16, 4
-#: What the second half of a reader has to know of a segment.
+#: Fields of a segment that the second half of a reader needs.
 _KEPT = ("bytes", "pad", "repeats", "last")
 
 
@@ -101,7 +101,7 @@ class MemoryReader(wiring.Component):
         left = Signal(SIZE_BITS)  # bytes from there on
         free = Signal(range(self.words + 1), init=self.words)
         most = min(BURST_WORDS, self.words)
-        # How much is left is looked at in as many bits as a burst has bytes, and whether there is more than that.
+        # The rest is compared in as many bits as a burst has bytes, beside a bit that says whether there is more.
         few_bits = (most * self.size).bit_length()
         few, rest = ~left[few_bits:].any(), left[:few_bits]
         needed = Signal(few_bits + 1)
@@ -115,7 +115,7 @@ class MemoryReader(wiring.Component):
             words.eq(Mux(few & (needed < most), needed, most)),
             self.bursts.payload["words"].eq(Mux(reach < words, reach, words)),
             self.bursts.payload["address"].eq(Cat(Const(0, place), address[place:])),
-            # What is free grows until a burst is taken, so that valid holds.
+            # Free room only grows until a burst is taken, so that valid holds.
             self.bursts.valid.eq((left != 0) & (self.bursts.payload["words"] <= free)),
             asks.eq(self.bursts.valid & self.bursts.ready),
             moved.eq((self.bursts.payload["words"] << place) - address[:place]),

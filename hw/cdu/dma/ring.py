@@ -135,7 +135,7 @@ class Ring(wiring.Component):
         connect(m, runner.access, flipped(self.access[0]))
         connect(m, programmer.access, flipped(self.access[1]))
 
-        # What moves, and who moves it
+        # The walks over memory, and the movers of data
         m.submodules.tensor = tensor = TensorWalk(self.config, self.channel)
         m.submodules.scale_walk = scale_walk = ScaleWalk(self.config)
         connect(m, feeder.scales, scale_walk.job)

@@ -110,7 +110,7 @@ class BypassUnpacker(wiring.Component):
         with m.Elif(plan.ready):
             m.d.sync += left.eq(left - beats)
 
-        # What came, fitted to them; a beat of which a part came counts as one
+        # Received words, fitted to port words; an incomplete beat counts as one
         m.d.comb += [
             intake.i.valid.eq(converter.o.valid),
             converter.o.ready.eq(intake.i.ready),

@@ -211,6 +211,6 @@ def limited(m: Module, bits: Value, dtype: Dtype, name: str) -> Value:
     fraction, exponent = pattern[: dtype.fraction_bits], pattern[dtype.fraction_bits :]
     beyond = exponent.all() & ~nan
     kept = fraction | beyond.replicate(dtype.fraction_bits)
-    # Where `beyond` is set these bits are; were they the ones that it is computed from, Verilator would see a loop in a word.
+    # With `beyond` these bits are set; if they were the ones that it is computed from, Verilator would see a loop in a word.
     upper = exponent[1:] if dtype is Dtype.FP32 else exponent[1:] | beyond.replicate(len(exponent) - 1)
     return Cat(kept[:-1], kept[-1] | nan, exponent[0] & ~beyond, upper, bits[-1])

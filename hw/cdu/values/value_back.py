@@ -132,7 +132,7 @@ class ValueBack(wiring.Component):
                 m.d.comb += first.i.payload.range.eq(words.payload["ranges"][lane])
             if self.config.has_offsets:
                 m.d.comb += first.i.payload.offset.eq(plan.offsets[lane])
-            # What is no beat becomes zeros, behind the units: their first stage has no time for that.
+            # Lanes without a beat become zeros, behind the units: their first stage has no time for that.
             there, result = self.o.payload.count > lane, unit.o.payload.as_value()
             m.d.comb += self.o.payload["values"][lane].eq(result & there.replicate(len(result)))
 

@@ -25,7 +25,7 @@ FILE = "area_budgets.json"
 TOLERANCE = 0.03
 #: The command that writes budgets anew.
 WRITE = "python benchmarks/area_budgets.py --write"
-#: What maps a block and adds its area up; not what makes reports of it.
+#: Modules that map a block and add up its area; not those that make reports of it.
 _MAPPING = (
     *(f"cdu_synth.area.{module}" for module in ("flow", "recipes", "clock_gates", "latches", "hierarchy", "timing")),
     "cdu_synth.library",

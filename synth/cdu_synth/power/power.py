@@ -20,7 +20,7 @@ from cdu_synth.power.energies import Energies, InternalEnergy
 from cdu_synth.power.mapped import MappedCell, MappedModule
 from cdu_synth.power.pin_states import PinStates
 
-#: What is counted besides the rows of the breakdown: the nets that input ports drive.
+#: Row besides those of the breakdown: the nets that input ports drive.
 INPUTS = "(input nets)"
 
 

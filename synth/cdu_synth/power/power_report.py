@@ -16,7 +16,7 @@ CAVEAT = (
     "the flip-flops' clock pins, and without delays there are no glitches. Memories are made of flip-flops."
 )
 _NO_INTERNAL = "The library has no energies of cells: what is shown is the charging of nets and clock pins alone."
-#: What uses power, in the order of the columns.
+#: Causes of power, in the order of the columns.
 _CAUSES = ("leakage", "clock", "internal", "switching")
 
 

@@ -14,7 +14,7 @@ from cdu_synth.sweep.space import Point
 from cdu_synth.sweep.task import Measure, Outcome, Task, Work
 from cdu_synth.sweep.workers import Workers
 
-#: What a result is called that belongs to no mode.
+#: Name of a result that belongs to no mode.
 WHOLE = ""
 
 

@@ -34,9 +34,9 @@ from cdu_verif.simulation.patterns import PATTERNS
 from cdu_verif.stimulus.payloads import float_bytes
 from cdu_verif.stimulus.tensors import Exchange
 
-#: Where memory begins, above 32 bits, and its bytes.
+#: Address of memory, above 32 bits, and its number of bytes.
 BASE, MEMORY_BYTES = 0x12_3400_0000, 1 << 22
-#: What lies where nothing was put; no golden value is made of it.
+#: Content of unused memory; no golden value consists of it.
 _FILLING = 0xA5
 
 

@@ -26,7 +26,7 @@ from cdu_verif.simulation.patterns import PATTERNS
 _PATIENCE = 40
 #: Cycles after the last transfer in which nothing more may come.
 _QUIET = 40
-#: Which part of the blocks over which the rate is measured a steady case has.
+#: Divisor of the number of blocks over which the rate is measured, for a steady case here.
 _STEADY_PART = 5
 _CLOCK_SECONDS = 1e-9
 

@@ -194,7 +194,7 @@ class DataPath:
         kind, wires = cell["type"], cell["connections"]
 
         def operand(port: str) -> Word:
-            # Of an operand that is as wide as the result only that many bits matter: whether the result fits is seen later.
+            # An operand as wide as the result is needed modulo its width only: whether the result fits is checked later.
             signed = bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2))
             return self.read(wires[port], signed, modulo=len(wires[port]) == len(wires["Y"]))
 

@@ -20,7 +20,7 @@ from cdu_verif.regression.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
 MARKS = Marks("proofs")
-#: What the last column says of a property that holds.
+#: Text of the last column for a property that holds.
 _PROVEN = "proven"
 _HEAD = ("| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|")
 

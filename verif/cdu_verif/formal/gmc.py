@@ -92,9 +92,9 @@ DECODER_PROBES = {
 }
 
 
-#: Of those signals, the ones that determine a column.
+#: Signals that determine a column.
 COLUMN_PROBES = {name: DECODER_PROBES[name] for name in ("window", "present", "number", "length", "prefix")}
-#: Of those signals, the ones that determine the window.
+#: Signals that determine the window.
 WINDOW_PROBES = {
     name: DECODER_PROBES[name] for name in ("window", "filled", "fill", "busy", "more", "turn", "go", "first_bits", "length")
 }

@@ -15,7 +15,7 @@ from cdu_verif.formal.binding import fields, instance
 from cdu_verif.formal.device import Device, harness
 from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
-#: What is seen of the line of rows in the encoder: name and bits.
+#: Signals of the line of rows in the encoder that proofs observe, with their bits.
 LINE_PROBES = {"waiting": BLOCK_ROWS, "left": BLOCK_ROWS.bit_length(), "number": (BLOCK_ROWS - 1).bit_length(), "heads": 1}
 
 

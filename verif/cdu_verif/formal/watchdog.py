@@ -7,7 +7,7 @@ from cdu_spec.registers import REGISTER_BITS
 from cdu_verif.formal.binding import instance
 from cdu_verif.formal.device import Device, harness
 
-#: What the harness sees of a channel's control.
+#: Signals of a channel's control that the harness observes.
 PROBES = {"busy": 1, "still": REGISTER_BITS, "expired": 1, "registers.watchdog_value": REGISTER_BITS}
 #: Cycles from the last one that the watchdog counts to the abort.
 DELAY = 4

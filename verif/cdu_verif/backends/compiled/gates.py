@@ -37,7 +37,7 @@ _INSTANCE = re.compile(r"^  (?P<module>\w+) (?P<name>\w+) \($", re.MULTILINE)
 _INPUT = re.compile(r"^  input +wire (?:signed )?(?:\[(?P<high>\d+):0\] )?\\?(?P<name>\S+?) ?,?$", re.MULTILINE)
 _STREAM_SIGNAL = re.compile(r"(?P<port>\w+)_t(data|keep|last|valid|ready)")
 
-#: What costs little and leaves less for what follows.
+#: Cheap passes that simplify the design for later ones.
 _REDUCE = ("opt_expr", "opt_muxtree", "opt_reduce", "opt_merge", "opt_dff", "opt_expr", "opt_clean -purge")
 #: Registers get enable and reset inputs where they have them, which a simulator turns into branches; operators get as narrow
 #: as their results need. Names inside are nobody's: each pass would go through all of them.
