@@ -30,7 +30,7 @@ def beside_product(stage: Stage, value: Value, name: str, stages: int) -> Value:
 
 
 def _carry_save(m: Module, left: Value, right: Value) -> tuple[Value, Value]:
-    """Return numbers whose sum modulo the width of both factors is the product (Wallace, "A suggestion for a fast multiplier")."""
+    """Return numbers with the product as their sum modulo its width (Wallace, "A suggestion for a fast multiplier")."""
     width = len(left) + len(right)
     shorter, longer = sorted((left, right), key=len)
     terms: list[Value] = [Cat(Const(0, place), longer & bit.replicate(len(longer))) for place, bit in enumerate(shorter)]
