@@ -1,4 +1,4 @@
-"""The watchdog: a job that does not move is aborted, whatever the data path does."""
+"""Proof of the watchdog: a job that does not move is aborted, whatever the data path does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOVES = (
 
 
 def watchdog_harness(device: Device) -> str:
-    """With a job under way and the register WATCHDOG at the same value other than 0, nothing moves for at most so many cycles.
+    """Return a harness: while a job is in progress and WATCHDOG constant, nothing moves for at most that many cycles.
 
     All inputs are free: no behaviour of the data path and of the ports is excluded.
     """
