@@ -34,8 +34,10 @@ class BlockDecoder(wiring.Component):
     -----
     i
         Stream of :class:`~cdu.words.Slice`.
-    Stream of :class:`~cdu.words.BlockRow`. Where a mode with ranges is built in, it carries the range read from the begin of
-    the block, unchecked, with exponents above 15 replaced by 15. Rows of affine modes are codes, at the full width of a value.
+    o
+        Stream of :class:`~cdu.words.BlockRow`. Where a mode with ranges is built in, it carries the range read from the begin
+        of the block, unchecked, with exponents above 15 replaced by 15. Rows of affine modes are codes, at the full width of a
+        value.
 
     Latency: 3 cycles from the last slice of a block to its first row. One slice and one row per cycle; a block of 8 rows every
     8 cycles without a bubble, provided that its slices arrive within 8 cycles (within 7, if it has at most 7 slices). Any mask

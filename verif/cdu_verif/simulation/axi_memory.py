@@ -30,8 +30,8 @@ class AxiMemory:
         cocotb's handle of the top.
     prefix
         Name of the port without ``_arvalid``.
-    Number of bytes, and the address of the first one.
-        Bytes, and the address of the first one.
+    size, base
+        Number of bytes, and the address of the first one.
     """
 
     def __init__(self, dut: Any, prefix: str, size: int, base: int = 0) -> None:
