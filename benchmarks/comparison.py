@@ -116,7 +116,7 @@ def run(task: tuple[str, str, int]) -> tuple[str, str]:
 
 def policy_of(method: str) -> Policy:
     """A method's policy, with native kernels where it takes them: the same bytes in less time."""
-    from actcodec.backends.backend import NATIVE
+    from actcodec.backends.named import NATIVE
     from actcodec.policies.catalog import policy, policy_options
 
     name, options = METHODS[method]

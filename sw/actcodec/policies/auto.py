@@ -33,7 +33,7 @@ import torch
 from cdu_tools.errors import UserError
 
 from actcodec import codecs
-from actcodec.backends.backend import TORCH
+from actcodec.backends.named import TORCH
 from actcodec.codecs import Codec
 from actcodec.policies.auto_step import CandidateEstimate, Item, ItemCodec, Step, Undecided
 from actcodec.policies.candidates import CANDIDATES, Candidate, candidate_specs

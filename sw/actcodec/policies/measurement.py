@@ -10,9 +10,9 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.group_quantizer import sample_count, sample_size
 from actcodec.codecs import Codec
 from actcodec.codecs.codec import check_finite
+from actcodec.golden.floating.groups import sample_count, sample_size
 from actcodec.policies.recurring import on_gradient
 from actcodec.policies.sensitivity import share, squared_norms
 from actcodec.saved.operations import Operation

@@ -22,10 +22,10 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from actcodec.backends.group_quantizer import sample_size
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.actnn.allocation import MAX_BITS, equal_allocation, greedy_allocation
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
+from actcodec.golden.floating.groups import sample_size
 from actcodec.offload.allocator_cache import release_fragmented_cache
 from actcodec.offload.host_swap import HostSwap
 from actcodec.policies.policy import CodecFactory, Rule, SavedTensor

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.step_quantizer import Line
 from actcodec.codecs.centring import FAR
 from actcodec.codecs.codec import check_finite
 from actcodec.codecs.copies import Copy, CopyCodec
+from actcodec.golden.channel_statistics import channel_edges, channel_moments
+from actcodec.golden.floating.steps import Line
 from actcodec.golden.shapes import per_channel
 from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import TensorRecord
@@ -40,7 +41,7 @@ class Normalisation:
         _, mean, variance = operation.args
         if arguments["training"]:
             values = per_channel(x.detach())
-            mean, variance = arithmetic.channel_moments(values, *arithmetic.channel_edges(values))
+            mean, variance = arithmetic.run(channel_moments, values, *arithmetic.run(channel_edges, values))
         weight, bias = arguments["weight"], arguments["bias"]
         mean, variance = mean.to(torch.float64), variance.to(torch.float64)
         gamma = torch.ones_like(mean) if weight is None else weight.detach().to(torch.float64)
@@ -63,7 +64,7 @@ class Group:
     """
 
     def __init__(self, x: Tensor, result: Tensor, norm: Normalisation, codec: CopyCodec) -> None:
-        check_finite(result, codec.arithmetic.channel_maxima)
+        check_finite(result, codec.arithmetic)
         self.codec_name = codec.name
         self.copy = codec.copy(result, norm.beta, norm.gamma)
         # x' = slope * a' + shift, or a copy of its own + shift.

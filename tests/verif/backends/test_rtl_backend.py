@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 import typer
-from actcodec.backends.backend import backend as backend_of
 from actcodec.backends.job import beats_in, compression_job
+from actcodec.backends.named import backend as backend_of
 from actcodec.backends.torch_backend import TorchBackend
 from actcodec.codecs import Backend, MismatchError
 from actcodec.codecs.centring import compress_centred

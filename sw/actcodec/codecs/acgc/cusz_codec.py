@@ -15,12 +15,14 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.backends.backend import backend as backend_of
+from actcodec.backends.named import backend as backend_of
 from actcodec.codecs.acgc.cusz_form import CuszForm
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, checked_error
 from actcodec.codecs.acgc.error_steps import steps_of_bound, steps_of_rms
 from actcodec.codecs.codec import check_finite, check_input
 from actcodec.codecs.compressed import Packed
+from actcodec.golden.channel_statistics import channel_edges
+from actcodec.golden.floating.predicted import multiples
 from actcodec.golden.lorenzo import MAX_DIMENSIONS
 
 #: Units of a bound: those of the values, or the range of a tensor's values.
@@ -70,7 +72,7 @@ class CuszCodec(ErrorBoundedCodec):
         x = self._checked(x)
         bound = torch.tensor([self.bound], dtype=torch.float64, device=x.device)
         if self.mode == RELATIVE:
-            bound *= _extent(*self._backend.channel_edges(x.view(1, 1, -1)))
+            bound *= _extent(*self._backend.run(channel_edges, x.view(1, 1, -1)))
         return self._packed(x, steps_of_bound(x, bound, self._backend))
 
     def compress_within(self, x: Tensor, error: Tensor) -> CuszForm:
@@ -85,11 +87,11 @@ class CuszCodec(ErrorBoundedCodec):
     def _checked(self, x: Tensor) -> Tensor:
         """Return the values, contiguous and detached; raise UserError for tensors that cannot be compressed."""
         check_input(x)
-        check_finite(x, self._backend.channel_maxima)
+        check_finite(x, self._backend)
         return x.detach().contiguous()
 
     def _packed(self, x: Tensor, steps: Tensor) -> CuszForm:
-        found = self._backend.predicted_coder().multiples(x, steps, self.dimensions)
+        found = self._backend.run(multiples, x, steps, self.dimensions)
         outliers = x.view(-1)[found.places]
         return CuszForm(tuple(x.shape), x.dtype, found.dimensions, steps, found.coded, found.places, outliers)
 

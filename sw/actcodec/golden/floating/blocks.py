@@ -1,6 +1,6 @@
-"""Arithmetic of MX and NVFP4 on all values of a tensor, by torch: blocks of consecutive values in the order of memory.
+"""Arithmetic of MX and NVFP4: blocks of consecutive finite values in the order of memory, the last one padded with zeros.
 
-This is the specification of every other implementation (:mod:`actcodec.golden.mx`, :mod:`actcodec.golden.nvfp4`).
+:mod:`actcodec.golden.mx` and :mod:`actcodec.golden.nvfp4` specify the blocks.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from actcodec.golden.formats import as_dtype
 from actcodec.golden.pieces import piece_values
 
 
-class BlockQuantizer:
-    """Payloads of finite values, and their inverse; the last block is padded with zeros."""
+def mx_codes(x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
+    """Return the blocks of x with any strides, uint8 (blocks * kind.block_bytes,)."""
+    return _coded(x, kind, lambda values: mx.encode(values, kind, rule))
 
-    def mx_codes(self, x: Tensor, kind: BlockFormat, rule: ScaleRule) -> Tensor:
-        """Return the blocks of x with any strides, uint8 (blocks * kind.block_bytes,)."""
-        return _coded(x, kind, lambda values: mx.encode(values, kind, rule))
 
-    def mx_values(self, payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return the values of a payload, limited to the dtype's range; raise BitstreamError for another length."""
-        return _decoded(payload, kind, shape, dtype, lambda blocks: mx.decode(blocks, kind))
+def mx_values(payload: Tensor, kind: BlockFormat, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Return the values of a payload, limited to the dtype's range; raise BitstreamError for another length."""
+    return _decoded(payload, kind, shape, dtype, lambda blocks: mx.decode(blocks, kind))
 
-    def nvfp4_codes(self, x: Tensor, scale: Tensor) -> Tensor:
-        """Return blocks as :meth:`mx_codes` does, with the scale of the tensor, float32 ()."""
-        return _coded(x, NVFP4_FORMAT, lambda values: nvfp4.encode(values, scale))
 
-    def nvfp4_values(self, payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return values as :meth:`mx_values` does, with the scale of the tensor, float32 ()."""
-        return _decoded(payload, NVFP4_FORMAT, shape, dtype, lambda blocks: nvfp4.decode(blocks, scale))
+def nvfp4_codes(x: Tensor, scale: Tensor) -> Tensor:
+    """Return blocks as :func:`mx_codes` does, with the scale of the tensor, float32 ()."""
+    return _coded(x, NVFP4_FORMAT, lambda values: nvfp4.encode(values, scale))
+
+
+def nvfp4_values(payload: Tensor, scale: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Return values as :func:`mx_values` does, with the scale of the tensor, float32 ()."""
+    return _decoded(payload, NVFP4_FORMAT, shape, dtype, lambda blocks: nvfp4.decode(blocks, scale))
 
 
 def _coded(x: Tensor, kind: BlockFormat, encode: Callable[[Tensor], Tensor]) -> Tensor:

@@ -11,11 +11,11 @@ import triton.language as tl
 from cdu_spec import geometry, randomness
 from torch import Tensor
 
-from actcodec.backends.group_quantizer import GroupQuantizer, greatest_codes, sample_count, sample_size
 from actcodec.backends.triton.affine import beats, load_codes, random_bits, store_codes
 from actcodec.backends.triton.constants import LANES
 from actcodec.backends.triton.launch import PROGRAM_VALUES, bits_of, launch, programs_for, tile_of
 from actcodec.backends.triton.values import number, rounded
+from actcodec.golden.floating.groups import greatest_codes, sample_count, sample_size
 
 _TILE_BEATS = PROGRAM_VALUES // geometry.LANES
 _PART = tl.constexpr(2.0**-randomness.WORD_BITS)
@@ -142,50 +142,51 @@ def _places_of(count: int, size: int, group: int) -> tuple[int, tuple[int, int, 
     return programs_for(count, PROGRAM_VALUES), (count, size, group), {"integers": integers, "tile_beats": _TILE_BEATS}
 
 
-class TritonGroupQuantizer(GroupQuantizer):
-    """Quantiser of groups within samples on GPUs."""
+def edges(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
+    """Compute :func:`actcodec.golden.floating.groups.edges`."""
+    samples, size = sample_count(x.shape), sample_size(x.shape)
+    per_sample = programs_for(size, group)
+    least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
+    shape = tile_of(min(group, size))
+    programs = programs_for(samples * per_sample, shape["tile_rows"])
+    layout = (samples * per_sample, per_sample, size, group)
+    launch(_edges_kernel, programs, bits_of(x.contiguous()), least, greatest, *layout, **shape)
+    return least.add_(0.0), greatest.add_(0.0)
 
-    def edges(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """Implement :class:`GroupQuantizer`."""
-        samples, size = sample_count(x.shape), sample_size(x.shape)
-        per_sample = programs_for(size, group)
-        least, greatest = torch.empty(2, samples, per_sample, dtype=torch.float32, device=x.device)
-        shape = tile_of(min(group, size))
-        programs = programs_for(samples * per_sample, shape["tile_rows"])
-        layout = (samples * per_sample, per_sample, size, group)
-        launch(_edges_kernel, programs, bits_of(x.contiguous()), least, greatest, *layout, **shape)
-        return least.add_(0.0), greatest.add_(0.0)
 
-    def codes(self, x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
-        """Implement :class:`GroupQuantizer`."""
-        codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
-        ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
-        programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
-        random = {"seed": seed or 0, "stochastic": seed is not None}
-        launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, **random, **form)
-        return codes
+def codes(x: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, seed: int | None) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.codes`."""
+    codes = torch.empty(sample_count(x.shape), sample_size(x.shape), dtype=torch.uint8, device=x.device)
+    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    programs, layout, form = _places_of(x.numel(), codes.shape[1], group)
+    random = {"seed": seed or 0, "stochastic": seed is not None}
+    launch(_codes_kernel, programs, bits_of(x.contiguous()), *ranges, codes, *layout, **random, **form)
+    return codes
 
-    def values(
-        self, codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
-    ) -> Tensor:
-        """Implement :class:`GroupQuantizer`."""
-        y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
-        ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
-        programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
-        limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
-        launch(_values_kernel, programs, codes.contiguous(), *ranges, bits_of(y), *layout, limit=limit, **form)
-        return y
 
-    def pack(self, codes: Tensor, bits: int) -> Tensor:
-        """Implement :class:`GroupQuantizer`."""
-        packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
-        programs = programs_for(codes.numel(), PROGRAM_VALUES)
-        launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
-        return packed
+def values(
+    codes: Tensor, group: int, low: Tensor, extent: Tensor, bits: Tensor, shape: Sequence[int], dtype: torch.dtype
+) -> Tensor:
+    """Compute :func:`actcodec.golden.floating.groups.values`."""
+    y = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
+    ranges = (low.to(torch.float32), extent.to(torch.float32), greatest_codes(bits))
+    programs, layout, form = _places_of(y.numel(), codes.shape[1], group)
+    limit = inf if dtype == torch.float32 else torch.finfo(dtype).max
+    launch(_values_kernel, programs, codes.contiguous(), *ranges, bits_of(y), *layout, limit=limit, **form)
+    return y
 
-    def unpack(self, packed: Tensor, bits: int, count: int) -> Tensor:
-        """Implement :class:`GroupQuantizer`."""
-        codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
-        programs = programs_for(count, PROGRAM_VALUES)
-        launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)
-        return codes
+
+def pack(codes: Tensor, bits: int) -> Tensor:
+    """Compute :func:`actcodec.golden.codes.pack_tight`."""
+    packed = torch.empty(-(-codes.numel() * bits // geometry.LANES), dtype=torch.uint8, device=codes.device)
+    programs = programs_for(codes.numel(), PROGRAM_VALUES)
+    launch(_pack_kernel, programs, codes.contiguous(), packed, codes.numel(), bits=bits, tile_beats=_TILE_BEATS)
+    return packed
+
+
+def unpack(packed: Tensor, bits: int, count: int) -> Tensor:
+    """Compute :func:`actcodec.golden.codes.unpack_tight`."""
+    codes = torch.empty(count, dtype=torch.uint8, device=packed.device)
+    programs = programs_for(count, PROGRAM_VALUES)
+    launch(_unpack_kernel, programs, packed.contiguous(), codes, count, bits=bits, tile_beats=_TILE_BEATS)
+    return codes

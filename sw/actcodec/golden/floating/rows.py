@@ -1,7 +1,7 @@
-"""Arithmetic of ``acgc-quant`` on all values of a tensor, by torch: rows of whole numbers of steps in 1 to 16 bits.
+"""Arithmetic of ``acgc-quant``: rows of whole numbers of steps in 1 to 16 bits.
 
-This is the specification of every other implementation. A row is a channel, axis 1, or the whole tensor if it has one step; the
-codes of a row are in the order of memory.
+A row is a channel, axis 1, or the whole tensor if it has one step; the codes of a row are in the order of memory, and those of
+one width lie together, without gaps.
 """
 
 from __future__ import annotations
@@ -56,40 +56,38 @@ class RowSteps:
         return found, first
 
 
-class RowQuantizer:
-    """Codes of rows, those of one width together, without gaps, and their inverse."""
+def codes(x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
+    """Return codes of finite x in steps, rounded up with the probability of the fraction, limited to the codes' range.
 
-    def codes(self, x: Tensor, steps: RowSteps, seed: int, *, drop_zeros: bool) -> tuple[Tensor, Tensor]:
-        """Return codes of finite x in steps, rounded up with the probability of the fraction, limited to the codes' range.
+    The first result is a mask of the nonzero codes, uint8 (ceil(values / 8),), if zeros are dropped, else (0,); the second
+    is the kept codes, uint8 (bytes,), as :meth:`RowSteps.places` describes.
+    """
+    planes = _planes(x, steps, seed)
+    present = ((planes[0] if len(planes) == 1 else planes.amax(0)) != 0) if drop_zeros else None
+    parts = []
+    for width in steps.widths:
+        rows = slice(None) if bool((steps.bits == width).all()) else steps.bits == width
+        for place, plane in enumerate(planes[: -(-width // _BYTE)]):
+            codes = plane[rows] if present is None else select(plane[rows], present[rows])
+            parts.append(pack_tight(codes.flatten(), min(width - _BYTE * place, _BYTE)))
+    mask = steps.bits[:0] if present is None else pack_tight(present.view(torch.uint8).flatten(), 1)
+    return mask, torch.cat(parts)
 
-        The first result is a mask of the nonzero codes, uint8 (ceil(values / 8),), if zeros are dropped, else (0,); the second
-        is the kept codes, uint8 (bytes,), as :meth:`RowSteps.places` describes.
-        """
-        planes = _planes(x, steps, seed)
-        present = ((planes[0] if len(planes) == 1 else planes.amax(0)) != 0) if drop_zeros else None
-        parts = []
-        for width in steps.widths:
-            rows = slice(None) if bool((steps.bits == width).all()) else steps.bits == width
-            for place, plane in enumerate(planes[: -(-width // _BYTE)]):
-                codes = plane[rows] if present is None else select(plane[rows], present[rows])
-                parts.append(pack_tight(codes.flatten(), min(width - _BYTE * place, _BYTE)))
-        mask = steps.bits[:0] if present is None else pack_tight(present.view(torch.uint8).flatten(), 1)
-        return mask, torch.cat(parts)
 
-    def values(self, codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return the products of codes and steps in ``shape`` and ``dtype``; with an empty mask all codes are present."""
-        rows = Rows(tuple(shape), len(steps.steps))
-        counts = torch.full((rows.count,), 0 if mask.numel() else rows.length, device=codes.device)
-        if mask.numel():
-            for piece in rows.pieces(codes.device):
-                counts[piece[0]] += _present(mask, rows, piece).sum(1)
-        of_width = {width: _Codes(codes, width, first) for width, first in steps.places(counts)[0].items()}
-        rebuilt = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
-        for piece in rows.pieces(rebuilt.device):
-            whole = _whole_steps(_present(mask, rows, piece), steps, piece[0], of_width)
-            values = (whole.to(torch.float64) * steps.steps[piece[0], None].to(torch.float64)).to(torch.float32)
-            rows.put(rebuilt, piece, as_dtype(values, dtype))
-        return rebuilt
+def values(codes: Tensor, mask: Tensor, steps: RowSteps, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Return the products of codes and steps in ``shape`` and ``dtype``; with an empty mask all codes are present."""
+    rows = Rows(tuple(shape), len(steps.steps))
+    counts = torch.full((rows.count,), 0 if mask.numel() else rows.length, device=codes.device)
+    if mask.numel():
+        for piece in rows.pieces(codes.device):
+            counts[piece[0]] += _present(mask, rows, piece).sum(1)
+    of_width = {width: _Codes(codes, width, first) for width, first in steps.places(counts)[0].items()}
+    rebuilt = torch.empty(tuple(shape), dtype=dtype, device=codes.device)
+    for piece in rows.pieces(rebuilt.device):
+        whole = _whole_steps(_present(mask, rows, piece), steps, piece[0], of_width)
+        values = (whole.to(torch.float64) * steps.steps[piece[0], None].to(torch.float64)).to(torch.float32)
+        rows.put(rebuilt, piece, as_dtype(values, dtype))
+    return rebuilt
 
 
 def _planes(x: Tensor, steps: RowSteps, seed: int) -> Tensor:
