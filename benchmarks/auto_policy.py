@@ -4,7 +4,7 @@
 
 Prints three markdown tables, progress goes to stderr. Network and training are those of ``cdu train`` (ResNet of width 8 on
 the digits, 6 epochs). The first table compares, tensor by tensor and candidate by candidate, the estimate of ``auto`` with the
-exact gradient error that ``actcodec.training.diagnose`` finds with that candidate for that tensor alone, on a network trained
+exact gradient error that ``actcodec.study.diagnose`` finds with that candidate for that tensor alone, on a network trained
 for three epochs. The second is the score of ``auto`` beside the policies of the papers, the third what ``auto`` chose at 16,
 calibrated.
 """

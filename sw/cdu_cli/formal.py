@@ -35,7 +35,7 @@ def formal(
     """
     chosen = configuration(config, settings)
     try:
-        from cdu_verif.formal.prove_blocks import ProofSettings, prove_blocks
+        from cdu_verif.proofs.prove_blocks import ProofSettings, prove_blocks
     except ModuleNotFoundError as error:
         from cdu_tools.distribution import missing
 

@@ -26,10 +26,6 @@ from actcodec.policies.policy import (
 from actcodec.policies.policy_data import policy_data, save_policy
 from actcodec.saved.layout import ReconstructionError
 from actcodec.saved.statistics import Statistics, TensorRecord
-from actcodec.study.calibration import calibrate, settle
-from actcodec.study.check import Check, PolicyCheck, check
-from actcodec.study.diagnosis import Diagnosis, TensorDiagnosis, diagnose
-from actcodec.study.frequency_analysis import FrequencyAnalysis, LayerFrequencies
 from actcodec.training.activation_compression import ActivationCompression, compress_activations
 from actcodec.training.configuration import configuration, from_toml
 
@@ -40,30 +36,21 @@ __all__ = [
     "AutoPolicy",
     "BoundOptions",
     "BoundedLayer",
-    "Check",
     "CodecSpec",
-    "Diagnosis",
     "ErrorBoundPolicy",
-    "FrequencyAnalysis",
     "GroupPolicy",
     "LayerBits",
-    "LayerFrequencies",
     "MixedPrecisionPolicy",
     "Policy",
-    "PolicyCheck",
     "ReconstructionError",
     "Rule",
     "SavedTensor",
     "Statistics",
-    "TensorDiagnosis",
     "TensorRecord",
     "blpa_policy",
     "brc_policy",
-    "calibrate",
-    "check",
     "compress_activations",
     "configuration",
-    "diagnose",
     "division_float_policy",
     "exact_policy",
     "from_toml",
@@ -75,7 +62,6 @@ __all__ = [
     "policy_data",
     "policy_options",
     "save_policy",
-    "settle",
     "sfpr_policy",
     "sfpr_zvc_policy",
     "uniform_policy",

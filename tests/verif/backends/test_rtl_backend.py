@@ -26,7 +26,8 @@ from cdu_spec.bitstream import Dtype, MatrixView, Mode
 from cdu_spec.registers import Channel, address, register
 from cdu_verif.backends.checked_backend import CheckedBackend
 from cdu_verif.backends.compiled import pieces
-from cdu_verif.backends.compiled.backend import RtlBackend, UnsuitedUnitError
+from cdu_verif.backends.compiled.backend import RtlBackend
+from cdu_verif.backends.compiled.suited import UnsuitedUnitError
 from cdu_verif.backends.compiled.unit import CompiledUnit
 from compiled_units import EVERYTHING
 from tools_here import needs_verilator

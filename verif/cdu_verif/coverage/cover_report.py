@@ -20,8 +20,8 @@ from cdu_verif.coverage.points import Point, Seen
 from cdu_verif.coverage.regressed import Block
 from cdu_verif.coverage.sign_off import Facts
 from cdu_verif.coverage.waivers import Waiver
-from cdu_verif.formal import campaign, catalog
 from cdu_verif.formal.properties import is_of_streams
+from cdu_verif.proofs import campaign, catalog
 from cdu_verif.regression import plan
 from cdu_verif.simulation.coverage import KINDS
 

@@ -22,7 +22,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 from torch import Tensor
 
-from cdu_verif.stimulus.tensors import Exchange
+from cdu_verif.content.tensors import Exchange
 
 
 @dataclass(frozen=True)

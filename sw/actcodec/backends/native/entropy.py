@@ -11,12 +11,12 @@ from actcodec.backends.native.host import host
 from actcodec.backends.native.kernels import kernels
 from actcodec.golden import entropy_decoder, entropy_encoder
 from actcodec.golden.checks import require
-from actcodec.golden.entropy_encoder import code_arrays, tables_for
+from actcodec.golden.entropy_encoder import STANDARD_TABLES, code_arrays, tables_for
 from actcodec.golden.huffman import lookup
 from actcodec.golden.run_length import ALPHABET
 
 
-def encode(coefficients: Tensor, huffman: str) -> tuple[HuffmanTables, Tensor]:
+def encode(coefficients: Tensor, huffman: str = STANDARD_TABLES) -> tuple[HuffmanTables, Tensor]:
     """Compute :func:`actcodec.golden.entropy_encoder.encode`."""
     require("coefficients", coefficients, (torch.int16,), (BLOCK_VALUES,))
     blocks = host(coefficients)

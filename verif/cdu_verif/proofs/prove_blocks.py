@@ -11,8 +11,9 @@ from cdu_tools.files import make_folder
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
-from cdu_verif.formal import campaign, catalog, solver
+from cdu_verif.formal import solver
 from cdu_verif.formal.proof import Property
+from cdu_verif.proofs import campaign, catalog
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ProofSettings:
 
 
 def prove_blocks(settings: ProofSettings, command: str, progress: Progress | None = None) -> Report:
-    """Prove all properties, as many at a time as there are processors (:func:`cdu_verif.formal.campaign.report`)."""
+    """Prove all properties, as many at a time as there are processors (:func:`cdu_verif.proofs.campaign.report`)."""
     shown = progress or Silent()
     shown.say(f"{len(settings.properties)} properties")
 

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdu_verif.cases.case import Ports
-from cdu_verif.simulation.ports import Array, pack_rows
+from cdu_verif.simulation.ports import Array, Ports, pack_rows
 
 
 def words(ports: Ports, stream: str, **fields: Tensor | Array) -> list[int]:

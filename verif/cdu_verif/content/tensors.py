@@ -22,7 +22,7 @@ from cdu_spec.reconstruction import MAX_POINT
 from cdu_spec.sfpr import PUBLISHED_S, SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 from torch import Tensor
 
-from cdu_verif.cases.content import generator
+from cdu_verif.content.values import generator
 
 #: DQT tables of jpeg-act jobs.
 TABLES = ("optL", "optH", "image80", "image10")
