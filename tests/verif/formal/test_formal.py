@@ -15,8 +15,9 @@ from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
-from cdu_verif.formal import affine, axi, binding, campaign, catalog, properties, sfpr, solver
+from cdu_verif.formal import affine, axi, binding, properties, sfpr, solver
 from cdu_verif.formal.proof import Verdict, prove
+from cdu_verif.proofs import campaign, catalog
 from tools_here import needs_provers
 
 
