@@ -12,7 +12,7 @@ from cdu_cli.shown import Shown, command_line, publish
 
 _EXAMPLE = "Example: cdu coverage build/verify --mutants build/mutants/report.json -o build/coverage"
 #: Where they are in a checkout, in which the command is run.
-_PROOFS, _TESTS = Path("docs/evidence/verification.md"), Path("tests/hw")
+_PROOFS, _TESTS = Path("docs/evidence/proofs.csv"), Path("tests/hw")
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 def coverage(
     regression: Annotated[Path, typer.Argument(help="Folder of `cdu verify --coverage`.", metavar="FOLDER")],
     output: OutputOption,
-    proofs: Annotated[Path, typer.Option(help="Page with the table of `cdu formal --table`.")] = _PROOFS,
+    proofs: Annotated[Path, typer.Option(help="proofs.csv of `cdu formal --table`.")] = _PROOFS,
     tests: Annotated[Path, typer.Option(help="Folder of the tests in Amaranth's simulator.")] = _TESTS,
     config: ConfigOption = "tiny",
     settings: SetOption = None,

@@ -9,8 +9,8 @@ from cdu.parts.ram import RAM_MODULE
 from cdu_cli.main import app
 from cdu_spec.config import CONFIGS, CduConfig
 from cdu_tools.errors import UserError
-from cdu_tools.marks import Marks
 from cdu_tools.progress import Silent
+from cdu_tools.report import Table
 from cdu_verif.coverage import cover_report, evidence, regressed, sign_off, waivers
 from cdu_verif.coverage.constants import constant_bits
 from cdu_verif.coverage.points import Merged, modules
@@ -348,12 +348,13 @@ def folder(tmp_path_factory):
 
 
 def page_of(tmp_path, proofs=()):
-    """Return pages with marks, one with proofs of the shift quantiser."""
-    rows = [f"| shift_quantizer | {name} | s | PDR (ABC) | unbounded | 1 | {result} |" for name, result in proofs]
-    page, table = tmp_path / "verification.md", tmp_path / "coverage.md"
-    for path, marks, text in ((page, Marks("proofs"), rows), (table, cover_report.MARKS, ())):
-        path.write_text("\n".join(["before", marks.begin, *text, marks.end, "after", ""]))
-    return page, table
+    """Return a table of proofs of the shift quantiser and a page with marks."""
+    header = ("block", "property", "statement", "method", "holds", "s", "result", "command")
+    rows = [("shift_quantizer", name, "s", "PDR (ABC)", "unbounded", "1", result, "c") for name, result in proofs]
+    table, page = tmp_path / "proofs.csv", tmp_path / "coverage.md"
+    table.write_text(Table(header, rows).csv())
+    page.write_text(f"before\n{cover_report.MARKS.begin}\n{cover_report.MARKS.end}\nafter\n")
+    return table, page
 
 
 def test_the_page_says_what_was_reached(folder, tmp_path):

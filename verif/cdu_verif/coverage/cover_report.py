@@ -41,7 +41,7 @@ class CoverageSettings:
     config
         Configuration of the regression: it determines the parameter sets and the proofs.
     proofs
-        Page with the table of ``cdu formal --table``.
+        ``proofs.csv`` of ``cdu formal --table``.
     tests
         Folder of the tests in Amaranth's simulator.
     mutants
