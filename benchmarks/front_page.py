@@ -91,15 +91,12 @@ def choices() -> str:
 
 
 def by_family(harm: Table) -> str:
-    """Return the table of the results page: the densest policies, those with kernels, and ``harm`` of each family."""
+    """Return the table of the results page: the densest policy, and ``harm`` of each family."""
     rows = []
     for family, *others in harm.rows:
-        chosen = (recommended(family), recommended(family, has_kernels))
-        models = str(chosen[0].families[family].models)
-        cells = [cell for one in chosen for cell in _cells(one, family)]
-        rows.append((family, models, *cells, exceptions(family) or "none", *others))
-    header = ("network", "models", "densest", "ratio", "cosine", "with kernels", "ratio", "cosine", "below 0.99")
-    return Table((*header, *harm.header[1:]), tuple(rows)).markdown()
+        densest = recommended(family)
+        rows.append((family, ", ".join(_cells(densest, family)), *others))
+    return Table(("network", "densest", *harm.header[1:]), tuple(rows)).markdown()
 
 
 def _cells(one: Measured, family: str) -> tuple[str, str, str]:
