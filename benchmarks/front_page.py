@@ -29,7 +29,7 @@ from actcodec.policies.recommended import (
 from actcodec.study.zoo import FAMILIES
 from cdu_cli.measured import REGISTERS, tests_in_words
 from cdu_tools.files import write_whole
-from digest import Table, read, tables
+from digest import Table, read
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "sw" / "cdu_cli" / "configurations.json"
@@ -45,6 +45,8 @@ POLICIES = {
 NETWORK = "ResNet on cifar10"
 #: Results of plain storage and of two bits, by family, written by benchmarks/results.py.
 HARM = EVIDENCE / "results_families_harm.csv"
+#: Time and memory of a step of ResNet-18, printed by benchmarks/training_speed.py.
+STEPS = EVIDENCE / "speed_resnet18.csv"
 #: The section of the page of results.
 ANCHOR = "policies-by-family"
 
@@ -132,8 +134,7 @@ def _families(to_docs: str) -> str:
 
 def _training(to_docs: str) -> str:
     compared = read((EVIDENCE / "results_comparison_networks.csv").read_text(encoding="utf-8"))
-    found, _, _ = tables((EVIDENCE / "speed.md").read_text(encoding="utf-8"))
-    steps = next(table for _, table in found if "CPU time" in table.header)
+    steps = read(STEPS.read_text(encoding="utf-8")).where(backend="native")
     note = (
         f"ResNet, CIFAR-10, 3 seeds: [comparison]({to_docs}evidence/comparison.md). "
         f"Step, in those without compression: [speed]({to_docs}evidence/speed.md)."
