@@ -219,7 +219,8 @@ def summary(rows: list[Measured]) -> str:
 
 def write_page(text: str, table: Table) -> None:
     """Write a text and some rows between the marks of the page, and all rows beside it."""
-    _MARKS.put(_PAGE, f"\n\n{text}\n\n{table.where(step=SHOWN).only(*SHOWN_COLUMNS).markdown()}\n\n")
+    columns = [name for name in SHOWN_COLUMNS if name in table.header]
+    _MARKS.put(_PAGE, f"\n\n{text}\n\n{table.where(step=SHOWN).only(*columns).markdown()}\n\n")
     write_whole(_ROWS, table.csv())
 
 

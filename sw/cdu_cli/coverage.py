@@ -30,13 +30,13 @@ def coverage(
     mutants: Annotated[Path | None, typer.Option(help="mutants.csv or report.json of `cdu mutate`.")] = None,
     python: Annotated[Path | None, typer.Option(help="JSON file of coverage.py: branches of actcodec.")] = None,
     table: Annotated[
-        Path | None, typer.Option(help="Also put the tables into this Markdown page, and the CSV beside it.")
+        Path | None, typer.Option(help="Also put the text into this Markdown page, and the CSV files beside it.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Merge the coverage of a regression by block, apply the waivers, and say which stage of sign-off each block has reached.
 
-    Writes report.md, report.json and coverage_uncovered.csv. Exit code 1 when a waiver is stale.
+    Writes report.md, report.json and CSV files of blocks, waivers and uncovered points. Exit code 1 when a waiver is stale.
     """
     chosen = configuration(config, settings)
     try:

@@ -1,7 +1,9 @@
 """Coverage: Verilator's output is read, runs are merged, waivers must apply to something, stages follow their rules."""
 
+import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cdu.delivery import generator
@@ -357,6 +359,15 @@ def page_of(tmp_path, proofs=()):
     return table, page
 
 
+def test_the_page_counts_the_blocks_of_its_table():
+    evidence = Path(__file__).parents[3] / "docs" / "evidence"
+    rows = list(csv.DictReader((evidence / cover_report.BLOCK_FILE).read_text("utf-8").splitlines()))
+    stages = {row["block"]: (row["stage"], row["missing for the next stage"].replace("nothing", "")) for row in rows}
+    page = cover_report.MARKS.parts(evidence / "coverage.md")[1]
+    assert cover_report.stage_table(stages).markdown() in page
+    assert sign_off.rules() in page
+
+
 def test_the_page_says_what_was_reached(folder, tmp_path):
     proofs = [(name, "proven") for name in ("hold", "independence", "unasked", "progress_o", "arithmetic")]
     page, table = page_of(tmp_path, proofs)
@@ -387,7 +398,14 @@ def test_the_page_says_what_was_reached(folder, tmp_path):
     text = table.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| shift_quantizer | V2 | not measured |" in text
+    assert "\n| V2 | 1 | mutants: not measured | shift_quantizer |\n" in text
+    (row,) = csv.DictReader((tmp_path / "coverage_blocks.csv").read_text().splitlines())
+    assert (row["block"], row["stage"], row["% of mutants killed"]) == ("shift_quantizer", "V2", "not measured")
+    assert (row["line points"], row["line %"], row["line % before waivers"]) == ("26", "100.0", "100.0")
+    assert row["expression %"] == "100.0" != row["expression % before waivers"]
+    (header, *waived) = csv.reader((tmp_path / "coverage_waivers.csv").read_text().splitlines())
+    assert header == ["blocks", "kind", "points", "reason"]
+    assert any("shift_quantizer" in blocks and int(points) > 0 for blocks, _, points, _ in waived)
     rows = (tmp_path / "coverage_uncovered.csv").read_text().splitlines()
     assert rows[0] == "block,kind,module,point,bits,points,first run,line,waiver"
     assert all(row.startswith("shift_quantizer,") for row in rows[1:])
