@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -398,11 +399,11 @@ def test_the_page_says_what_was_reached(folder, tmp_path):
     text = table.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "\n| V2 | 1 | mutants: not measured | shift_quantizer |\n" in text
+    assert re.search(r"^\| V2 \| 1 \| .*mutants: not measured \| shift_quantizer \|$", text, re.MULTILINE)
     (row,) = csv.DictReader((tmp_path / "coverage_blocks.csv").read_text().splitlines())
     assert (row["block"], row["stage"], row["% of mutants killed"]) == ("shift_quantizer", "V2", "not measured")
     assert (row["line points"], row["line %"], row["line % before waivers"]) == ("26", "100.0", "100.0")
-    assert row["expression %"] == "100.0" != row["expression % before waivers"]
+    assert float(row["expression %"]) > float(row["expression % before waivers"])
     (header, *waived) = csv.reader((tmp_path / "coverage_waivers.csv").read_text().splitlines())
     assert header == ["blocks", "kind", "points", "reason"]
     assert any("shift_quantizer" in blocks and int(points) > 0 for blocks, _, points, _ in waived)
