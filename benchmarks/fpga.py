@@ -68,7 +68,7 @@ READING = """\
 
 - **LUT4** counts all that takes the place of a four-input look-up table: logic, carry chains and distributed RAM.
 - **DSP**: SFPR needs two 18 x 18 multipliers for each of 8 values, inverse SFPR one; each coder of GMC needs two.
-- **BRAM**: the banks of the alignment buffers; with four CDUs they are too shallow and become distributed RAM, as do all queues.
+- **BRAM**: the banks of the alignment buffers; with four CDUs these become distributed RAM, as do all queues.
 - **MHz**: nextpnr's timing analysis after routing. Most of the delay is wires.
 - **Million values per second** is MHz times the [measured values per cycle](configurations.md) in each direction.
 """
@@ -201,7 +201,7 @@ Configuration `tiny`, GMC's blocks with both coders. All blocks and slowest path
 
 ## A whole system
 
-`cdu soc --part {ECP5.name}`: [a RISC-V processor, 256 KiB of memory](../user/soc.md), and `tiny` behind its DMA engine of 64 bits.
+`cdu soc --part {ECP5.name}`: [a RISC-V processor, 256 KiB of memory](../user/soc.md), and `tiny` with a DMA engine.
 
 {blocks.where(block=SYSTEM).only("block", "device", *SHOWN_OF_BLOCKS[1:]).markdown()}
 
