@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import time
@@ -10,19 +11,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.files import check_target, write_whole
 from cdu_tools.marks import Marks
-from cdu_tools.report import Report, json_text
+from cdu_tools.report import Report, Table, json_text
+from cdu_tools.texts import read_text
 
-from cdu_verif.formal.proof import Property, Verdict, prove
+from cdu_verif.formal.proof import UNBOUNDED, Property, Verdict, prove
+from cdu_verif.formal.properties import KINDS, kind
 from cdu_verif.regression import results
 from cdu_verif.regression.results import FAILED, PASSED, TestResult
 
 #: Marks of the part of a page that :func:`put_table` writes.
 MARKS = Marks("proofs")
-#: Text of the last column for a property that holds.
+#: Table of all proofs, beside that page.
+TABLE = "proofs.csv"
+#: Text in column ``result`` for a property that holds.
 _PROVEN = "proven"
-_HEAD = ("| block | property | statement | method | holds | s | result |", "|---|---|---|---|---|--:|---|")
+_HEADER = ("block", "property", "statement", "method", "holds", "s", "result")
+#: Columns of the table of proofs: each row names the command that proved it last.
+_COLUMNS = (*_HEADER, "command")
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def report(proofs: Sequence[Proof], command: str) -> Report:
     said = f"{len(proofs)} properties: {len(proofs) - len(failures)} proven, {len(failures)} not."
     lines = ["# Proofs", "", f"Command: `{command}`", "", f"**{said}**", ""]
     lines += [f"- {proof.what.label}: {_explained(proof.verdict)}" for proof in failures]
-    lines += ["", table(proofs)]
+    lines += ["", table(proofs).markdown(), ""]
     content = {
         "tests": len(proofs),
         "failures": len(failures),
@@ -105,57 +113,82 @@ def report(proofs: Sequence[Proof], command: str) -> Report:
     )
 
 
-def table(proofs: Sequence[Proof]) -> str:
-    """Return all proofs as a table in Markdown."""
-    return "\n".join([*_HEAD, *_rows(proofs).values(), ""])
+def table(proofs: Sequence[Proof]) -> Table:
+    """Return all proofs as a table."""
+    return Table(_HEADER, [_row(proof) for proof in proofs])
 
 
-def _rows(proofs: Sequence[Proof]) -> dict[tuple[str, str], str]:
-    """Return the lines of the table, by block and property."""
-    lines = {}
-    for proof in proofs:
-        what, method = proof.what, proof.what.method
-        reach = method.reach if method.reach == "unbounded" else f"within {method.reach} from reset"
-        result = _PROVEN if proof.verdict.proven else "NOT PROVEN"
-        cells = (what.block, what.name, what.statement, method.engine, reach, f"{proof.seconds:.0f}", result)
-        lines[what.block, what.name] = f"| {' | '.join(cells)} |"
-    return lines
+def _row(proof: Proof) -> tuple[str, ...]:
+    what, method = proof.what, proof.what.method
+    reach = UNBOUNDED if method.reach == UNBOUNDED else f"within {method.reach} from reset"
+    result = _PROVEN if proof.verdict.proven else "NOT PROVEN"
+    return (what.block, what.name, what.statement, method.engine, reach, f"{proof.seconds:.0f}", result)
+
+
+def check_page(page: Path) -> None:
+    """Raise UserError if :func:`put_table` would fail: a page without marks, or a table beside it that is none of proofs."""
+    MARKS.check(page)
+    place = page.with_name(TABLE)
+    check_target(place)
+    if place.exists():
+        _read(place)
 
 
 def put_table(page: Path, proofs: Sequence[Proof], command: str, order: Sequence[Property] = ()) -> None:
-    """Write the table between the marks of a page.
+    """Write all proofs to ``proofs.csv`` beside a page, and their number by kind between the marks of the page.
 
-    ``order`` has all existing properties: rows of properties that were not run are kept, with the commands above them, all
-    rows are sorted, and rows of properties that no longer exist are removed. Without ``order`` the table has ``proofs`` alone.
-    Raises UserError if the page or its marks are missing.
+    ``order`` has all existing properties: rows of properties that were not run are kept, all rows are sorted, and rows of
+    properties that no longer exist are removed. Without ``order`` the table has ``proofs`` alone. Raises UserError if the page
+    or its marks are missing.
     """
-    _, stale, _ = MARKS.parts(page)
-    fresh = _rows(proofs)
-    known = {cells: line for line in stale.splitlines() if (cells := _names(line))} | fresh
+    check_page(page)
+    place = page.with_name(TABLE)
+    fresh = {(proof.what.block, proof.what.name): (*_row(proof), command) for proof in proofs}
+    known = {row[:2]: row for row in (_read(place) if place.exists() else ())} | fresh
     places = [(one.block, one.name) for one in order] or list(fresh)
-    rows = {place: known[place] for place in places if place in known}
-    own = f"`{command}`"
-    earlier = [line for line in stale.splitlines() if line.startswith("`") and line != own] if rows.keys() - fresh else []
-    lines = ["", *earlier, own, "", *_HEAD, *rows.values(), ""]
-    MARKS.put(page, "\n".join(lines))
+    rows = [known[names] for names in places if names in known]
+    write_whole(place, Table(_COLUMNS, rows).csv())
+    MARKS.put(page, f"\n{summary(rows)}\n")
 
 
-def proven(page: Path) -> set[tuple[str, str]]:
-    """Return block, without its parameters, and name of each property with a row ``proven`` in the table of a page.
+def summary(rows: Sequence[Sequence[str]]) -> str:
+    """Return the number of proofs by kind of property, in Markdown, from rows of the table of proofs."""
+    columns = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
 
-    A property with another row of the same block that is not ``proven`` is left out.
+    def counts(members: Sequence[dict[str, str]]) -> tuple[str, ...]:
+        blocks = {one["block"].partition("[")[0] for one in members}
+        proven = [one for one in members if one["result"] == _PROVEN]
+        return tuple(map(str, (len(blocks), len(members), len(proven), sum(one["holds"] == UNBOUNDED for one in proven))))
+
+    by_kind = [(statement, [one for one in columns if kind(one["property"]) == name]) for name, statement in KINDS.items()]
+    lines = [(statement, *counts(members)) for statement, members in by_kind if members]
+    return Table(
+        ("property", "blocks and parts", "proofs", "proven", "without bound"), [*lines, ("all", *counts(columns))]
+    ).markdown()
+
+
+def proven(path: Path) -> set[tuple[str, str]]:
+    """Return block, without its parameters, and name of each property that a table of proofs has as ``proven``.
+
+    A property with another row of the same block that is not ``proven`` is left out. UserError for another file.
     """
     results: dict[tuple[str, str], set[str]] = {}
-    for line in MARKS.parts(page)[1].splitlines():
-        if names := _names(line):
-            results.setdefault((names[0].partition("[")[0], names[1]), set()).add(line.rstrip("| ").rpartition("| ")[2])
+    for row in _read(path):
+        results.setdefault((row[0].partition("[")[0], row[1]), set()).add(row[_COLUMNS.index("result")])
     return {names for names, found in results.items() if found == {_PROVEN}}
 
 
-def _names(line: str) -> tuple[str, str] | None:
-    """Return block and property of a row of the table."""
-    cells = [cell.strip() for cell in line.split(" | ")]
-    return (cells[0].removeprefix("| "), cells[1]) if len(cells) == len(_HEAD[0].split(" | ")) and line not in _HEAD else None
+def _read(path: Path) -> list[tuple[str, ...]]:
+    """Return the rows of a table of proofs. UserError for another file."""
+    try:
+        header, *rows = [tuple(row) for row in csv.reader(read_text(path).splitlines())] or [()]
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is no text in UTF-8: use a file that `cdu formal --table` has written") from None
+    if header != _COLUMNS or any(len(row) != len(_COLUMNS) for row in rows):
+        raise UserError(f"{path} is no table of proofs: use a file that `cdu formal --table` has written")
+    return rows
 
 
 def _explained(verdict: Verdict) -> str:

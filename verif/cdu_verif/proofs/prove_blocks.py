@@ -33,7 +33,7 @@ class ProofSettings:
     name
         Name of the properties to prove; all if None.
     page
-        Markdown page whose table also receives the rows.
+        Markdown page that also receives the number of proofs by kind, with the table of all proofs beside it.
     """
 
     config: CduConfig
@@ -46,7 +46,7 @@ class ProofSettings:
         if not self.properties:
             raise ConfigError("nothing to prove")
         if self.page is not None:
-            campaign.MARKS.check(self.page)
+            campaign.check_page(self.page)
         solver.find_programs()
 
     @property
