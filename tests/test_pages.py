@@ -127,3 +127,16 @@ def test_what_is_a_path_of_code():
     text = "`sw/a.py` `python benchmarks/x.py --y` `cdu_verif/streams/` `text/plain` `a or b`"
     text += f"{fenced}    pytest tests/t.py::x\n"
     assert paths(text) == {"sw/a.py", "benchmarks/x.py", "cdu_verif/streams/", "tests/t.py"}
+
+
+def test_the_gallery_shows_every_plot_with_its_command():
+    gallery = ROOT / "docs" / "evidence" / "plots.md"
+    text = gallery.read_text(encoding="utf-8")
+    shown = [(gallery.parent / target).resolve() for target in links(text) if target.endswith(PICTURES)]
+    assert sorted(shown) == sorted((ROOT / "docs").rglob("*.png"))
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        plots = re.findall(r"^\*\*([^*]+)\.\*\* (.+?)\n\n(?:    (cdu|python) )?", section, re.MULTILINE | re.DOTALL)
+        commands = len(re.findall(r"^    (?:cdu|python) ", section, re.MULTILINE))
+        assert len(plots) == len(re.findall(r"\]\(\S+\.png\)", section))
+        assert commands == len(plots) or "by the same command" in section or "of one command" in section
+        assert all(re.search(r"`[\w.]+\.png`|\]\(", what) for _, what, _ in plots)

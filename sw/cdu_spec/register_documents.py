@@ -27,20 +27,22 @@ _INTRODUCTION = f"""\
 # Registers
 
 <!-- python -m cdu_spec.register_documents > docs/reference/registers.md -->
-This page is made from the tables in `cdu_spec.registers`, as are the RTL, the C header that `cdu generate` writes beside the
-Verilog, and the driver (`cdu_driver`).
+This page is made from the tables in `cdu_spec.registers`, as are the RTL, the C header that `cdu generate` writes beside
+the Verilog, and the driver (`cdu_driver`).<!-- p:reg-1 -->
 
 Registers have 32 bits and are read and written whole, through the AXI4-Lite port `s_axil_*`. The address space has
-{4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in
-one direction only, or in units with certain modes or coders. An access to an address without a register, a write to a read-only
-register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set BUS_ERRORS.bad_access.
-The two lowest bits of an address are ignored: an access is one of the whole register in which its address lies.
+{4 * BLOCK_BYTES:#x} bytes: the global block, then a block per direction, both with the same layout; some registers exist in one
+direction only, or in units with certain modes or coders. An access to an address without a register, a write to a read-only
+register, and a write that leaves out bytes (WSTRB) are answered with SLVERR, do nothing else, and set
+BUS_ERRORS.bad_access.<!-- p:reg-2 --> The two lowest bits of an address are ignored: an access is one of the whole register
+in which its address lies.<!-- p:reg-3 -->
 
-Bits outside the fields read 0. In registers of flags a write to them is ignored: a driver of another map may clear or enable
-all bits at once. An RW register that holds a number refuses a write with a 1 outside its fields, which would cut the number
-off, and a write with a number that a field does not take ("takes" in the tables below): SLVERR, BUS_ERRORS.bad_access, and the
-register keeps what it had. A signed number may be written with its sign repeated up to bit 31. What START judges ("START
-takes") is written as it is, and the job refused with ERRORS.bad_job.
+Bits outside the fields read 0. In registers of flags a write to them is ignored: a driver of another map may clear or
+enable all bits at once.<!-- p:reg-4 --> An RW register that holds a number refuses a write with a 1 outside its fields,
+which would cut the number off, and a write with a number that a field does not take ("takes" in the tables below): SLVERR,
+BUS_ERRORS.bad_access, and the register keeps what it had.<!-- p:reg-5 --> A signed number may be written with its sign
+repeated up to bit 31.<!-- p:reg-6 --> What START judges ("START takes") is written as it is, and the job refused with
+ERRORS.bad_job.<!-- p:reg-7 -->
 
 | access | meaning |
 |---|---|
@@ -50,64 +52,75 @@ _PROGRAMMING = """\
 
 ## A job
 
-1. Once, or when it changes: write a shift table that no job uses (STATUS.bank_busy), in the order of the payload.
-2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0); in the affine
-   modes QUANTIZER, and when compressing SEED; in jpeg-act, in units with coder gmc, CODING. The numbers are those of
-   [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written again.
+1. Once, or when it changes: write a shift table that no job uses (STATUS.bank_busy), in the order of the
+   payload.<!-- p:reg-8 -->
+2. Write MODE, BEATS, ROW_BEATS and CHANNEL_ROWS, and when decompressing PAYLOAD_BYTES_LOW and _HIGH (or 0);<!-- p:reg-9 -->
+   in the affine modes QUANTIZER, and when compressing SEED; in jpeg-act, in units with coder gmc, CODING. The numbers are
+   those of [the bitstream](bitstream.md), section 2. Registers that keep their value need not be written
+   again.<!-- p:reg-10 -->
 3. Write CONTROL.start. The job is checked before the write is answered (in jpeg-act 24 cycles); one that cannot be done is
-   refused: it sets a bit of ERRORS, and nothing is queued.
+   refused: it sets a bit of ERRORS, and nothing is queued.<!-- p:reg-11 -->
 4. Give the scales, in the order of the channels, as many as channels begin in the job: as a packet at the scale port, or by
-   writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc, bypass and mx have none.
-   MODE.scales says which of the two it is; a job that says either takes the packet that comes first. In units with mode blpa
-   every scale has an offset beside it, bits 47:32 of the port's 64, or SCALE_OFFSET, written before SCALE; the other modes
-   ignore it.
+   writing SCALE (as long as STATUS.scale_space is not 0) and, for the last one, SCALE_LAST. Modes brc, bypass and mx have
+   none.<!-- p:reg-12 --> MODE.scales says which of the two it is; a job that says either takes the packet that comes
+   first.<!-- p:reg-13 --> In units with mode blpa every scale has an offset beside it, bits 47:32 of the port's 64, or
+   SCALE_OFFSET, written before SCALE; the other modes ignore it.<!-- p:reg-14 -->
 5. Send the data as one packet (TLAST ends it), receive one packet. INTERRUPT_STATUS.job_done is set, and JOBS_DONE counts,
-   when the last word has left; in units with [records](#records) not before all that came for the job has.
+   when the last word has left; in units with [records](#records) not before all that came for the job has.<!-- p:reg-15 -->
 
-Steps 2 to 4 of the next jobs may be done while jobs are under way: STATUS.queue_space says how many more fit. A job that is
-queued when the one before ends follows it without an idle cycle. Each source gives its scales in the order of the jobs that
-name it; how the two sources stand to each other in time does not matter. Jobs that wait for scales together all name their
-source, or none does and all take theirs from the same one; anything else sets ERRORS.scale_source.
+Steps 2 to 4 of the next jobs may be done while jobs are under way: STATUS.queue_space says how many more
+fit.<!-- p:reg-16 --> A job that is queued when the one before ends follows it without an idle cycle.<!-- p:reg-17 --> Each
+source gives its scales in the order of the jobs that name it; how the two sources stand to each other in time does not
+matter.<!-- p:reg-18 --> Jobs that wait for scales together all name their source, or none does and all take theirs from the
+same one; anything else sets ERRORS.scale_source.<!-- p:reg-19 -->
 
-Bits of CONTROL that are written together: abort comes first, and start is then not carried out (ERRORS.aborted); clear_counters
-goes with anything; flush without abort does nothing.
+Bits of CONTROL that are written together: abort comes first, and start is then not carried out (ERRORS.aborted);
+clear_counters goes with anything; flush without abort does nothing.<!-- p:reg-20 -->
 
 ## Errors
 
-Every bit of ERRORS is sticky by itself and, when its bit in ERROR_ENABLE is set, sets INTERRUPT_STATUS.error. Clear
-INTERRUPT_STATUS first and ERRORS after it: what happens in between interrupts again. After an error in the data (early_last,
-late_last, keep, nonfinite, scale_missing, scale_surplus, bad_scale, bad_head, payload_length) the job ends as usual, with as
-many values as it should have, and the next one works. When a job waits for ever, because its input or its scales do not come
-or nobody takes its output, write CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no
-reset is needed. Sources must first begin no more packets of these jobs; what they have begun, or offer, is thrown away up to
-TLAST with CONTROL.flush, written together with CONTROL.abort (STATUS.flushing shows that it goes on). A word that waited at the
-output stays there until the sink takes it, as AXI demands (STATUS.draining); it ends no job. The next job may be started before
-that, and its packet comes behind it.
+Every bit of ERRORS is sticky by itself and, when its bit in ERROR_ENABLE is set, sets
+INTERRUPT_STATUS.error.<!-- p:reg-21 --> Clear INTERRUPT_STATUS first and ERRORS after it:<!-- p:reg-22 --> what happens in
+between interrupts again.<!-- p:reg-23 --> After an error in the data (early_last, late_last, keep, nonfinite,
+scale_missing, scale_surplus, bad_scale, bad_head, payload_length) the job ends as usual, with as many values as it should
+have, and the next one works.<!-- p:reg-24 --> When a job waits for ever, because its input or its scales do not come or
+nobody takes its output, write CONTROL.abort, or let WATCHDOG do it: all jobs and the scales in the queue are forgotten, no
+reset is needed.<!-- p:reg-25 --> Sources must first begin no more packets of these jobs; what they have begun, or offer, is
+thrown away up to TLAST with CONTROL.flush, written together with CONTROL.abort (STATUS.flushing shows that it goes
+on).<!-- p:reg-26 --> A word that waited at the output stays there until the sink takes it, as AXI demands
+(STATUS.draining); it ends no job. The next job may be started before that, and its packet comes behind it.<!-- p:reg-27 -->
 
 Counters count from reset or CONTROL.clear_counters. A counter of two registers is read low half first: that read keeps the
-high half that goes with it.
+high half that goes with it.<!-- p:reg-28 -->
 
 ## Records
 
-In units with `completions` every job that ends leaves a record: its number, the bytes of its payload, and of ERRORS the bits
-that are its own. ARRAY.completions says for how many there is room. While COMPLETION_KEEP.keep is 1 they wait:
-INTERRUPT_STATUS.job_done says that one has come; COMPLETION, COMPLETION_BYTES and COMPLETION_ERRORS show the oldest one until
-COMPLETION_NEXT.take is written. Jobs that have not ended take places of the same kind, and START is refused (STATUS.queue_space
-is 0) while there is none: no record is lost. A program that knows nothing of records leaves keep at 0.
+In units with `completions` every job that ends leaves a record: its number, the bytes of its payload, and of ERRORS the
+bits that are its own.<!-- p:reg-29 --> ARRAY.completions says for how many there is room. While COMPLETION_KEEP.keep is 1
+they wait: INTERRUPT_STATUS.job_done says that one has come; COMPLETION, COMPLETION_BYTES and COMPLETION_ERRORS show the
+oldest one until COMPLETION_NEXT.take is written. Jobs that have not ended take places of the same kind, and START is
+refused (STATUS.queue_space is 0) while there is none: no record is lost. A program that knows nothing of records leaves
+keep at 0.<!-- p:reg-30 -->
 
-In such a unit a job has ended when its last word has left and its data and its scales have come to their TLAST, for until then
-something may be found. Jobs that are forgotten have a number, but no record; an abort leaves the records that wait as they are.
+In such a unit a job has ended when its last word has left and its data and its scales have come to their
+TLAST,<!-- p:reg-31 --> for until then something may be found. Jobs that are forgotten have a number, but no record; an
+abort leaves the records that wait as they are.<!-- p:reg-32 -->
 
-What is of no single job stands in ERRORS alone: refused STARTs, writes that were ignored, timeout, aborted. scale_source stands
-in the records of all jobs whose scales had not come when it was found; where every job names its source it never comes.
+What is of no single job stands in ERRORS alone: refused STARTs, writes that were ignored, timeout, aborted. scale_source
+stands in the records of all jobs whose scales had not come when it was found;<!-- p:reg-33 --> where every job names its
+source it never comes.
 """
 
 
 def registers_markdown() -> str:
     """Return the text of docs/reference/registers.md."""
-    lines = [_INTRODUCTION + "\n".join(f"| {access.value} | {text} |" for access, text in _ACCESS.items()), ""]
-    lines += ["| block | addresses |", "|---|---|", f"| global | {_hex(0)} to {_hex(BLOCK_BYTES - 1)} |"]
-    lines += [f"| {channel.value} | {_hex(channel.base)} to {_hex(channel.base + BLOCK_BYTES - 1)} |" for channel in Channel]
+    lines = [
+        _INTRODUCTION
+        + "\n".join(f"| {access.value} | {text}{_anchor('access', access.value)} |" for access, text in _ACCESS.items()),
+        "",
+    ]
+    blocks = [("global", 0), *((channel.value, channel.base) for channel in Channel)]
+    lines += ["| block | addresses |", "|---|---|", *(_block(name, base) for name, base in blocks)]
     lines += ["", "## Global block", ""]
     lines += register_summary(GLOBAL)
     lines += [
@@ -142,6 +155,15 @@ def c_header() -> str:
         for register in table:
             lines += register_definitions(prefix, register)
     return "\n".join([*lines, "#endif", ""])
+
+
+def _block(name: str, base: int) -> str:
+    return f"| {name} | {_hex(base)} to {_hex(base + BLOCK_BYTES - 1)}{_anchor('block', name)} |"
+
+
+def _anchor(kind: str, name: str) -> str:
+    """Return the anchor of a row, by which docs/reference/promises_unit.csv names it."""
+    return f"<!-- p:reg-{kind}-{name.lower()} -->"
 
 
 def _hex(number: int) -> str:
