@@ -20,10 +20,11 @@ from typing import Any
 import torch
 from actcodec import codecs
 from actcodec.codecs import Codec
-from actcodec.policies.auto import AutoPolicy, ItemKey, item_key
-from actcodec.policies.candidates import CANDIDATES
+from actcodec.policies.auto.candidates import CANDIDATES
+from actcodec.policies.auto.policy import AutoPolicy, ItemKey, item_key
 from actcodec.policies.catalog import policy as policy_of
-from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.policy import CODED_DTYPES, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import first_rules
 from actcodec.study import data, experiment
 from actcodec.study.calibration import calibrate
 from actcodec.study.diagnosis import diagnose

@@ -1,6 +1,6 @@
 """Copies of activations that several operations share: the result of a batch normalisation, from which its input follows.
 
-One copy serves the normalisation, the ReLU after it and the layers that read either (:mod:`actcodec.policies.norm_groups`). A
+One copy serves the normalisation, the ReLU after it and its readers (:mod:`actcodec.policies.groups.norm_groups`). A
 codec can make such copies if it knows for each channel whether the input follows from them.
 """
 

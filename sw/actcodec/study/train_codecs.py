@@ -14,7 +14,7 @@ from cdu_tools.report import Report, json_text
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.named import TORCH
-from actcodec.policies.auto import AutoPolicy
+from actcodec.policies.auto.policy import AutoPolicy
 from actcodec.policies.policy_data import policy_data
 from actcodec.study import report
 from actcodec.study.experiment import Run, codec_policies, summarise, train

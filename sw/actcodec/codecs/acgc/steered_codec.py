@@ -1,7 +1,7 @@
 """Codec with settings given in advance, like the registers of a unit: mode, shift table, bits, scales, point.
 
 Other codecs look at a tensor and then choose scales and bits. Here all of these are a :class:`Setting` derived from earlier
-tensors (:mod:`actcodec.policies.steered`), so that a unit can be configured while the tensor is still being computed.
+tensors (:mod:`actcodec.policies.bounds.steered`), so that a unit can be configured while the tensor is still being computed.
 
 A setting follows from a *step*, the distance of two levels in units of a channel's largest magnitude. A unit realises it with
 powers of two, in its shift tables and in the affine quantiser, and with multipliers as fine as their significand:

@@ -79,7 +79,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
     Takes any shape. Signs are kept; nothing is random; no error is greater than half a step. Zero has no code of its own: it is
     decoded as half a step below, or as zero in tensors without negative values.
 
-    Policy ``blpa-coded`` (:mod:`actcodec.policies.norm_groups`) takes gamma from batch normalisation if there is one.
+    Policy ``blpa-coded`` (:mod:`actcodec.policies.groups.norm_groups`) takes gamma from batch normalisation if there is one.
 
     Parameters
     ----------

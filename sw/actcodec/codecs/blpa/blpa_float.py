@@ -124,7 +124,7 @@ class BlpaFloatCodec(SteppedCopyCodec):
     Takes any shape. Zero has no code of its own: it is decoded as half a step below, or as zero in tensors without negative
     values.
 
-    Policy ``blpa`` (:mod:`actcodec.policies.norm_groups`) takes the range from batch normalisation if there is one.
+    Policy ``blpa`` (:mod:`actcodec.policies.groups.norm_groups`) takes the range from batch normalisation if there is one.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import actcodec
 import pytest
 import torch
 from actcodec.codecs import codec
-from actcodec.policies.candidates import CANDIDATES
+from actcodec.policies.auto.candidates import CANDIDATES
 from actcodec.study.diagnosis import Passes, distance
 from actcodec.study.models import ResNet, VisionTransformer
 from actcodec.study.zoo.batches import images

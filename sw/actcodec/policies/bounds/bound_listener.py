@@ -17,7 +17,10 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from actcodec.policies.bounds import (
+from actcodec.policies.bounds.gradient_edges import nodes_below, on_passed_gradient, place_of_source, places_of
+from actcodec.policies.bounds.norm_listener import listen_to_norm, norm_kind
+from actcodec.policies.bounds.pointwise_bounds import has_pointwise_bound, pointwise_demand_of
+from actcodec.policies.bounds.scalar_bounds import (
     PRODUCT_CONSTANT,
     VARIANCE_GROWTH,
     Demand,
@@ -25,9 +28,6 @@ from actcodec.policies.bounds import (
     factor_demand,
     product_demand,
 )
-from actcodec.policies.gradient_edges import nodes_below, on_passed_gradient, place_of_source, places_of
-from actcodec.policies.norm_listener import listen_to_norm, norm_kind
-from actcodec.policies.pointwise_bounds import has_pointwise_bound, pointwise_demand_of
 from actcodec.policies.recurring import on_gradient
 from actcodec.saved.operations import Operation, Source, is_parameter, leaf_of, plain
 from actcodec.saved.operations import source as source_of

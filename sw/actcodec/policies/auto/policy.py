@@ -2,15 +2,15 @@
 
 Every ``interval`` steps each tensor is compressed with every candidate, which gives bytes and the squared error
 ``||e_n||**2`` of each sample n. The backward pass of that step gives the gradients g at the results of the operations that
-read the tensor, and :mod:`~actcodec.policies.sensitivity` the share of errors that reaches the gradient, so that its squared
-error is estimated as
+read the tensor, and :mod:`~actcodec.policies.budget.sensitivity` the share of errors that reaches the gradient, so that its
+squared error is estimated as
 
     sum over readers of  share * sum over n of  ||g_n||**2 * ||e_n||**2
 
 relative to the squared norm of the gradient of the parameters of those operations. The estimate takes errors as independent of
 the values and of each other, as those of stochastic rounding are; benchmarks/auto_policy.py compares it with the exact gradient
 error that :mod:`~actcodec.study.diagnosis` finds. The choice for the next steps is a multiple-choice knapsack
-(:mod:`actcodec.policies.knapsack`):
+(:mod:`actcodec.policies.budget.knapsack`):
 
 - ``ratio``: least estimated error within the bytes of a compression ratio. The ratio counts everything, what is exact and the
   signs of ReLU too, and holds over the run: bytes that some steps used too much are taken from the next ones.
@@ -35,10 +35,11 @@ from cdu_tools.errors import UserError
 from actcodec import codecs
 from actcodec.backends.named import TORCH
 from actcodec.codecs import Codec
-from actcodec.policies.auto_step import CandidateEstimate, Item, ItemCodec, Step, Undecided
-from actcodec.policies.candidates import CANDIDATES, Candidate, candidate_specs
-from actcodec.policies.knapsack import Option, lightest_choice, no_worse_choice
-from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor, first_rules
+from actcodec.policies.auto.candidates import CANDIDATES, Candidate, candidate_specs
+from actcodec.policies.auto.step import CandidateEstimate, Item, ItemCodec, Step, Undecided
+from actcodec.policies.budget.knapsack import Option, lightest_choice, no_worse_choice
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor
+from actcodec.policies.tables.rules import first_rules
 from actcodec.saved.statistics import Statistics
 
 #: Names of the options.
@@ -72,7 +73,7 @@ class AutoPolicy(Policy):
     activation_error
         Bound on the relative error of each tensor, above 0.
     candidates
-        Codecs to choose from, by default :data:`~actcodec.policies.candidates.CANDIDATES`.
+        Codecs to choose from, by default :data:`~actcodec.policies.auto.candidates.CANDIDATES`.
     interval
         Steps from one measurement to the next, 1 or more.
     backend

@@ -12,8 +12,8 @@ product          ``dx**2 = e**2 * ||dB||**2 / (k * S * ||G||**2)`` for A in A B,
                  of A B, S in one of dB; not in the paper, derived in docs/methods/acgc.md
 ===============  =======================================================================================================
 
-Normalisations are in :mod:`actcodec.policies.norm_bounds`, functions of single values in
-:mod:`actcodec.policies.pointwise_bounds`.
+Normalisations are in :mod:`actcodec.policies.bounds.norm_bounds`, functions of single values in
+:mod:`actcodec.policies.bounds.pointwise_bounds`.
 All of these hold for errors of any distribution that are spread evenly over the values, with dx as root mean square. Where the
 errors of values are independent of one another and have mean zero (stochastic rounding), those of n values whose products with
 G are added up grow by sqrt(n) instead of n, and dx may be larger by this factor (``independent``).

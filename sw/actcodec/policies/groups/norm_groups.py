@@ -7,8 +7,8 @@ a', the copy of the result of batch normalisation before ReLU, stays, and all el
 - the next layer reads relu(a'), or a' where there is no ReLU or one that saves its input (leaky, SiLU, GELU ...);
 - batch normalisation reads ``x' = mean + (a' - beta) * sigma / gamma``.
 
-The last line needs a gamma that is not small: see :mod:`actcodec.policies.norm_copy`. Which codec makes the copy follows from
-the one that the policy's rules choose for x.
+The last line needs a gamma that is not small: see :mod:`actcodec.policies.groups.norm_copy`. Which codec makes the copy follows
+from the one that the policy's rules choose for x.
 
 Autograd packs x before the result is there: x waits in the group until :meth:`_Groups.finished` makes the copy. A ReLU finds
 the group by the node of the graph that computed its input, so that it does not matter whether it works in place.
@@ -36,7 +36,7 @@ from actcodec.codecs.codec import SfprCodec
 from actcodec.codecs.copies import CopyCodec
 from actcodec.codecs.signed_copies import SignedCodec
 from actcodec.golden.sfpr import UnfitValuesError
-from actcodec.policies.norm_copy import Group, Normalisation
+from actcodec.policies.groups.norm_copy import Group, Normalisation
 from actcodec.policies.policy import EXACT, Policy, SavedTensor
 from actcodec.saved.needs import SIGNS
 from actcodec.saved.operations import Operation, metadata, plain

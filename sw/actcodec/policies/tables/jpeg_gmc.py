@@ -3,7 +3,7 @@
 ======================================  ====================================================================
 activation                              kept
 ======================================  ====================================================================
-batch normalisation, ReLU, next layer   one copy of the result (:mod:`actcodec.policies.norm_groups`)
+batch normalisation, ReLU, next layer   one copy of the result (:mod:`actcodec.policies.groups.norm_groups`)
 other maps: conv, sum, pool, input      jpeg-gmc
 ReLU into anything that needs no value  brc
 other ReLU into other layers            jpeg-gmc, with exact signs (:mod:`actcodec.codecs.signed_copies`)
@@ -22,8 +22,9 @@ from typing import Any
 from cdu_spec.bitstream import JPEG_GMC
 
 from actcodec import codecs
-from actcodec.policies.norm_groups import GroupPolicy, copy_codec
-from actcodec.policies.policy import CODED_DTYPES, SPARSE, CodecFactory, Rule, check_options, first_rules, spec_with
+from actcodec.policies.groups.norm_groups import GroupPolicy, copy_codec
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, Rule
+from actcodec.policies.tables.rules import SPARSE, check_options, first_rules, spec_with
 
 #: Producers or consumers of 4-axis tensors that are no maps: heads of an attention, matrices in batches, tokens in rows.
 NO_MAPS = ("linear", "attention", "layernorm")

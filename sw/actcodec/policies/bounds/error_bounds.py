@@ -1,6 +1,6 @@
 """Give every saved tensor the error that the gradients of the layers reading it allow: AC-GC.
 
-Every ``interval`` steps the layers state their demands (:mod:`actcodec.policies.bound_listener`); the mean of the last
+Every ``interval`` steps the layers state their demands (:mod:`actcodec.policies.bounds.bound_listener`); the mean of the last
 ``window`` demands sets the error until the next time. Layers of one kind that read one tensor share the sum of their variances,
 as in the paper for convolutions; among layers of several kinds the strictest bound counts.
 
@@ -23,8 +23,8 @@ from torch import Tensor
 from actcodec.codecs import Codec, Packed
 from actcodec.codecs.acgc.error_bounded import ErrorBoundedCodec, default_error
 from actcodec.codecs.codec import check_finite
-from actcodec.policies.bound_listener import BoundOptions, bound_of
-from actcodec.policies.bounds import Demand, largest_error, mean_demand, together
+from actcodec.policies.bounds.bound_listener import BoundOptions, bound_of
+from actcodec.policies.bounds.scalar_bounds import Demand, largest_error, mean_demand, together
 from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
 from actcodec.policies.recurring import RecurringPolicy, Slot, SlotCodec, Slots, Step, differentiable_result
 from actcodec.saved.operations import Operation

@@ -4,7 +4,7 @@
 actnn-L0  nothing is compressed
 actnn-L1  4 bits for tensors that convolutions save, the rest exact
 actnn-L2  4 bits for everything
-actnn-L3  2 bits on average, divided among layers and samples (:mod:`actcodec.policies.mixed_precision`)
+actnn-L3  2 bits on average, divided among layers and samples (:mod:`actcodec.policies.budget.mixed_precision`)
 actnn-L4  L3, with compressed tensors moved to host memory while the forward pass continues (CUDA)
 actnn-L5  L4, and memory that CUDA's allocator holds in unused pieces is given back when they are too many (CUDA)
 ========  ==========================================================================================================
@@ -23,8 +23,10 @@ from cdu_tools.errors import MissingToolError, UserError
 
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
 from actcodec.offload.host_swap import HostSwap
-from actcodec.policies.mixed_precision import MixedPrecisionPolicy
-from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, Policy, Rule, exact_policy, first_rules
+from actcodec.policies.budget.mixed_precision import MixedPrecisionPolicy
+from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, Policy, Rule
+from actcodec.policies.tables.modes import exact_policy
+from actcodec.policies.tables.rules import first_rules
 
 _QUANTISER_OPTIONS = ("group", "rounding", "seed", "backend")
 _UNIFORM_OPTIONS = ("bits", *_QUANTISER_OPTIONS)
@@ -48,7 +50,7 @@ def level_policy(level: str, codec_factory: CodecFactory | None = None, **option
 
     Options of L1 and L2: bits (4), group (256), rounding, seed, backend, as for codec ``actnn-sample``. Options of L3 to L5:
     bits, the mean (2; any number from 1 to 8), group, rounding, seed, backend, and interval (20) and average (0) as for
-    :class:`~actcodec.policies.mixed_precision.MixedPrecisionPolicy`. L0 has none. UserError for others.
+    :class:`~actcodec.policies.budget.mixed_precision.MixedPrecisionPolicy`. L0 has none. UserError for others.
 
     Without a CUDA device L4 warns and works as L3; L5 raises MissingToolError there, because it differs from L4 only in the
     use of CUDA's allocator.

@@ -29,10 +29,11 @@ from cdu_tools.errors import UserError
 
 from actcodec.codecs import codec_options
 from actcodec.codecs.acgc.steered_codec import SteeredCodec
-from actcodec.policies.bound_listener import BoundOptions
-from actcodec.policies.error_bounds import ErrorBoundPolicy
-from actcodec.policies.policy import CODED_DTYPES, EXACT, SPARSE, CodecFactory, CodecSpec, Policy, Rule, first_rules
-from actcodec.policies.steered import SteeredPolicy
+from actcodec.policies.bounds.bound_listener import BoundOptions
+from actcodec.policies.bounds.error_bounds import ErrorBoundPolicy
+from actcodec.policies.bounds.steered import SteeredPolicy
+from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import SPARSE, first_rules
 
 #: Options common to the policies that listen to gradients.
 BOUND_OPTIONS = (*(option.name for option in fields(BoundOptions)), "interval", "window")

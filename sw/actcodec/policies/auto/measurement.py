@@ -13,8 +13,8 @@ from torch import Tensor
 from actcodec.codecs import Codec
 from actcodec.codecs.codec import check_finite
 from actcodec.golden.floating.groups import sample_count, sample_size
+from actcodec.policies.budget.sensitivity import share, squared_norms
 from actcodec.policies.recurring import on_gradient
-from actcodec.policies.sensitivity import share, squared_norms
 from actcodec.saved.operations import Operation
 
 

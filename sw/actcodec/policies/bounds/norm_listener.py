@@ -10,9 +10,9 @@ from math import prod
 import torch
 from torch import Tensor
 
-from actcodec.policies.bounds import Demand
-from actcodec.policies.gradient_edges import on_total_gradient, places_of
-from actcodec.policies.norm_bounds import batch_norm_demand, group_norm_demand, layer_norm_demand, rms_norm_demand
+from actcodec.policies.bounds.gradient_edges import on_total_gradient, places_of
+from actcodec.policies.bounds.norm_bounds import batch_norm_demand, group_norm_demand, layer_norm_demand, rms_norm_demand
+from actcodec.policies.bounds.scalar_bounds import Demand
 from actcodec.policies.recurring import on_gradient
 from actcodec.saved.operations import Operation
 

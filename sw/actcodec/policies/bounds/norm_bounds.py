@@ -1,4 +1,4 @@
-"""Compute AC-GC's error bounds for inputs of normalisations; terms as in :mod:`actcodec.policies.bounds`.
+"""Compute AC-GC's error bounds for inputs of normalisations; terms as in :mod:`actcodec.policies.bounds.scalar_bounds`.
 
 ===============  =======================================================================================================
 batch norm       ``dx**2 = e**2 * ||dX||**2 * M * sigma**4 / (C * gamma**2 * g**2)`` for each channel,
@@ -16,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from actcodec.policies.bounds import Demand
+from actcodec.policies.bounds.scalar_bounds import Demand
 
 
 def batch_norm_demand(

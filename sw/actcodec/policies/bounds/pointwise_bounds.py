@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from actcodec.policies.bounds import Demand, squared_norm
+from actcodec.policies.bounds.scalar_bounds import Demand, squared_norm
 
 #: L by the name of the node that computes the gradient.
 STEEPNESS = {

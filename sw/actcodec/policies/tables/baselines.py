@@ -21,17 +21,9 @@ from typing import Any
 import torch
 from cdu_tools.errors import UserError
 
-from actcodec.policies.policy import (
-    CODED_DTYPES,
-    LOSS_RULES,
-    SPARSE,
-    CodecFactory,
-    CodecSpec,
-    Policy,
-    Rule,
-    exact_policy,
-    first_rules,
-)
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule
+from actcodec.policies.tables.modes import exact_policy
+from actcodec.policies.tables.rules import LOSS_RULES, SPARSE, first_rules
 
 
 def gist_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

@@ -28,6 +28,14 @@ from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
 from actcodec.golden.floating.groups import sample_size
 from actcodec.offload.allocator_cache import release_fragmented_cache
 from actcodec.offload.host_swap import HostSwap
+from actcodec.policies.budget.sensitivity import (
+    PARAMETER_KINDS,
+    GradientHistory,
+    check_samples,
+    parameter_kind,
+    share,
+    squared_norms,
+)
 from actcodec.policies.policy import CodecFactory, Rule, SavedTensor
 from actcodec.policies.recurring import (
     RecurringPolicy,
@@ -38,7 +46,6 @@ from actcodec.policies.recurring import (
     differentiable_result,
     on_gradient,
 )
-from actcodec.policies.sensitivity import PARAMETER_KINDS, GradientHistory, check_samples, parameter_kind, share, squared_norms
 from actcodec.saved.operations import Operation
 
 
@@ -57,7 +64,7 @@ class LayerBits:
 class _Reader:
     """An operation that reads a tensor."""
 
-    kind: str  #: kind of its parameters, see :func:`~actcodec.policies.sensitivity.parameter_kind`
+    kind: str  #: kind of its parameters, see :func:`~actcodec.policies.budget.sensitivity.parameter_kind`
     history: GradientHistory
     share: float | Tensor = 1.0
 

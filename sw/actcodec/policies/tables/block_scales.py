@@ -6,7 +6,8 @@ from typing import Any
 
 from cdu_spec.mx import MX_FORMATS, NVFP4, NVFP4_FORMAT
 
-from actcodec.policies.policy import CODED_DTYPES, CodecFactory, Policy, Rule, check_options, first_rules, spec_with
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, Policy, Rule
+from actcodec.policies.tables.rules import check_options, first_rules, spec_with
 
 BLOCK_SCALES = {**MX_FORMATS, NVFP4: NVFP4_FORMAT}
 #: Octaves from a block's greatest value to the smallest step, up to which small values become zero too often for a ReLU.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
-from actcodec.policies.measurement import Measurement
+from actcodec.policies.auto.measurement import Measurement
 from actcodec.policies.policy import CodecSpec, SavedTensor
 from actcodec.policies.recurring import differentiable_result
 from actcodec.saved.operations import Operation, is_parameter

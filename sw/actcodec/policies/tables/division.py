@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from actcodec import codecs
-from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, first_rules
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule
+from actcodec.policies.tables.rules import first_rules
 
 
 def division_float_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Policy:

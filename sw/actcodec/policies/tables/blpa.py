@@ -1,8 +1,8 @@
 """BLPA in training: K-bit copies of every activation, one for each group of batch normalisation, ReLU and the next layer.
 
 Policy ``blpa`` has the paper's fixed point (codec ``blpa-float``), policy ``blpa-coded`` copies that are predicted and entropy
-coded (codec ``blpa-coded``). A tensor outside a group (:mod:`actcodec.policies.norm_groups`) has a copy of its own, with the
-range given by its own mean and deviation.
+coded (codec ``blpa-coded``). A tensor outside a group (:mod:`actcodec.policies.groups.norm_groups`) has a copy of its own, with
+the range given by its own mean and deviation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 from actcodec.codecs.blpa.blpa_coded import BlpaCodedCodec
 from actcodec.codecs.blpa.blpa_float import BlpaFloatCodec
-from actcodec.policies.norm_groups import GroupPolicy
-from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Rule, first_rules
+from actcodec.policies.groups.norm_groups import GroupPolicy
+from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Rule
+from actcodec.policies.tables.rules import first_rules
 
 
 def blpa_policy(codec_factory: CodecFactory | None = None, **options: Any) -> GroupPolicy:

@@ -16,7 +16,8 @@ other maps                                              blpa-coded              
 all else                                                feature-coded               nvfp4
 ======================================================  ==========================  =================
 
-Recomputation is described in :mod:`actcodec.policies.recomputation`, the choice of codecs in docs/methods/transformer.md.
+Recomputation is described in :mod:`actcodec.policies.groups.recomputation`, the choice of codecs in
+docs/methods/transformer.md.
 """
 
 from __future__ import annotations
@@ -33,19 +34,10 @@ from actcodec import codecs
 from actcodec.codecs import Codec
 from actcodec.codecs.blpa.blpa_coded import MOST_BITS, BlpaCodedCodec
 from actcodec.codecs.blpa.feature_coded import TOKEN, FeatureCodedCodec
-from actcodec.policies.jpeg_gmc import NO_MAPS
-from actcodec.policies.policy import (
-    CODED_DTYPES,
-    EXACT,
-    CodecFactory,
-    CodecSpec,
-    Rule,
-    SavedTensor,
-    check_options,
-    first_rules,
-    spec_with,
-)
-from actcodec.policies.recomputation import Recomputation, RecomputingPolicy
+from actcodec.policies.groups.recomputation import Recomputation, RecomputingPolicy
+from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Rule, SavedTensor
+from actcodec.policies.tables.jpeg_gmc import NO_MAPS
+from actcodec.policies.tables.rules import check_options, first_rules, spec_with
 from actcodec.saved.operations import Operation
 
 #: Codecs of probabilities and of heads whose errors they amplify, and of logarithms of probabilities. The gradient of a row

@@ -1,9 +1,9 @@
 """Set a unit's registers for the jobs of the next steps from AC-GC's bounds: policy ``autoshift`` (docs/methods/steered.md).
 
 A unit needs mode, shift table, bits, scales and reconstruction point before it gets a tensor. All of these therefore follow
-from earlier steps: the error that the gradients allow (:mod:`actcodec.policies.error_bounds`), the largest magnitudes so far,
-and the error when it was last measured (:mod:`actcodec.policies.steering`). The error is measured in every step that listens
-to gradients and in the few steps after it: the tensor is compressed in each mode that fits it, decoded, and compared. Among
+from earlier steps: the error that the gradients allow (:mod:`actcodec.policies.bounds.error_bounds`), the largest magnitudes so
+far, and the error when it was last measured (:mod:`actcodec.policies.bounds.steering`). Every step that listens to gradients
+and the few steps after it measure the error: the tensor is compressed in each mode that fits it, decoded, and compared. Among
 the modes within the allowed error the one with the fewest bytes is used.
 
 A tensor without a measurement, or whose values are suddenly more than twice as large as before, gets 8 bits with scales
@@ -26,11 +26,11 @@ from actcodec.codecs.acgc.error_bounded import DEFAULT_RELATIVE_ERROR
 from actcodec.codecs.acgc.steered_codec import FIRST_KIND, KINDS, SteeredCodec, positive, scale_view
 from actcodec.codecs.compressed import Compressed
 from actcodec.golden.blocks import by_channel
-from actcodec.policies.bound_listener import BoundOptions
-from actcodec.policies.error_bounds import BoundedLayer, BoundSlot, ErrorBoundPolicy
+from actcodec.policies.bounds.bound_listener import BoundOptions
+from actcodec.policies.bounds.error_bounds import BoundedLayer, BoundSlot, ErrorBoundPolicy
+from actcodec.policies.bounds.steering import Lane
 from actcodec.policies.policy import CodecFactory, Rule
 from actcodec.policies.recurring import SlotCodec
-from actcodec.policies.steering import Lane
 
 #: Part of the largest magnitude so far that still counts one step later.
 _LASTING = 0.98
