@@ -140,3 +140,18 @@ def test_the_gallery_shows_every_plot_with_its_command():
         assert len(plots) == len(re.findall(r"\]\(\S+\.png\)", section))
         assert commands == len(plots) or "by the same command" in section or "of one command" in section
         assert all(re.search(r"`[\w.]+\.png`|\]\(", what) for _, what, _ in plots)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name == "methods"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_long_tables_are_files_beside_the_page(page):
+    tables = re.findall(r"(?:^\|.*\n)+", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    assert max((table.count("\n") - 2 for table in tables), default=0) <= 20
+
+
+def test_tables_beside_pages_are_linked():
+    linked = {(page.parent / unquote(target)).resolve() for page in PAGES for target in links(page.read_text(encoding="utf-8"))}
+    beside = [path for folder in ("methods", "user") for path in (ROOT / "docs" / folder).glob("*.csv")]
+    assert beside
+    assert [path.name for path in beside if path not in linked] == []
