@@ -18,6 +18,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.reconstruction import STEP_POINTS, point_of
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -320,7 +321,7 @@ def _without_scales(x: Tensor, mode: Mode, form: Dtype, through: Backend) -> Com
 
 def check_s(S: float) -> None:  # noqa: N803
     """Raise UserError unless S is a number from :data:`~cdu_spec.sfpr.LEAST_S` to :data:`~cdu_spec.sfpr.GREATEST_S`."""
-    if isinstance(S, bool) or not isinstance(S, (int, float)) or not LEAST_S <= S <= GREATEST_S:
+    if not is_real(S, LEAST_S, GREATEST_S):
         raise UserError(f"S = {S!r} is not allowed: use a number from {LEAST_S:g} to {GREATEST_S:g}")
 
 

@@ -12,6 +12,7 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -57,7 +58,7 @@ class CuszCodec(ErrorBoundedCodec):
     name = "cusz"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.bound, (int, float)) and not isinstance(self.bound, bool)
+        number = is_real(self.bound)
         if not (number and isfinite(self.bound) and self.bound > 0):
             raise UserError(f"bound = {self.bound!r} is not allowed: use a positive finite number")
         if self.mode not in (ABSOLUTE, RELATIVE):

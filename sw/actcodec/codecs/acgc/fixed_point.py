@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from cdu_spec.bitstream import Mode
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -94,7 +95,7 @@ class AcgcQuantCodec(RandomCodec, ErrorBoundedCodec):
     _drops_zeros = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.bits, bool) or not isinstance(self.bits, int) or not 1 <= self.bits <= MOST_BITS:
+        if not is_whole(self.bits, 1, MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MOST_BITS}")
         self._seeds = TensorSeeds(self.seed, _SALT)
         self._backend = backend_of(self.backend)

@@ -18,6 +18,7 @@ from cdu_spec.affine import GROUP_VALUES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -119,13 +120,13 @@ class ActnnSampleCodec(RandomCodec):
             if kind.is_floating_point or kind == torch.bool or self.bits.ndim != 1 or not self.bits.numel():
                 raise UserError(f"bits of dtype {kind} and shape {tuple(self.bits.shape)}: use integers (samples,)")
             least, most = (int(edge) for edge in self.bits.aminmax())
-        elif isinstance(self.bits, bool) or not isinstance(self.bits, int):
+        elif not is_whole(self.bits):
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}, or a tensor with one number a sample")
         else:
             least = most = self.bits
         if not 1 <= least <= most <= MAX_BITS:
             raise UserError(f"bits = {self.bits!r} is not allowed: use 1 to {MAX_BITS}")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= _MOST_VALUES:
+        if not is_whole(self.group, 1, _MOST_VALUES):
             raise UserError(f"group = {self.group!r} is not allowed: use 1 to {_MOST_VALUES} values")
         if self.rounding not in (STOCHASTIC, NEAREST):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {STOCHASTIC} or {NEAREST}")

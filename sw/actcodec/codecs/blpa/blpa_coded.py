@@ -14,6 +14,7 @@ from math import isfinite
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -95,7 +96,7 @@ class BlpaCodedCodec(SteppedCopyCodec):
     name = "blpa-coded"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.bits, (int, float)) and not isinstance(self.bits, bool)
+        number = is_real(self.bits)
         if not (number and isfinite(self.bits) and LEAST_BITS <= self.bits <= MOST_BITS):
             raise UserError(f"bits = {self.bits!r} is not allowed: use a number from {LEAST_BITS} to {MOST_BITS}")
         self._backend = backend_of(self.backend)

@@ -9,6 +9,7 @@ from math import prod
 import torch
 from cdu_spec.geometry import BLOCK_SIDE
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -92,7 +93,7 @@ class DivisionFloatCodec(FloatCodec):
     name = "division-float"
 
     def __post_init__(self) -> None:
-        if isinstance(self.block, bool) or not isinstance(self.block, int) or not 1 <= self.block <= _MOST_SIDE:
+        if not is_whole(self.block, 1, _MOST_SIDE):
             raise UserError(f"block = {self.block!r} is not allowed: use 1 to {_MOST_SIDE} values")
         if self.parts not in PARTS:
             raise UserError(f"parts = {self.parts!r} is not allowed: use {', '.join(PARTS)}")

@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real, is_whole
 
 from actcodec import codecs
 from actcodec.backends.named import TORCH
@@ -101,11 +102,11 @@ class AutoPolicy(Policy):
             raise UserError(f"{' and '.join(given)} exclude each other: give one of them")
         (self._goal_name, self._goal), *_ = given.items() or (("ratio", _RATIO),)
         least = 1 if self._goal_name == "ratio" else 0
-        if isinstance(self._goal, bool) or not isinstance(self._goal, (int, float)) or not least < self._goal <= _GREATEST:
+        if not (is_real(self._goal, least, _GREATEST) and self._goal > least):
             raise UserError(
                 f"{self._goal_name} = {self._goal!r} is not allowed: use a number above {least}, up to {_GREATEST:g}"
             )
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        if not is_whole(interval, 1):
             raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
         self._undecided = Undecided()
         rules = (*first_rules({}), Rule(self._undecided, dtypes=CODED_DTYPES))

@@ -14,6 +14,7 @@ from math import isfinite, sqrt
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real
 from torch import Tensor
 from torch.autograd.graph import Node
 
@@ -71,7 +72,7 @@ class BoundOptions:
     def __post_init__(self) -> None:
         for name in ("variance_growth", "conv_constant"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not (isfinite(value) and value > 0):
+            if not (is_real(value) and isfinite(value) and value > 0):
                 raise UserError(f"{name} = {value!r} is not allowed: use a positive finite number")
         if not isinstance(self.independent, bool):
             raise UserError(f"independent = {self.independent!r} is not allowed: use True or False")

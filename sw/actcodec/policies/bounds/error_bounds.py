@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
@@ -174,7 +175,7 @@ class ErrorBoundPolicy(RecurringPolicy[BoundSlot]):
         make: Callable[[SavedTensor], BoundSlot] = BoundSlot,
     ) -> None:
         for name, value, what in (("interval", interval, "steps"), ("window", window, "times")):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not is_whole(value, 1):
                 raise UserError(f"{name} = {value!r} is not allowed: use 1 or more {what}")
         super().__init__(rules, make, codec_factory, keep_signs=True)
         self.options, self.interval, self.window = options or BoundOptions(), interval, window

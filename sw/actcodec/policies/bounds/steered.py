@@ -19,6 +19,7 @@ from math import prod
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_whole
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
@@ -176,7 +177,7 @@ class SteeredPolicy(ErrorBoundPolicy):
         settling: int = SETTLING,
         codec_factory: CodecFactory | None = None,
     ) -> None:
-        if isinstance(settling, bool) or not isinstance(settling, int) or settling < 0:
+        if not is_whole(settling, 0):
             raise UserError(f"settling = {settling!r} is not allowed: use 0 or more steps")
         self.settling = settling
         super().__init__(rules, options, interval, window, codec_factory, SteeredSlot)

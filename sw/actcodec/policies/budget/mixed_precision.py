@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.numbers import is_real, is_whole
 from torch import Tensor
 
 from actcodec.codecs import Codec, Packed
@@ -201,11 +202,11 @@ class MixedPrecisionPolicy(RecurringPolicy[_Slot]):
         swap: HostSwap | None = None,
         least_used: float | None = None,
     ) -> None:
-        if isinstance(mean_bits, bool) or not isinstance(mean_bits, (int, float)) or not 1 <= mean_bits <= MAX_BITS:
+        if not is_real(mean_bits, 1, MAX_BITS):
             raise UserError(f"bits = {mean_bits!r} is not allowed: use a mean from 1 to {MAX_BITS}")
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        if not is_whole(interval, 1):
             raise UserError(f"interval = {interval!r} is not allowed: use 1 or more steps")
-        if isinstance(average, bool) or not isinstance(average, (int, float)) or not 0 <= average < 1:
+        if not (is_real(average, 0) and average < 1):
             raise UserError(f"average = {average!r} is not allowed: use 0 to below 1")
         super().__init__(rules, _Slot, codec_factory, keep_signs=keep_signs)
         self.codec, self.mean_bits, self.interval, self.average = codec, mean_bits, interval, average
