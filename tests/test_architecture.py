@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from near import MIRRORED
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "developer" / "architecture.md").read_text(encoding="utf-8")
@@ -53,10 +54,6 @@ def test_rooms_import_rooms_below_them(package):
             others = {name.split(".")[1] for name in names if name.startswith(f"{package}.")} & inside - {room}
             up |= {(package, room, other) for other in others if order.index(other) <= order.index(room)}
     assert up == {arrow for arrow in UPWARDS if arrow[0] == package}
-
-
-#: Folders of tests, and the folder of code whose folders they have.
-MIRRORED = {"hw": "hw/cdu", "verif": "verif/cdu_verif", "synth": "synth/cdu_synth", "sw": "sw", "sw/actcodec": "sw/actcodec"}
 
 
 @pytest.mark.parametrize("tests", MIRRORED)
