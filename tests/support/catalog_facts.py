@@ -6,6 +6,7 @@ from functools import cache
 
 import actcodec
 import torch
+from actcodec.backends.backend import NATIVE, TORCH
 from actcodec.codecs import CODEC_NAMES, Codec, codec_options
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from cdu_spec.dqt import divisors
@@ -41,12 +42,20 @@ def _exists(name: str, bits: int) -> bool:
     return True
 
 
-def make(name: str, bits: int | None = None, **options) -> Codec:
-    """Return a codec of some width, computed by ``$CDU_TEST_BACKEND`` if it is set."""
+def backends(name: str) -> tuple[str | None, ...]:
+    """Return the backends of a codec that every machine has, or ``$CDU_TEST_BACKEND``; (None,) for a codec without a choice."""
+    if "backend" not in codec_options(name):
+        return (None,)
+    return (os.environ[BACKEND],) if BACKEND in os.environ else (TORCH, NATIVE)
+
+
+def make(name: str, bits: int | None = None, backend: str | None = None, **options) -> Codec:
+    """Return a codec of some width, computed by a backend, ``$CDU_TEST_BACKEND`` if that is set and none is given."""
     if bits is not None:
         options |= _width(name, bits)
-    if BACKEND in os.environ:
-        options = {"backend": os.environ[BACKEND], **options}
+    backend = backend or os.environ.get(BACKEND)
+    if backend is not None:
+        options["backend"] = backend
     return actcodec.codec(name, **options)
 
 

@@ -5,6 +5,7 @@ Every codec in the catalogue is tested. Codecs to which a row does not apply are
 
 import copy
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 import actcodec
 import pytest
@@ -13,8 +14,8 @@ from actcodec.golden.sfpr import NonFiniteError
 from catalog_facts import (
     FLOATS,
     NAMES,
-    VARIANT_IDS,
     VARIANTS,
+    backends,
     change_width,
     follows_magnitude,
     greatest_divisor,
@@ -28,32 +29,61 @@ from catalog_facts import (
 )
 from cdu_spec.dqt import OPT_L
 from cdu_tools.errors import UserError
+from pairwise import pairwise
 
 LEAST_BITS, USUAL_BITS = 2, 8
 #: Part of the largest value that JPEG's table, if it is as fine as optL, and SFPR's saturating scale may remove.
 TRANSFORM_LOSS = 0.22
 
-every_variant = pytest.mark.parametrize(("name", "bits"), VARIANTS, ids=VARIANT_IDS)
-every_value_variant = pytest.mark.parametrize(
-    ("name", "bits"),
-    [variant for variant in VARIANTS if keeps_values(variant[0])],
-    ids=[text for text, variant in zip(VARIANT_IDS, VARIANTS, strict=True) if keeps_values(variant[0])],
-)
+#: Shapes of maps that blocks of 8x8 fill, and of maps with edges.
+FILLED = ((2, 4, 16, 16), (1, 3, 24, 16), (3, 2, 16, 32))
+EDGED = ((1, 1, 9, 9), (3, 5, 17, 13), (1, 7, 7, 23), (2, 3, 9, 23))
+MAPS = ((2, 3, 8, 8), (2, 4, 14, 17), (3, 5, 16, 16))
+#: Full products of the rows, by the names of their tests.
+PRODUCTS = {}
 
 
-def in_every_format(of=lambda name: True):
-    """Parametrise over the codecs with ``of(name)`` true, in all widths and formats; `make full` has the whole product.
+@cache
+def product(of, shapes, dtypes):
+    """Return the cases of all codecs with ``of(name)`` true: name, bits, format, shape, backend."""
+    return [
+        (name, bits, dtype, shape, backend)
+        for name, bits in VARIANTS
+        if of(name)
+        for shape in shapes
+        if make(name, bits).fits(shape)
+        for dtype in dtypes
+        for backend in backends(name)
+    ]
 
-    In the quick tests a codec's least width comes in every format, each other width in one of them by turns.
+
+@cache
+def few(*factors):
+    """Return the cases of a product that are tested each time, and names for them."""
+    cases = pairwise(product(*factors))
+    parts = (
+        (name, bits, str(dtype).removeprefix("torch."), "x".join(map(str, shape)), backend)
+        for name, bits, dtype, shape, backend in cases
+    )
+    return cases, ["-".join(str(part) for part in case if part is not None) for case in parts]
+
+
+def anything(name):
+    return True
+
+
+def in_pairs(of=anything, shapes=FILLED, dtypes=FLOATS):
+    """Parametrise over cases in which all pairs of codec, width, format, shape and backend occur.
+
+    `make full` has the whole product.
     """
-    cases = []
-    for (name, bits), text in zip(VARIANTS, VARIANT_IDS, strict=True):
-        if of(name):
-            turn = widths(name).index(bits)
-            for number, dtype in enumerate(FLOATS):
-                marks = () if turn == 0 or turn % len(FLOATS) == number else pytest.mark.campaign
-                cases.append(pytest.param(name, bits, dtype, marks=marks, id=f"{str(dtype).removeprefix('torch.')}-{text}"))
-    return pytest.mark.parametrize(("name", "bits", "dtype"), cases)
+    cases, texts = few(of, shapes, dtypes)
+
+    def mark(row):
+        PRODUCTS[row.__name__] = row, product(of, shapes, dtypes)
+        return pytest.mark.parametrize(("name", "bits", "dtype", "shape", "backend"), cases, ids=texts)(row)
+
+    return mark
 
 
 def step_of(bits):
@@ -66,8 +96,8 @@ def transform_loss(name):
     return TRANSFORM_LOSS * greatest_divisor(name) / max(OPT_L)
 
 
-def there_and_back(name, bits, x, **options):
-    return through(make(name, bits, **options), x)
+def there_and_back(name, bits, backend, x, **options):
+    return through(make(name, bits, backend, **options), x)
 
 
 def through(codec, x):
@@ -76,14 +106,14 @@ def through(codec, x):
     return y
 
 
-@in_every_format(keeps_values)
-def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype):
+@in_pairs(keeps_values)
+def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype, shape, backend):
     """Check that a group's greatest values stay above the middle ones and the least below, for any last digits of the range."""
     for scale in torch.rand(8, generator=torch.Generator().manual_seed(1)) + 0.5:
-        x = torch.rand(2, 4, 16, 16) * 2 - 1
+        x = torch.rand(shape) * 2 - 1
         x[:, :, :8, :8], x[:, :, 8:, 8:] = 1, -1
         x = (x * scale).to(dtype)
-        y = there_and_back(name, bits, x).double()
+        y = there_and_back(name, bits, backend, x).double()
         middle = y[:, :, :8, 8:].mean()
         assert y[x == x.max()].mean() >= middle
         assert y[x == x.min()].mean() <= middle
@@ -91,11 +121,11 @@ def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype):
             assert (y - x.double()).abs().max() <= scale * (1.15 * step_of(bits) + transform_loss(name))
 
 
-@in_every_format(keeps_values)
-def test_c2_zero_range(name, bits, dtype):
+@in_pairs(keeps_values)
+def test_c2_zero_range(name, bits, dtype, shape, backend):
     for value in (0.0, -0.0, 1.0, -3.0, 1e-4, 6e4):
-        x = torch.full((2, 4, 16, 16), value).to(dtype)
-        y = there_and_back(name, bits, x).double()
+        x = torch.full(shape, value).to(dtype)
+        y = there_and_back(name, bits, backend, x).double()
         size = abs(float(x[0, 0, 0, 0]))
         assert y.isfinite().all()
         if not follows_magnitude(name, bits):
@@ -104,17 +134,17 @@ def test_c2_zero_range(name, bits, dtype):
             assert (y - x.double()).abs().max() <= size * (1.15 * step_of(bits) + transform_loss(name)) + 2.0**-99
 
 
-@in_every_format(keeps_values)
-def test_c2_subnormal_and_huge_groups(name, bits, dtype):
+@in_pairs(keeps_values)
+def test_c2_subnormal_and_huge_groups(name, bits, dtype, shape, backend):
     """Check such groups beside ordinary ones, too; numbers beyond a 16-bit parameter must be refused with a message."""
     info = torch.finfo(dtype)
-    unit = torch.rand(2, 4, 16, 16) * 2 - 1
+    unit = torch.rand(shape) * 2 - 1
     subnormal, huge = unit * (info.smallest_normal / 2), unit * (info.max / 4)
     mixed = torch.cat([subnormal[:1], huge[:1]])
-    assert there_and_back(name, bits, subnormal.to(dtype)).abs().max() <= max(8 * info.smallest_normal, 2.0**-99)
+    assert there_and_back(name, bits, backend, subnormal.to(dtype)).abs().max() <= max(8 * info.smallest_normal, 2.0**-99)
     for x in (huge, mixed):
         try:
-            y = there_and_back(name, bits, x.to(dtype)).double()
+            y = there_and_back(name, bits, backend, x.to(dtype)).double()
         except UserError as error:
             assert "do not fit" in str(error)  # noqa: PT017
             assert "use " in str(error)  # noqa: PT017
@@ -123,11 +153,11 @@ def test_c2_subnormal_and_huge_groups(name, bits, dtype):
             assert y.abs().max() <= x.double().abs().max() * 3.2
 
 
-@in_every_format(is_stochastic)
-def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
+@in_pairs(is_stochastic)
+def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype, shape, backend):
     """Check values within the codes, with the stored parameters, their rounding included."""
-    x = (torch.randn(2, 4, 16, 16) + torch.randn(1, 4, 1, 1)).to(dtype)
-    codec = make(name, bits)
+    x = (torch.randn(shape) + torch.randn(1, shape[1], 1, 1)).to(dtype)
+    codec = make(name, bits, backend)
     draws = torch.stack([codec.decompress(codec.compress(x)).double() for _ in range(30)])
     deviation = draws.std(0)
     moved = deviation > 0
@@ -139,23 +169,25 @@ def test_c3_stochastic_rounding_has_no_mean_error(name, bits, dtype):
         assert z.square().mean() < 1.8
 
 
-@in_every_format(keeps_values)
-def test_c4_padding_is_in_no_range(name, bits, dtype):
+@in_pairs(keeps_values, EDGED)
+def test_c4_padding_is_in_no_range(name, bits, dtype, shape, backend):
     """Check values far from zero: sizes that do not fill a group are restored as closely as sizes that do.
 
     A transform's blocks are worse where zeros pad them, because its table removes the edge; no range is to blame. Full blocks
     of ``jpeg-gmc``, which saturates nothing, have so small an error that the edge is compared with the values.
     """
     maps = (100 + torch.rand(4, 8, 24, 24)).to(dtype)
-    full = (there_and_back(name, bits, maps).double() - maps.double()).abs().max()
-    sizes = ((1, 1, 9, 9), (3, 5, 17, 13), (1, 7, 7, 23), (2, 3, 9, 23))
-    taken = [size for size in sizes if make(name, bits).fits(size)]
-    assert len(taken) >= 3
-    for n, c, h, w in taken:
-        odd = maps[:n, :c, :h, :w]
-        error = (there_and_back(name, bits, odd.contiguous()).double() - odd.double()).abs().max()
-        bound = full + 0.2 * maps.max() if name == "jpeg-gmc" else (3 if transforms_blocks(name) else 1.5) * full
-        assert error <= max(bound, 0.02)
+    full = (there_and_back(name, bits, backend, maps).double() - maps.double()).abs().max()
+    n, c, h, w = shape
+    odd = maps[:n, :c, :h, :w]
+    error = (there_and_back(name, bits, backend, odd.contiguous()).double() - odd.double()).abs().max()
+    bound = full + 0.2 * maps.max() if name == "jpeg-gmc" else (3 if transforms_blocks(name) else 1.5) * full
+    assert error <= max(bound, 0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_c4_sizes_that_do_not_fill_a_group(name):
+    assert all(sum(make(name, bits).fits(size) for size in EDGED) >= 3 for bits in widths(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -182,21 +214,21 @@ def test_c5_sizes(name):
                     assert (y - x.double()).norm() < 0.3 * x.double().norm()
 
 
-@in_every_format()
-def test_c6_not_a_number_and_infinity(name, bits, dtype):
+@in_pairs(shapes=MAPS)
+def test_c6_not_a_number_and_infinity(name, bits, dtype, shape, backend):
     """Check for an error with count and place, or, from a lossless codec, the value itself; or saturation on request."""
     for bad in (float("nan"), float("inf"), -float("inf")):
-        x = torch.rand(2, 3, 8, 8).to(dtype)
+        x = torch.rand(shape).to(dtype)
         x[1, 2, 3, 4] = bad
         if is_lossless(name):
-            assert torch.equal(there_and_back(name, bits, x).view(torch.uint8), x.view(torch.uint8))
+            assert torch.equal(there_and_back(name, bits, backend, x).view(torch.uint8), x.view(torch.uint8))
             continue
         with pytest.raises(
-            NonFiniteError, match=r"1 of 384 values are NaN or infinite \(channel 2 has 1\): correct the values"
+            NonFiniteError, match=rf"1 of {x.numel()} values are NaN or infinite \(channel 2 has 1\): correct the values"
         ):
-            make(name, bits).compress(x)
+            make(name, bits, backend).compress(x)
         if has_option(name, "nonfinite"):
-            y = there_and_back(name, bits, x, nonfinite="saturate").double()
+            y = there_and_back(name, bits, backend, x, nonfinite="saturate").double()
             assert y.isfinite().all()
             y[1, 2, 3, 4] = 0
             assert y.abs().max() <= 4  # the other values are unchanged
@@ -208,19 +240,19 @@ def test_c7_more_than_65535_groups(name):
     bits = widths(name)[-1]
     x = torch.randn(1, 1, 8, 8).bfloat16().expand(65_540, 1, 8, 8).contiguous()
     options = {"rounding": "nearest"} if is_stochastic(name) else {}
-    y = there_and_back(name, bits, x, **options)
+    y = through(make(name, bits, **options), x)
     assert torch.equal(y[-4:], y[:4])
     assert torch.equal(y[65_534:65_538], y[:4])
 
 
-@every_value_variant
-def test_c9_negative_numbers_are_rounded_as_positive_ones_are(name, bits):
+@in_pairs(keeps_values, dtypes=FLOATS[:1])
+def test_c9_negative_numbers_are_rounded_as_positive_ones_are(name, bits, dtype, shape, backend):
     """Check that both signs round alike; rounding towards minus infinity would subtract half a step from both."""
-    x = torch.rand(4, 4, 16, 16) * 0.8 + 0.05
+    x = (torch.rand(shape) * 0.8 + 0.05).to(dtype)
     x[:, :, 0, 0], x[:, :, 8, 8] = 1, -1  # one range for both signs
     options = {"rounding": "nearest"} if is_stochastic(name) else {}
     inner = x.abs() < 1
-    bias = [(there_and_back(name, bits, sign * x, **options) - sign * x)[inner].double().mean() for sign in (1, -1)]
+    bias = [(there_and_back(name, bits, backend, sign * x, **options) - sign * x)[inner].double().mean() for sign in (1, -1)]
     if bits is None or bits >= LEAST_BITS:
         assert abs(bias[0] + bias[1]) < 0.15 * step_of(bits)
 
@@ -235,11 +267,11 @@ def tensors_in(packed):
             yield from tensors_in(part)
 
 
-@in_every_format()
-def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype):
+@in_pairs(shapes=MAPS)
+def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype, shape, backend):
     """Check that decoding uses nothing but a stream's bytes or the form's own tensors as bytes, and that all are counted."""
-    codec = make(name, bits)
-    packed = codec.compress(torch.randn(2, 4, 14, 17).to(dtype))
+    codec = make(name, bits, backend)
+    packed = codec.compress(torch.randn(shape).to(dtype))
     values = codec.decompress(packed)
     assert sum(part.numel() * part.element_size() for part in tensors_in(packed)) <= packed.nbytes
     try:
@@ -253,10 +285,10 @@ def test_c10_packed_bytes_decode_to_the_same_bits(name, bits, dtype):
     assert torch.equal(again.view(torch.uint8), values.contiguous().view(torch.uint8))
 
 
-@in_every_format()
-def test_c11_decoding_after_the_codec_has_changed(name, bits, dtype):
-    codec = make(name, bits)
-    packed = codec.compress(torch.randn(2, 4, 16, 16).to(dtype))
+@in_pairs(shapes=MAPS)
+def test_c11_decoding_after_the_codec_has_changed(name, bits, dtype, shape, backend):
+    codec = make(name, bits, backend)
+    packed = codec.compress(torch.randn(shape).to(dtype))
     values = codec.decompress(packed)
     values_bytes = values.contiguous().view(torch.uint8).clone()
     codec.restart(7)
@@ -269,8 +301,24 @@ def test_c11_decoding_after_the_codec_has_changed(name, bits, dtype):
     assert torch.equal(actcodec.decompress(packed).contiguous().view(torch.uint8), values_bytes)
 
 
-@every_variant
-def test_c14_the_path_under_test_is_the_cpus(name, bits):
+@in_pairs(shapes=MAPS, dtypes=FLOATS[:1])
+def test_c14_the_path_under_test_is_the_cpus(name, bits, dtype, shape, backend):
     """Check that all results are on the CPU; test_codecs.py compares CUDA, if present, with the CPU."""
-    packed = make(name, bits).compress(torch.randn(2, 4, 16, 16))
+    packed = make(name, bits, backend).compress(torch.randn(shape).to(dtype))
     assert {part.device.type for part in tensors_in(packed)} == {"cpu"}
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("row", PRODUCTS)
+def test_full_product(row, name):
+    """Check a row for a codec in every width, format, shape and backend."""
+    test, cases = PRODUCTS[row]
+    for case in cases:
+        if case[0] == name:
+            torch.manual_seed(0)
+            try:
+                test(*case)
+            except BaseException as error:
+                error.add_note(f"{row}{case}")
+                raise
