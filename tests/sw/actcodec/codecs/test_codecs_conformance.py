@@ -29,7 +29,7 @@ from catalog_facts import (
 )
 from cdu_spec.dqt import OPT_L
 from cdu_tools.errors import UserError
-from pairwise import pairwise
+from pairwise import pairs, pairwise
 
 LEAST_BITS, USUAL_BITS = 2, 8
 #: Part of the largest value that JPEG's table, if it is as fine as optL, and SFPR's saturating scale may remove.
@@ -39,7 +39,7 @@ TRANSFORM_LOSS = 0.22
 FILLED = ((2, 4, 16, 16), (1, 3, 24, 16), (3, 2, 16, 32))
 EDGED = ((1, 1, 9, 9), (3, 5, 17, 13), (1, 7, 7, 23), (2, 3, 9, 23))
 MAPS = ((2, 3, 8, 8), (2, 4, 14, 17), (3, 5, 16, 16))
-#: Full products of the rows, by the names of their tests.
+#: Rows, their full products and the cases that are tested each time, by the names of their tests.
 PRODUCTS = {}
 
 
@@ -80,7 +80,7 @@ def in_pairs(of=anything, shapes=FILLED, dtypes=FLOATS):
     cases, texts = few(of, shapes, dtypes)
 
     def mark(row):
-        PRODUCTS[row.__name__] = row, product(of, shapes, dtypes)
+        PRODUCTS[row.__name__] = row, product(of, shapes, dtypes), cases
         return pytest.mark.parametrize(("name", "bits", "dtype", "shape", "backend"), cases, ids=texts)(row)
 
     return mark
@@ -108,15 +108,16 @@ def through(codec, x):
 
 @in_pairs(keeps_values)
 def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype, shape, backend):
-    """Check that a group's greatest values stay above the middle ones and the least below, for any last digits of the range."""
+    """Check that a channel's greatest values stay above its middle ones and the least below, for any last digits of the range."""
     for scale in torch.rand(8, generator=torch.Generator().manual_seed(1)) + 0.5:
         x = torch.rand(shape) * 2 - 1
         x[:, :, :8, :8], x[:, :, 8:, 8:] = 1, -1
         x = (x * scale).to(dtype)
         y = there_and_back(name, bits, backend, x).double()
-        middle = y[:, :, :8, 8:].mean()
-        assert y[x == x.max()].mean() >= middle
-        assert y[x == x.min()].mean() <= middle
+        for given, found in zip(x.unbind(1), y.unbind(1), strict=True):
+            middle = found[:, :8, 8:].mean()
+            assert found[given == given.max()].mean() >= middle
+            assert found[given == given.min()].mean() <= middle
         if bits is None or bits >= LEAST_BITS:  # a wrapped value is off by twice the scale
             assert (y - x.double()).abs().max() <= scale * (1.15 * step_of(bits) + transform_loss(name))
 
@@ -308,12 +309,20 @@ def test_c14_the_path_under_test_is_the_cpus(name, bits, dtype, shape, backend):
     assert {part.device.type for part in tensors_in(packed)} == {"cpu"}
 
 
+@pytest.mark.parametrize("row", PRODUCTS)
+def test_every_pair_of_the_full_product_is_tested(row):
+    _, cases, chosen = PRODUCTS[row]
+    assert set(chosen) <= set(cases)
+    assert {pair for case in chosen for pair in pairs(case)} == {pair for case in cases for pair in pairs(case)}
+    assert len(chosen) < len(cases) / 2
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("row", PRODUCTS)
 def test_full_product(row, name):
     """Check a row for a codec in every width, format, shape and backend."""
-    test, cases = PRODUCTS[row]
+    test, cases, _ = PRODUCTS[row]
     for case in cases:
         if case[0] == name:
             torch.manual_seed(0)
