@@ -108,7 +108,7 @@ def through(codec, x):
 
 @in_pairs(keeps_values)
 def test_c1_extremes_saturate_and_do_not_wrap(name, bits, dtype, shape, backend):
-    """Check that a channel's greatest values stay above its middle ones and the least below, for any last digits of the range."""
+    """Check that a channel's greatest values stay above its middle and the least below, for any last digits of the range."""
     for scale in torch.rand(8, generator=torch.Generator().manual_seed(1)) + 0.5:
         x = torch.rand(shape) * 2 - 1
         x[:, :, :8, :8], x[:, :, 8:, 8:] = 1, -1
