@@ -50,13 +50,13 @@ def main() -> None:
         return
     base = named_config(arguments.config)
     built = {"coders": arguments.coders} if arguments.coders else {}
-    runs: dict[Any, plan.Run] = {}
+    runs: dict[Any, plan.PlannedRun] = {}
     for bits in arguments.packed_port_bits:
         for cdus in arguments.cdus:
             parameters = {"cdus": str(cdus), "packed_port_bits": str(bits), **built}
             config = base.override_texts(parameters)
             # The same unit may be asked for by two names of its width
-            runs.setdefault((cdus, config.packed_bytes), plan.Run(plan.ARRAY, config, tuple(parameters.items())))
+            runs.setdefault((cdus, config.packed_bytes), plan.PlannedRun(plan.ARRAY, config, tuple(parameters.items())))
     arguments.output.mkdir(parents=True, exist_ok=True)
     tests = tuple(
         f"rate/direction={channel.value}/mode={mode.name.lower()}"
@@ -64,7 +64,7 @@ def main() -> None:
         for mode in base.built_modes
         if not arguments.modes or mode.label in arguments.modes
     )
-    settings = regression.Settings(arguments.output, tests=tests)
+    settings = regression.RunSettings(arguments.output, tests=tests)
     found, _ = regression.regress(
         list(runs.values()), settings, lambda test: print(test.status, test.group, test.name, file=sys.stderr)
     )

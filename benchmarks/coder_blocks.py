@@ -59,7 +59,7 @@ def _gmc(ports: Ports, blocks: Tensor) -> tuple[dict[str, list[int]], int]:
     return _of_job(ports, gmc.job(blocks))
 
 
-def _of_job(ports: Ports, job: list[block_streams.Block]) -> tuple[dict[str, list[int]], int]:
+def _of_job(ports: Ports, job: list[block_streams.StreamBlock]) -> tuple[dict[str, list[int]], int]:
     stream = next(name for name in ("i", "o") if "count" in _fields(ports, name))
     other = "o" if stream == "i" else "i"
     words = {stream: block_streams.slices(ports, stream, job), other: block_streams.block_rows(ports, other, job)}

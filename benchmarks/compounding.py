@@ -35,7 +35,7 @@ from actcodec.policies.catalog import policy
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.study.diagnosis import Passes, distance, norm_of
 from actcodec.study.experiment import initial_model, loss_of, train
-from actcodec.study.replay import Recorder
+from actcodec.study.replay import StepRecorder
 from actcodec.study.setup import TrainingSetup
 from cdu_tools.marks import Marks
 from cdu_tools.report import Table
@@ -109,7 +109,7 @@ class _Changed(Codec):
 class Changed(Policy):
     """The errors of a recorded pass, of one tensor or (None) of all, changed."""
 
-    def __init__(self, recorder: Recorder, change: Change, wanted: int | None) -> None:
+    def __init__(self, recorder: StepRecorder, change: Change, wanted: int | None) -> None:
         super().__init__((), keep_signs=recorder.keep_signs)
         self._recorder, self._change, self._wanted, self._number = recorder, change, wanted, 0
 
@@ -132,7 +132,7 @@ class Changed(Policy):
         """Implement :class:`Observer`."""
 
 
-def measured(change: Change, passes: Passes, recorder: Recorder) -> tuple[float, float, float]:
+def measured(change: Change, passes: Passes, recorder: StepRecorder) -> tuple[float, float, float]:
     """Return the squares of the error together, of the errors apart, and of the gain."""
     exact = passes.gradient()
     together = passes.gradient(Changed(recorder, change, None))
@@ -154,7 +154,7 @@ def table() -> Table:
         inputs, targets = images.train_inputs[rows], images.train_targets[rows]
         passes = Passes(network, lambda: loss_of(network(inputs), targets, images))  # noqa: B023
         chosen.set_samples(None)
-        recorder = Recorder(chosen)
+        recorder = StepRecorder(chosen)
         passes.gradient(recorder)
         for name, change in CHANGES.items():
             found[name].append(measured(change, passes, recorder))

@@ -26,7 +26,7 @@ from cdu_synth.area.wanted import UNIT
 from cdu_tools.files import make_folder, write_whole
 from cdu_tools.progress import Lines
 from cdu_tools.report import Table
-from cdu_verif.regression.regression import Settings
+from cdu_verif.regression.regression import RunSettings
 from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
 
 ROOT = Path(__file__).parent.parent
@@ -67,7 +67,7 @@ def verified(name: str) -> dict[str, Any]:
     pinned = ("cdus", "duplex", "value_format", "packed_port_bits")
     config, folder = CONFIGS[name], KEPT / f"{name}-verify"
     command = " ".join([f"cdu verify --config {name}", *(f"--set {key}={getattr(config, key)}" for key in pinned)])
-    report = verify_blocks(VerifySettings(config, Settings(folder, command=command), [UNIT], pinned), Lines())
+    report = verify_blocks(VerifySettings(config, RunSettings(folder, command=command), [UNIT], pinned), Lines())
     report.write(folder)
     if report.failed:
         sys.exit("\n".join(report.failed))

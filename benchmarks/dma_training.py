@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from actcodec.codecs import codec
 from cdu_offload import unit
-from cdu_offload.unit import CduArray
+from cdu_offload.unit import OffloadUnit
 from cdu_spec import CduConfig
 from cdu_spec.geometry import LANES
 from cdu_spec.registers import Channel
@@ -92,7 +92,7 @@ def _rates(backend: DmaBackend) -> list[dict[str, object]]:
     return found
 
 
-def _line(latency: int, channel: Channel, jobs: Sequence[Took], array: CduArray) -> str:
+def _line(latency: int, channel: Channel, jobs: Sequence[Took], array: OffloadUnit) -> str:
     values, cycles = sum(job.values for job in jobs), sum(job.cycles for job in jobs)
     model = sum(_model(job, array) for job in jobs)
     of_model = f"{model:.0f}, {model / cycles:.2f} of them"
@@ -100,7 +100,7 @@ def _line(latency: int, channel: Channel, jobs: Sequence[Took], array: CduArray)
     return table_row((latency, channel.value, len(jobs), values, cycles, f"{values / cycles:.2f}", of_model, waited))
 
 
-def _model(job: Took, array: CduArray) -> float:
+def _model(job: Took, array: OffloadUnit) -> float:
     """Cycles of a transfer that neither link nor memory holds up, as :mod:`cdu_offload.offload` counts them."""
     direction = job.channel.value
     return array.start_cycles[direction] + job.values / array.mode_rates.get(

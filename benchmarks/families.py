@@ -41,7 +41,7 @@ import torch
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
-from actcodec.study.families import BITS, POLICIES, Row, on_family, rows_of
+from actcodec.study.families import BITS, POLICIES, FamilyRow, on_family, rows_of
 from actcodec.study.likeness import Likeness
 from actcodec.study.zoo import FAMILIES, ZOO
 from cdu_tools.files import write_whole
@@ -60,11 +60,11 @@ SEEDS = 3
 Task = tuple[str, int, tuple[str, ...]]
 
 
-def kept(model: str, seed: int) -> list[Row]:
+def kept(model: str, seed: int) -> list[FamilyRow]:
     """Return the rows that were kept of a model with a seed."""
     file = KEPT / f"{model}-{seed}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    return [Row(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before]
+    return [FamilyRow(**row | {when: Likeness(**row[when]) for when in ("first", "later")}) for row in before]
 
 
 def measure(task: Task) -> str:
@@ -99,7 +99,7 @@ def run(tasks: Sequence[Task], jobs: int) -> None:
             print(done.result(), file=sys.stderr, flush=True)
 
 
-def measured(models: Sequence[str], policies: Sequence[str], seeds: int, jobs: int) -> list[Row]:
+def measured(models: Sequence[str], policies: Sequence[str], seeds: int, jobs: int) -> list[FamilyRow]:
     """The rows of models in the order of the policies: seed 0 of all, the other seeds of what is good for a family so far."""
     run([(model, 0, tuple(policies)) for model in models], jobs)
     rows = [row for model in models for row in kept(model, 0) if row.policy in (*policies, *BITS)]
@@ -118,19 +118,19 @@ def measured(models: Sequence[str], policies: Sequence[str], seeds: int, jobs: i
     return sorted(rows, key=lambda row: (places[row.model], order[row.policy], row.seed))
 
 
-def _good(rows: Sequence[Row], family: str, policy: str) -> bool:
+def _good(rows: Sequence[FamilyRow], family: str, policy: str) -> bool:
     its = select(rows, family, policy)
     return bool(its) and on_family(its).good
 
 
-def models_table(rows: Sequence[Row]) -> Table:
+def models_table(rows: Sequence[FamilyRow]) -> Table:
     """A row for each model and policy."""
     header = ("family", "model", "policy", "seeds", "cosine", "later", "norm", "later norm", "worst layer", "its cosine")
     return Table((*header, "ratio", "of everything"), tuple(_cells(rows)))
 
 
-def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    together: dict[tuple[str, str], list[Row]] = {}
+def _cells(rows: Sequence[FamilyRow]) -> Iterator[tuple[str, ...]]:
+    together: dict[tuple[str, str], list[FamilyRow]] = {}
     for row in rows:
         together.setdefault((row.model, row.policy), []).append(row)
     for its in together.values():
@@ -145,7 +145,7 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def harm_table(rows: Sequence[Row]) -> Table:
+def harm_table(rows: Sequence[FamilyRow]) -> Table:
     """A row for each family: plain storage, and what two bits do."""
     found = []
     for family in FAMILIES:
@@ -155,12 +155,12 @@ def harm_table(rows: Sequence[Row]) -> Table:
     return Table(("network", *BASELINES, *BITS), tuple(found))
 
 
-def select(rows: Sequence[Row], family: str, policy: str) -> list[Row]:
+def select(rows: Sequence[FamilyRow], family: str, policy: str) -> list[FamilyRow]:
     """A policy's rows of one family."""
     return [row for row in rows if (row.family, row.policy) == (family, policy)]
 
 
-def data(rows: Sequence[Row], policies: Sequence[str]) -> str:
+def data(rows: Sequence[FamilyRow], policies: Sequence[str]) -> str:
     """Return the data of :mod:`actcodec.policies.recommended`: JSON, a line for each policy, unchanged if not measured."""
     before = {named(CodecSpec(one["policy"], one["options"])): one for one in json.loads(DATA.read_text(encoding="utf-8"))}
     lines = []

@@ -12,7 +12,7 @@ import argparse
 
 from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_errors, inverse_errors
-from cdu_verif.stimulus.ieee1180 import LIMITS, Errors
+from cdu_verif.stimulus.ieee1180 import LIMITS
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     print(table_row(["limit", *(f"{getattr(LIMITS, name):g}" for name in figures), ""]))
     for const_bits, pass1_bits in precisions:
         errors = inverse_errors(const_bits, pass1_bits)
-        worst = (f"{getattr(Errors.worst(errors), name):.4g}" for name in figures)
+        worst = (f"{getattr(AccuracyErrors.worst(errors), name):.4g}" for name in figures)
         verdict = "passes" if all(error.passed for error in errors) else "fails"
         print(table_row([f"{const_bits}/{pass1_bits}", *worst, verdict]))
     print("\n| precision | forward: greatest error | mean square error |\n|---|---|---|")

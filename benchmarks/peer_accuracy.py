@@ -24,7 +24,7 @@ from cdu_synth.peers import peers
 from cdu_tools import verilator, yosys
 from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_samples
-from cdu_verif.stimulus.ieee1180 import BLOCKS_PER_RUN, COEFFICIENT_LIMITS, LIMITS, Blocks, Errors, runs
+from cdu_verif.stimulus.ieee1180 import BLOCKS_PER_RUN, COEFFICIENT_LIMITS, LIMITS, AccuracyErrors, Blocks, runs
 from numpy.typing import NDArray
 from scipy.fft import dctn
 
@@ -43,7 +43,7 @@ _OPTIONS = (
 class Bench:
     """A compiled core and its test bench, for a fixed number of words of input."""
 
-    def __init__(self, name: str, recipes: list[peers.Recipe], folder: Path, work: Path, rows: int) -> None:
+    def __init__(self, name: str, recipes: list[peers.PeerRecipe], folder: Path, work: Path, rows: int) -> None:
         self._work = work / name
         self._work.mkdir(parents=True, exist_ok=True)
         texts = []
@@ -97,7 +97,7 @@ def inverse(bench: Bench, blocks: int) -> None:
         coefficients, reference = run.stimulus(blocks)
         printed, lines = bench.run(packed(coefficients, 12))
         samples = unpacked(lines, 9, 8).reshape(-1, 8, 8)
-        errors = Errors.of(samples, reference)
+        errors = AccuracyErrors.of(samples, reference)
         figures = [f"{getattr(errors, name):.4g}" for name in names]
         sign = "" if run.sign > 0 else ", sign reversed"
         verdict = ["passes" if errors.passed else "fails", f"{rate(printed, 64 * blocks):.2f}"]

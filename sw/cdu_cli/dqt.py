@@ -65,10 +65,10 @@ def dqt(
     """
     import torch
     from actcodec.study.dqt.find_table import TableSettings, find_table
-    from actcodec.study.dqt.study import Settings
+    from actcodec.study.dqt.study import DqtSettings
     from actcodec.study.setup import TrainingSetup
 
-    table = Settings(alpha, kind, rate, optimizer, rounding, **given(S=scale, rec=rec))
+    table = DqtSettings(alpha, kind, rate, optimizer, rounding, **given(S=scale, rec=rec))
     setup = TrainingSetup(model, dataset, data, limit, width, depth, epochs, batch=batch)
     torch.set_num_threads(1)
     with Shown() as shown:

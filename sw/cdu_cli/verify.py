@@ -47,7 +47,7 @@ def verify(
     chosen = configuration(config, settings)
     blocks, tests = distinct("--block", block), distinct("--test", test)
     try:
-        from cdu_verif.regression.regression import Settings
+        from cdu_verif.regression.regression import RunSettings
         from cdu_verif.regression.verify_blocks import VerifySettings, verify_blocks
     except ModuleNotFoundError as error:
         from cdu_tools.distribution import missing
@@ -57,7 +57,7 @@ def verify(
     command = " ".join(["cdu verify", *(f"{name} {shlex.quote(value)}" for name, value in given)])
     pinned = [item.partition("=")[0].strip() for item in settings or []]
     recorded = waves_format if waves_format is not None else "fst" if waves else None
-    how = Settings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command)
+    how = RunSettings(output, sim, seed, level, recorded, coverage, tuple(tests), steps, command)
     wanted = VerifySettings(chosen, how, blocks, pinned, training)
     with Shown() as shown:
         report = verify_blocks(wanted, shown)

@@ -9,13 +9,13 @@ from typing import Any
 from cdu_spec.bitstream import JPEG_GMC, Mode
 from cdu_tools.errors import UserError
 
-from cdu_offload.method import Method
-from cdu_offload.network import Network
+from cdu_offload.method import OffloadMethod
+from cdu_offload.network import OffloadNetwork
 from cdu_offload.offload import AT_DMA, CduOffload, CopyOffload, PlainOffload
 from cdu_offload.platform import Platform, titan_v
 from cdu_offload.ratios import Ratios
 from cdu_offload.resident import Gist, NoOffload, Software
-from cdu_offload.unit import CduArray
+from cdu_offload.unit import OffloadUnit
 
 
 def _modes(dense: Mode, sparse: Mode, unfit: Mode) -> dict[str, Mode]:
@@ -58,7 +58,7 @@ class Machine:
     """The machine for which methods are built."""
 
     platform: Platform
-    unit: CduArray
+    unit: OffloadUnit
     software: Mapping[str, Software]  #: by method in software
     placement: str = AT_DMA
     partitions: int = 1  #: partitions of the GPU's memory: number of CDUs at the cache
@@ -67,8 +67,8 @@ class Machine:
     def usual(
         cls,
         known: Mapping[str, Mapping[str, Any]],
-        unit: CduArray,
-        networks: Mapping[str, Network],
+        unit: OffloadUnit,
+        networks: Mapping[str, OffloadNetwork],
         link_bytes_per_s: float | None,
         placement: str,
     ) -> Machine:
@@ -94,7 +94,7 @@ class Machine:
         return replace(self, unit=replace(self.unit, clock_hz=clock_hz))
 
 
-def build(name: str, machine: Machine, network: Network, ratios: Mapping[str, Ratios]) -> Method:
+def build(name: str, machine: Machine, network: OffloadNetwork, ratios: Mapping[str, Ratios]) -> OffloadMethod:
     """Return a method of TITLES; UserError if its ratios were not measured on such a network."""
     if name in MEASURED and name not in ratios:
         raise UserError(
@@ -102,7 +102,7 @@ def build(name: str, machine: Machine, network: Network, ratios: Mapping[str, Ra
             "and give its results.json as --ratios"
         )
     platform = machine.platform
-    in_gpu: dict[str, Callable[[], Method]] = {
+    in_gpu: dict[str, Callable[[], OffloadMethod]] = {
         "none": NoOffload,
         "vdnn": lambda: PlainOffload(platform),
         "gist": lambda: Gist(platform, ratios[name]),

@@ -18,11 +18,11 @@ from cdu_offload import platform as machines
 from cdu_offload import plots, report
 from cdu_offload import ratios as measured
 from cdu_offload.catalog import TITLES, Machine
-from cdu_offload.network import Network
+from cdu_offload.network import OffloadNetwork
 from cdu_offload.offload import AT_DMA, PLACEMENTS
 from cdu_offload.ratios import RatioTable
-from cdu_offload.study import Study, total
-from cdu_offload.unit import CduArray
+from cdu_offload.study import OffloadStudy, total
+from cdu_offload.unit import OffloadUnit
 
 #: Rates of the link that are allowed, GB/s.
 _LINKS = (0.1, 10_000)
@@ -48,7 +48,7 @@ class OffloadSettings:
         Position of the CDUs (:data:`cdu_offload.offload.PLACEMENTS`).
     """
 
-    unit: CduArray
+    unit: OffloadUnit
     unit_source: str
     networks: Sequence[str] | None = None
     methods: Sequence[str] | None = None
@@ -68,7 +68,7 @@ class OffloadSettings:
         assert self.chosen
 
     @cached_property
-    def chosen(self) -> list[Network]:
+    def chosen(self) -> list[OffloadNetwork]:
         """The networks; UserError for an unknown one."""
         return list(networks.chosen(None if self.networks is None else list(self.networks)))
 
@@ -96,7 +96,7 @@ def compare_methods(settings: OffloadSettings, command: str, progress: Progress 
     link = None if settings.link_gb_s is None else settings.link_gb_s * 1e9
     machine = Machine.usual(facts, settings.unit, networks.shipped(), link, settings.placement)
     table, ratios_source = _ratios(settings)
-    plan = Study(machine, settings.chosen, settings.wanted, table, facts["crossbar_hz"]["value"])
+    plan = OffloadStudy(machine, settings.chosen, settings.wanted, table, facts["crossbar_hz"]["value"])
     shown.begin("simulating", total(plan))
     outcomes, sweeps = plan.comparison(shown.step), plan.sweeps(shown.step)
     result = report.content(plan, outcomes, sweeps, facts, command, ratios_source, settings.unit_source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from cdu_offload.network import Activation
+from cdu_offload.network import OffloadActivation
 
 #: The directions, as ``cdu verify`` calls them: to the host and back.
 COMPRESS, DECOMPRESS = "compress", "decompress"
@@ -25,11 +25,11 @@ class Transfer:
     limit: str  #: the slowest stage: LINK or CDU
 
 
-class Method(Protocol):
+class OffloadMethod(Protocol):
     """One of the methods that are compared."""
 
-    def transfer(self, activation: Activation, direction: str) -> Transfer | None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> Transfer | None:
         """Return the transfer of an activation; None if it stays in GPU memory."""
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Return the seconds in which the GPU itself compresses or decompresses, and does nothing else."""

@@ -27,7 +27,7 @@ SHIPPED = Path(__file__).with_name("networks.json")
 
 
 @dataclass(frozen=True)
-class Activation:
+class OffloadActivation:
     """A tensor that autograd keeps from the forward to the backward pass."""
 
     producer: str  #: the operation that produced it, in the words of ``cdu train``: conv, relu, pool, sum, input ...
@@ -42,7 +42,7 @@ class Activation:
 
 
 @dataclass(frozen=True)
-class Work:
+class LayerWork:
     """One kernel: its computation, its traffic in GPU memory, and the activations it reads or writes (list indices)."""
 
     name: str
@@ -54,16 +54,16 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Network:
+class OffloadNetwork:
     """A training step. The last backward work is the optimizer's."""
 
     name: str
     title: str
     batch: int
     family: str  #: the model of ``cdu train`` whose measured ratios apply to it
-    activations: tuple[Activation, ...]
-    forward: tuple[Work, ...]
-    backward: tuple[Work, ...]
+    activations: tuple[OffloadActivation, ...]
+    forward: tuple[LayerWork, ...]
+    backward: tuple[LayerWork, ...]
 
     @property
     def saved_bytes(self) -> int:
@@ -108,31 +108,35 @@ class Network:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Network:
+    def from_dict(cls, data: Mapping[str, Any]) -> OffloadNetwork:
         """Invert :meth:`to_dict`, also after a round trip through JSON."""
 
-        def works(rows: list[dict[str, Any]]) -> tuple[Work, ...]:
+        def works(rows: list[dict[str, Any]]) -> tuple[LayerWork, ...]:
             lists = ("releases", "makes", "needs")
-            return tuple(Work(row["name"], row["flops"], row["nbytes"], *(tuple(row[key]) for key in lists)) for row in rows)
+            return tuple(
+                LayerWork(row["name"], row["flops"], row["nbytes"], *(tuple(row[key]) for key in lists)) for row in rows
+            )
 
         return cls(
             data["name"],
             data["title"],
             data["batch"],
             data["family"],
-            tuple(Activation(row["producer"], row["kind"], tuple(row["shape"]), row["pair"]) for row in data["activations"]),
+            tuple(
+                OffloadActivation(row["producer"], row["kind"], tuple(row["shape"]), row["pair"]) for row in data["activations"]
+            ),
             works(data["forward"]),
             works(data["backward"]),
         )
 
 
-def shipped() -> dict[str, Network]:
+def shipped() -> dict[str, OffloadNetwork]:
     """Return the networks that come with the package, by name."""
     rows = json.loads(SHIPPED.read_text(encoding="utf-8"))["networks"]
-    return {row["name"]: Network.from_dict(row) for row in rows}
+    return {row["name"]: OffloadNetwork.from_dict(row) for row in rows}
 
 
-def chosen(names: list[str] | None) -> list[Network]:
+def chosen(names: list[str] | None) -> list[OffloadNetwork]:
     """Return some of the shipped networks (all if none is named); UserError for an unknown name."""
     known = shipped()
     if unknown := [name for name in names or [] if name not in known]:

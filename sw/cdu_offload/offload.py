@@ -10,10 +10,10 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, VALUE_BITS
 
 from cdu_offload.method import CDU, COMPRESS, DMA_SHARE, LINK, Transfer
-from cdu_offload.network import NORM_INPUT, NORM_RESULT, Activation
+from cdu_offload.network import NORM_INPUT, NORM_RESULT, OffloadActivation
 from cdu_offload.platform import Platform
 from cdu_offload.ratios import Ratios
-from cdu_offload.unit import CduArray
+from cdu_offload.unit import OffloadUnit
 
 #: Positions of CDUs: at the DMA engine, or at the partitions of the cache.
 AT_DMA, AT_CACHE = "dma", "cache"
@@ -26,12 +26,12 @@ class PlainOffload:
 
     platform: Platform
 
-    def transfer(self, activation: Activation, direction: str) -> Transfer:
+    def transfer(self, activation: OffloadActivation, direction: str) -> Transfer:
         """Implement :class:`~cdu_offload.method.Method`."""
         packed = _packets(activation.nbytes, self.platform)
         return _slowest(activation.nbytes, packed, 0.0, [activation.nbytes / self.platform.port_bytes_per_s], self.platform)
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Return 0: the GPU does no work."""
         return 0.0
 
@@ -45,20 +45,20 @@ class CduOffload:
     """
 
     platform: Platform
-    unit: CduArray
+    unit: OffloadUnit
     placement: str
     modes: Mapping[str, Mode]  #: by kind of activation; a kind without a mode has the array's rate
     ratios: Ratios
 
-    def transfer(self, activation: Activation, direction: str) -> Transfer | None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> Transfer | None:
         """Implement :class:`~cdu_offload.method.Method`."""
         return self._through(activation.kind, direction, activation.nbytes, self._kept(activation))
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Return 0: the GPU does no work."""
         return 0.0
 
-    def _kept(self, activation: Activation) -> float:
+    def _kept(self, activation: OffloadActivation) -> float:
         """Return the bytes on the link."""
         return activation.nbytes / self.ratios.ratio(activation)
 
@@ -82,7 +82,7 @@ class CopyOffload(CduOffload):
     copy while it encodes the next.
     """
 
-    def transfer(self, activation: Activation, direction: str) -> Transfer | None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> Transfer | None:
         """Implement :class:`~cdu_offload.method.Method`."""
         if activation.pair == NORM_INPUT:
             return None
@@ -92,7 +92,7 @@ class CopyOffload(CduOffload):
         kept = self._kept(activation)
         if activation.pair == NORM_RESULT:
             # Statistics assign half of the copy to each tensor.
-            kept += self._kept(Activation("conv", "dense", activation.shape))
+            kept += self._kept(OffloadActivation("conv", "dense", activation.shape))
         values = (1 + 1 / VALUE_BITS) * activation.nbytes
         again = activation.nbytes if direction == COMPRESS else 0
         if self.unit.both_ways:

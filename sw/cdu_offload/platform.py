@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdu_offload.network import Network, Work
+from cdu_offload.network import LayerWork, OffloadNetwork
 
 SHIPPED = Path(__file__).with_name("platform.json")
 #: Number of times that a bisection halves its interval: float64 has no more digits.
@@ -25,11 +25,11 @@ class Platform:
     port_bytes_per_s: float  #: rate of one crossbar port
     packet_bytes: int  #: transfers over the link are multiples of this
 
-    def seconds(self, work: Work, memory_bytes_per_s: float | None = None) -> float:
+    def seconds(self, work: LayerWork, memory_bytes_per_s: float | None = None) -> float:
         """Return the roofline: the longer of computing and moving."""
         return max(work.flops / self.flops_per_s, work.nbytes / (memory_bytes_per_s or self.memory_bytes_per_s))
 
-    def step_seconds(self, network: Network) -> float:
+    def step_seconds(self, network: OffloadNetwork) -> float:
         """Return the seconds of a training step that keeps everything in GPU memory."""
         return sum(self.seconds(work) for work in (*network.forward, *network.backward))
 
@@ -40,7 +40,7 @@ def facts() -> dict[str, dict[str, Any]]:
     return found
 
 
-def titan_v(known: Mapping[str, Mapping[str, Any]], anchor: Network, link_bytes_per_s: float | None = None) -> Platform:
+def titan_v(known: Mapping[str, Mapping[str, Any]], anchor: OffloadNetwork, link_bytes_per_s: float | None = None) -> Platform:
     """Return JPEG-ACT's machine; :func:`compute_efficiency` gives the part of its peak rate that convolutions reach."""
 
     def value(name: str) -> float:
@@ -55,7 +55,7 @@ def titan_v(known: Mapping[str, Mapping[str, Any]], anchor: Network, link_bytes_
     )
 
 
-def compute_efficiency(known: Mapping[str, Mapping[str, Any]], anchor: Network) -> float:
+def compute_efficiency(known: Mapping[str, Mapping[str, Any]], anchor: OffloadNetwork) -> float:
     """Return the part of the peak rate with which the roofline of ``anchor`` (ResNet-50) matches NVIDIA's time for V100."""
     memory = known["anchor_memory_bytes_per_s"]["value"] * known["memory_efficiency"]["value"]
     wanted = anchor.batch / known["anchor_images_per_s"]["value"]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cdu_offload.catalog import TITLES
-from cdu_offload.network import Network
+from cdu_offload.network import OffloadNetwork
 from cdu_offload.study import PUBLISHED, speedups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from cdu_offload.simulation import Outcome
+    from cdu_offload.simulation import StepOutcome
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; methods in software are hatched.
 _COLOURS = {
@@ -50,7 +50,7 @@ def _png(width: float, height: float, rows: int, columns: int, draw: Callable[[S
     return file.getvalue()
 
 
-def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outcome]]) -> bytes:
+def speedup_bars(networks: Sequence[OffloadNetwork], outcomes: Mapping[str, Mapping[str, StepOutcome]]) -> bytes:
     """Plot bars per network over vDNN and over GIST, if simulated, beside the published headlines."""
     present = next(iter(outcomes.values()))
     panels = [(over, key) for over, key in (("vdnn", "offload"), ("gist", "compression")) if over in present]
@@ -92,7 +92,7 @@ def speedup_bars(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str
     return _png(14, 4.6 * len(panels), len(panels), 1, draw)
 
 
-def stalls(networks: Sequence[Network], outcomes: Mapping[str, Mapping[str, Outcome]]) -> bytes:
+def stalls(networks: Sequence[OffloadNetwork], outcomes: Mapping[str, Mapping[str, StepOutcome]]) -> bytes:
     """Plot the parts of a step's time, relative to the step without offload."""
     rows = -(-len(networks) // 3)
 

@@ -17,7 +17,7 @@ from cdu_spec.geometry import BLOCK_SIDE
 from cdu_tools.errors import UserError
 from cdu_tools.texts import read_text
 
-from cdu_offload.network import VALUE_BYTES, Activation
+from cdu_offload.network import VALUE_BYTES, OffloadActivation
 
 SHIPPED = Path(__file__).with_name("ratios.json")
 #: Producers of tensors with many zeros, as in actcodec's policies.
@@ -51,7 +51,7 @@ class Ratios:
                 original = float(VALUE_BYTES * prod(row["shape"]) * row.get("count", 1))
                 self.add(kind, row["op"], original, original / row["ratio"])
 
-    def ratio(self, activation: Activation) -> float:
+    def ratio(self, activation: OffloadActivation) -> float:
         """Return the ratio of tensors of the same kind and producer; else of the same kind; else of all.
 
         Methods that do not keep signs separately have no rows of that kind; such a tensor counts as sparse for them.

@@ -11,8 +11,8 @@ from cdu_tools.report import Page, Table
 from cdu_offload.catalog import THROUGH_CDUS, TITLES
 from cdu_offload.method import COMPRESS, DECOMPRESS
 from cdu_offload.offload import AT_CACHE, AT_DMA
-from cdu_offload.simulation import Outcome
-from cdu_offload.study import PUBLISHED, Study, ratio, speedups
+from cdu_offload.simulation import StepOutcome
+from cdu_offload.study import PUBLISHED, OffloadStudy, ratio, speedups
 
 #: Methods that JPEG-ACT is compared with, and the published headline for each.
 _OVER = {
@@ -33,11 +33,11 @@ _AXES = {
     "placement": ("CDUs at", 1, "{}"),
 }
 
-Outcomes = dict[str, dict[str, Outcome]]
+Outcomes = dict[str, dict[str, StepOutcome]]
 
 
 def content(
-    study: Study,
+    study: OffloadStudy,
     outcomes: Outcomes,
     sweeps: Mapping[str, Sequence[Mapping[str, Any]]],
     facts: Mapping[str, Mapping[str, Any]],

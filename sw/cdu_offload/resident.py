@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdu_offload.method import COMPRESS
-from cdu_offload.network import Activation, Network
+from cdu_offload.network import OffloadActivation, OffloadNetwork
 from cdu_offload.platform import Platform
 from cdu_offload.ratios import Ratios
 
@@ -17,10 +17,10 @@ _CSR_READS = 2
 class NoOffload:
     """No activation moves or is compressed: the fastest method, if the memory is large enough."""
 
-    def transfer(self, activation: Activation, direction: str) -> None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> None:
         """Return None: nothing moves."""
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Return 0: the GPU does no work."""
         return 0.0
 
@@ -38,10 +38,10 @@ class Gist:
     ratios: Ratios
     efficiency: float = 1.0
 
-    def transfer(self, activation: Activation, direction: str) -> None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> None:
         """Return None: nothing moves."""
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Implement :class:`~cdu_offload.method.Method`."""
         values = activation.nbytes
         packed = values / self.ratios.ratio(activation)
@@ -60,14 +60,14 @@ class Software:
     seconds_per_byte: float
 
     @classmethod
-    def of_slowdown(cls, slowdown: float, network: Network, platform: Platform) -> Software:
+    def of_slowdown(cls, slowdown: float, network: OffloadNetwork, platform: Platform) -> Software:
         """Return the kernels for which ``network`` loses the given part of its throughput."""
         extra = platform.step_seconds(network) * (1 / (1 - slowdown) - 1)
         return cls(extra / network.saved_bytes)
 
-    def transfer(self, activation: Activation, direction: str) -> None:
+    def transfer(self, activation: OffloadActivation, direction: str) -> None:
         """Return None: nothing moves."""
 
-    def overhead_seconds(self, activation: Activation, direction: str) -> float:
+    def overhead_seconds(self, activation: OffloadActivation, direction: str) -> float:
         """Implement :class:`~cdu_offload.method.Method`."""
         return self.seconds_per_byte * activation.nbytes / 2

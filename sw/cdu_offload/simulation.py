@@ -17,15 +17,15 @@ from typing import Any
 
 import simpy
 
-from cdu_offload.method import CDU, COMPRESS, DECOMPRESS, DMA_SHARE, LINK, Method, Transfer
-from cdu_offload.network import Network, Work
+from cdu_offload.method import CDU, COMPRESS, DECOMPRESS, DMA_SHARE, LINK, OffloadMethod, Transfer
+from cdu_offload.network import LayerWork, OffloadNetwork
 from cdu_offload.platform import Platform
 
 Process = Generator[simpy.Event, Any, None]
 
 
 @dataclass
-class Outcome:
+class StepOutcome:
     """A training step: all times in seconds."""
 
     seconds: float = 0.0
@@ -69,9 +69,9 @@ class _Memory:
 class _Simulation:
     """One training step."""
 
-    def __init__(self, network: Network, platform: Platform, method: Method, ahead: int) -> None:
+    def __init__(self, network: OffloadNetwork, platform: Platform, method: OffloadMethod, ahead: int) -> None:
         self.environment = simpy.Environment()
-        self.outcome = Outcome()
+        self.outcome = StepOutcome()
         self._network, self._platform, self._method, self._ahead = network, platform, method, ahead
         self._memory = _Memory(self.environment, platform.memory_bytes_per_s)
         self._queues = {direction: simpy.Store(self.environment) for direction in (COMPRESS, DECOMPRESS)}
@@ -148,7 +148,7 @@ class _Simulation:
                 yield job.done
             self.outcome.stalls[job.transfer.limit] += self.environment.now - since
 
-    def _compute(self, work: Work) -> Process:
+    def _compute(self, work: LayerWork) -> Process:
         """Work at the rate that memory allows, which changes as transfers begin and end."""
         since = self.environment.now
         left, finished = 1.0, False
@@ -168,7 +168,7 @@ class _Simulation:
         self.outcome.overhead_seconds += seconds
 
 
-def simulate(network: Network, platform: Platform, method: Method, ahead: int = 1) -> Outcome:
+def simulate(network: OffloadNetwork, platform: Platform, method: OffloadMethod, ahead: int = 1) -> StepOutcome:
     """Simulate one training step.
 
     ``ahead`` is the number of layers, 1 or more, by which computation may run ahead of activations that leave, and by which

@@ -9,11 +9,11 @@ from typing import Any
 
 from cdu_offload.catalog import THROUGH_CDUS, TITLES, Machine, build
 from cdu_offload.method import COMPRESS
-from cdu_offload.network import Network
+from cdu_offload.network import OffloadNetwork
 from cdu_offload.offload import AT_CACHE, AT_DMA
 from cdu_offload.ratios import RatioTable
 from cdu_offload.resident import Gist
-from cdu_offload.simulation import Outcome, simulate
+from cdu_offload.simulation import StepOutcome, simulate
 
 #: Speedups that JPEG-ACT reports: over prior offload accelerators, and over prior activation compression.
 PUBLISHED = {"offload": 2.4, "compression": 1.6}
@@ -29,24 +29,24 @@ _HALVINGS = 40
 
 
 @dataclass(frozen=True)
-class Study:
+class OffloadStudy:
     """Networks, methods and ratios, for a machine."""
 
     machine: Machine
-    networks: Sequence[Network]
+    networks: Sequence[OffloadNetwork]
     methods: Sequence[str]
     ratios: RatioTable
     crossbar_hz: float
 
-    def outcome(self, name: str, network: Network, machine: Machine | None = None, ahead: int = 1) -> Outcome:
+    def outcome(self, name: str, network: OffloadNetwork, machine: Machine | None = None, ahead: int = 1) -> StepOutcome:
         """Simulate one training step."""
         machine = machine or self.machine
         method = build(name, machine, network, self.ratios.get(network.family, {}))
         return simulate(network, machine.platform, method, ahead)
 
-    def comparison(self, on_done: Callable[[], None]) -> dict[str, dict[str, Outcome]]:
+    def comparison(self, on_done: Callable[[], None]) -> dict[str, dict[str, StepOutcome]]:
         """Return network -> method -> outcome. ``on_done`` is called after each."""
-        found: dict[str, dict[str, Outcome]] = {}
+        found: dict[str, dict[str, StepOutcome]] = {}
         for network in self.networks:
             found[network.name] = {}
             for name in self.methods:
@@ -101,7 +101,7 @@ class Study:
             on_done()
         return found
 
-    def gist_efficiency(self, outcomes: dict[str, dict[str, Outcome]], speedup: float) -> float | None:
+    def gist_efficiency(self, outcomes: dict[str, dict[str, StepOutcome]], speedup: float) -> float | None:
         """Return the part of the memory's rate at which GIST's kernels would make JPEG-ACT ``speedup`` times as fast as GIST.
 
         None if JPEG-ACT is that much faster already, or if one of both was not simulated.
@@ -138,7 +138,7 @@ def _point(sweep: str, at: Any, method: str, machine: Machine, *, series: str | 
     }
 
 
-def speedups(outcomes: dict[str, dict[str, Outcome]], over: str) -> dict[str, dict[str, float]]:
+def speedups(outcomes: dict[str, dict[str, StepOutcome]], over: str) -> dict[str, dict[str, float]]:
     """Return method -> network -> speedup over ``over``, with the geometric mean under ``mean``."""
     found: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(name for table in outcomes.values() for name in table):
@@ -147,12 +147,12 @@ def speedups(outcomes: dict[str, dict[str, Outcome]], over: str) -> dict[str, di
     return found
 
 
-def ratio(network: Network, outcome: Outcome) -> float | None:
+def ratio(network: OffloadNetwork, outcome: StepOutcome) -> float | None:
     """Return bytes of the activations that go to the host / bytes that cross the link; None if none do."""
     moved = outcome.bytes_moved[COMPRESS]
     return network.offloaded_bytes / moved if moved else None
 
 
-def total(study: Study) -> int:
+def total(study: OffloadStudy) -> int:
     """Return the number of times that ``on_done`` will be called, for a progress bar."""
     return len(study.networks) * len(study.methods) + len(study.points())

@@ -21,7 +21,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from cdu_offload.network import NORM_INPUT, NORM_RESULT, VALUE_BYTES, Activation, Network, Work
+from cdu_offload.network import NORM_INPUT, NORM_RESULT, VALUE_BYTES, LayerWork, OffloadActivation, OffloadNetwork
 
 #: Kind of an activation by its codec in JPEG-ACT's table.
 _KIND_OF_CODEC = {"jpeg-act": "dense", "brc": "signs", "sfpr+zvc": "sparse", "sfpr": "unfit"}
@@ -34,7 +34,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, tracker: OperationTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.works: list[Work] = []
+        self.works: list[LayerWork] = []
         self.unpacked: list[int] = []
         self._tracker = tracker
         self._function: object = None
@@ -56,7 +56,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         flops = flop_registry[packet](*args, **kwargs, out_val=result) if packet in flop_registry else 0
         results = list(tensors_in(result if isinstance(result, (list, tuple)) else (result,)))
         moved = _distinct_bytes(tensors_in((*args, *kwargs.values()))) + _distinct_bytes(results)
-        self.works.append(Work(packet.__name__, int(flops), moved, needs=tuple(dict.fromkeys(self.unpacked))))
+        self.works.append(LayerWork(packet.__name__, int(flops), moved, needs=tuple(dict.fromkeys(self.unpacked))))
         self.unpacked = []
         if self._function is not self._tracker.current:
             self._function, self._results = self._tracker.current, set()
@@ -74,7 +74,7 @@ class _Saves:
         self._number: dict[int, int] = {}
         #: Kept alive so that no other tensor gets the storage of a recorded one.
         self._held: list[Tensor] = []
-        self.activations: list[Activation] = []
+        self.activations: list[OffloadActivation] = []
         self.last: dict[int, tuple[int, bool]] = {}  #: number -> (forward kernel, True if that kernel produces it)
 
     def pack(self, x: Tensor) -> tuple[Tensor, int | None]:
@@ -88,7 +88,7 @@ class _Saves:
         if key not in self._number:
             self._number[key] = len(self.activations)
             self._held.append(x)
-            self.activations.append(Activation(producer(x), kind, tuple(x.shape)))
+            self.activations.append(OffloadActivation(producer(x), kind, tuple(x.shape)))
         number = self._number[key]
         if x.grad_fn is not None:
             # The producer is not known while it saves its own result.
@@ -108,7 +108,7 @@ class _Saves:
             self._recorder.unpacked.append(saved[1])
         return saved[0]
 
-    def paired(self) -> tuple[Activation, ...]:
+    def paired(self) -> tuple[OffloadActivation, ...]:
         """Return the activations, with marks on batch normalisations whose input and result (after a ReLU) are both kept."""
         found, makers = (
             list(self.activations),
@@ -134,7 +134,7 @@ class _Saves:
 
 def trace(
     name: str, title: str, family: str, build: Callable[[], nn.Module], shape: tuple[int, ...], classes: int | None
-) -> Network:
+) -> OffloadNetwork:
     """Describe a training step of a model on inputs of ``shape`` (N, C, H, W), float32.
 
     The loss is cross-entropy over ``classes``, or, for None, the mean square error to an image of the input's shape.
@@ -153,7 +153,7 @@ def trace(
         forward, recorder.works = recorder.works, []
         torch.autograd.backward(loss)
     weights = sum(parameter.numel() for parameter in model.parameters())
-    update = Work("optimizer", 0, _OPTIMIZER_PASSES * VALUE_BYTES * weights)
+    update = LayerWork("optimizer", 0, _OPTIMIZER_PASSES * VALUE_BYTES * weights)
     placed = [
         replace(
             work,
@@ -162,7 +162,7 @@ def trace(
         )
         for index, work in enumerate(forward)
     ]
-    return Network(name, title, shape[0], family, saves.paired(), tuple(placed), (*recorder.works, update))
+    return OffloadNetwork(name, title, shape[0], family, saves.paired(), tuple(placed), (*recorder.works, update))
 
 
 def _storage(x: Tensor) -> int:

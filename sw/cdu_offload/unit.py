@@ -20,7 +20,7 @@ from cdu_offload.network import VALUE_BYTES
 
 
 @dataclass(frozen=True)
-class CduArray:
+class OffloadUnit:
     """An array of CDUs.
 
     Parameters
@@ -56,7 +56,7 @@ class CduArray:
         """Return the seconds until the first result, once per tensor."""
         return self.start_cycles[direction] / self.clock_hz
 
-    def resized(self, cdus: int) -> CduArray:
+    def resized(self, cdus: int) -> OffloadUnit:
         """Return another number of the same CDUs: rates in proportion, as for 1, 4 and 8 (docs/evidence/configurations.md)."""
         factor = cdus / self.cdus
         rates = {direction: rate * factor for direction, rate in self.values_per_cycle.items()}
@@ -68,19 +68,19 @@ class CduArray:
         )
 
 
-def of_figures(cdus: int, duplex: str, figures: Mapping[str, Any]) -> CduArray:
+def of_figures(cdus: int, duplex: str, figures: Mapping[str, Any]) -> OffloadUnit:
     """Return the array of an entry of configurations.json (benchmarks/configurations.py)."""
     clock = 1e9 / figures["critical_path_ns"][duplex]
-    return CduArray(cdus, clock, figures["values_per_cycle"], {}, {COMPRESS: 0.0, DECOMPRESS: 0.0})
+    return OffloadUnit(cdus, clock, figures["values_per_cycle"], {}, {COMPRESS: 0.0, DECOMPRESS: 0.0})
 
 
-def unmeasured(cdus: int) -> CduArray:
+def unmeasured(cdus: int) -> OffloadUnit:
     """Return an array to be completed by :func:`with_rates` and :func:`with_clock`."""
     nothing = {COMPRESS: 0.0, DECOMPRESS: 0.0}
-    return CduArray(cdus, 0.0, nothing, {}, nothing)
+    return OffloadUnit(cdus, 0.0, nothing, {}, nothing)
 
 
-def with_rates(unit: CduArray, report: Path) -> CduArray:
+def with_rates(unit: OffloadUnit, report: Path) -> OffloadUnit:
     """Return the array with the rates in a report.json of ``cdu verify --block array``, or of benchmarks/dma_training.py.
 
     The rates are the lowest of each mode, whatever the content.
@@ -117,7 +117,7 @@ def _cdus(group: str, usual: int) -> int:
     return int(found[1]) if found else usual if group.startswith(("array", "dma_array")) else 0
 
 
-def with_clock(unit: CduArray, report: Path) -> CduArray:
+def with_clock(unit: OffloadUnit, report: Path) -> OffloadUnit:
     """Return the array at the clock in a report.json of ``cdu synth --block array``; UserError if there is none."""
     figures = _json(report, "--synth").get("blocks", {}).get("array")
     if figures is None:
@@ -139,7 +139,7 @@ def _json(path: Path, option: str) -> dict[str, Any]:
 
 def described(
     config: CduConfig, figures: Mapping[str, Any] | None, verify: Path | None, synth: Path | None, name: str
-) -> tuple[CduArray, str]:
+) -> tuple[OffloadUnit, str]:
     """Return the CDUs of a configuration, and a phrase with the source of their figures.
 
     Parameters

@@ -14,7 +14,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.registers import JOB_NUMBER_BITS, REGISTER_BITS, Channel
 
-from cdu.control.places import PACKED, Findings, Place, places
+from cdu.control.places import PACKED, ErrorPlace, Findings, places
 from cdu.parts.wide_sum import wide_sum
 from cdu.words import is_one_of
 
@@ -163,7 +163,7 @@ class JobLedger(wiring.Component):
         bit: Value = (Const(1) << self._place(entry))[: self.depth]
         return bit & event.replicate(self.depth)
 
-    def _comes(self, place: Place) -> Value:
+    def _comes(self, place: ErrorPlace) -> Value:
         """Return whether a job that comes to this place is started in this cycle."""
         return self.start & is_one_of(self.mode, place.modes)
 

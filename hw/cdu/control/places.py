@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.registers import Channel
 
 
-class Place(NamedTuple):
+class ErrorPlace(NamedTuple):
     """A place that jobs of some ``modes`` leave in the order of their starts.
 
     ``flags`` are the errors that are found there. They are raised ``latency`` cycles after the word that causes them, and so
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     latency: int = 0
 
 
-def places(config: CduConfig, channel: Channel) -> dict[str, Place]:
+def places(config: CduConfig, channel: Channel) -> dict[str, ErrorPlace]:
     """Return the places of a direction by name; places that no built mode reaches are left out.
 
     ``input``: data enter the path, to ``output``, where the result leaves it. ``receiver``, ``crc``: a payload has been
@@ -35,24 +35,24 @@ def places(config: CduConfig, channel: Channel) -> dict[str, Place]:
     coded = tuple(mode for mode in every if mode is not Mode.BYPASS)
     blocked = tuple(mode for mode in coded if mode is not Mode.MX)
     found = {
-        "scales": Place(scaled, ("keep", "bad_scale", "scale_source")),
-        "windows": Place(scaled, ("scale_surplus", "scale_missing")),
+        "scales": ErrorPlace(scaled, ("keep", "bad_scale", "scale_source")),
+        "windows": ErrorPlace(scaled, ("scale_surplus", "scale_missing")),
     }
     if channel is Channel.COMPRESS:
         found |= {
-            "input": Place(every, ("keep", "early_last", "late_last")),
-            "front": Place(blocked, ("nonfinite",)),
-            "mx": Place((Mode.MX,) if config.has_mx else (), ("nonfinite",)),
-            "output": Place(every, (), latency=2),
+            "input": ErrorPlace(every, ("keep", "early_last", "late_last")),
+            "front": ErrorPlace(blocked, ("nonfinite",)),
+            "mx": ErrorPlace((Mode.MX,) if config.has_mx else (), ("nonfinite",)),
+            "output": ErrorPlace(every, (), latency=2),
         }
     else:
         found |= {
-            "receiver": Place(every, ("keep",)),
-            "crc": Place(every if config.payload_crc else (), ("bad_crc",), latency=2),
-            "input": Place(every, ("payload_length",), latency=2),
-            "splitter": Place(coded, ("early_last", "late_last")),
-            "heads": Place(blocked if config.has_ranges else (), ("bad_head",), latency=3),
-            "output": Place(every if config.has_bypass else (), ("early_last", "late_last")),
+            "receiver": ErrorPlace(every, ("keep",)),
+            "crc": ErrorPlace(every if config.payload_crc else (), ("bad_crc",), latency=2),
+            "input": ErrorPlace(every, ("payload_length",), latency=2),
+            "splitter": ErrorPlace(coded, ("early_last", "late_last")),
+            "heads": ErrorPlace(blocked if config.has_ranges else (), ("bad_head",), latency=3),
+            "output": ErrorPlace(every if config.has_bypass else (), ("early_last", "late_last")),
         }
     return {name: place for name, place in found.items() if place.modes}
 

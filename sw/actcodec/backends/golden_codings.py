@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Coding:
+class ModeCoding:
     """Coding of one mode.
 
     ``encode(integers, piece, job)`` returns the payload (n,), uint8, of the integers of a piece, (rows, columns), padded: int8,
@@ -113,15 +113,15 @@ def _from_groups(payload: Tensor, starts: Tensor, piece: Piece, job: Job) -> Ten
     return groups.view(-1, piece.row_beats * LANES)
 
 
-def _rows(golden: Any) -> Coding:
+def _rows(golden: Any) -> ModeCoding:
     """Return the coding of beats with codes of one width by the functions of a golden module."""
-    return Coding(
+    return ModeCoding(
         lambda integers, piece, job: golden.encode(integers, settings_of(job), piece.first),
         lambda payload, starts, piece, job: golden.decode(payload, piece.beats, settings_of(job)),
     )
 
 
-_MASKED_ROWS = Coding(
+_MASKED_ROWS = ModeCoding(
     lambda integers, piece, job: autoquant.encode_masked(integers, settings_of(job), piece.first),
     lambda payload, starts, piece, job: autoquant.decode_masked_at(payload, starts, settings_of(job)),
 )
@@ -132,11 +132,11 @@ DIRECT = {
 }
 #: Codings of the other modes, except mx, whose blocks :mod:`actcodec.golden.floating.blocks` computes.
 CODINGS = {
-    Mode.SFPR: Coding(_bytes, _from_bytes),
-    Mode.SFPR_ZVC: Coding(_masked, _from_masked),
-    Mode.JPEG_ACT: Coding(_transformed, _from_transformed),
-    Mode.DIVISION: Coding(_blocks, _from_blocks),
-    Mode.ACTNN: Coding(_groups, _from_groups),
+    Mode.SFPR: ModeCoding(_bytes, _from_bytes),
+    Mode.SFPR_ZVC: ModeCoding(_masked, _from_masked),
+    Mode.JPEG_ACT: ModeCoding(_transformed, _from_transformed),
+    Mode.DIVISION: ModeCoding(_blocks, _from_blocks),
+    Mode.ACTNN: ModeCoding(_groups, _from_groups),
     Mode.BLPA: _rows(blpa),
     Mode.AUTOQUANT: _rows(autoquant),
     Mode.AUTOQUANTZ: _MASKED_ROWS,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Kind:
+class TensorKind:
     """Kind of tensors without ordinary memory."""
 
     name: str  #: in the plural
@@ -25,14 +25,14 @@ class Kind:
     wraps: bool = False  #: True if operations on such arguments save tensors with the shapes and memory of their inside
 
 
-TRANSFORMED = Kind("tensors within transforms of torch.func", "compress the tensor outside of the transform", wraps=True)
-FUNCTIONAL = Kind("functionalised tensors", "compress the tensor outside of the trace", wraps=True)
-NESTED = Kind("nested tensors", "compress its values, or each of its x.unbind()", wraps=True)
-SPARSE = Kind("sparse tensors", "compress x.to_dense(), or the values")
-ONEDNN = Kind("tensors in oneDNN's layout", "compress x.to_dense()")
-META = Kind("tensors on the device meta", "give a tensor that has values")
-QUANTISED = Kind("quantised tensors", "compress x.dequantize()")
-ZEROS = Kind("zeros without memory", "compress x.clone()")
+TRANSFORMED = TensorKind("tensors within transforms of torch.func", "compress the tensor outside of the transform", wraps=True)
+FUNCTIONAL = TensorKind("functionalised tensors", "compress the tensor outside of the trace", wraps=True)
+NESTED = TensorKind("nested tensors", "compress its values, or each of its x.unbind()", wraps=True)
+SPARSE = TensorKind("sparse tensors", "compress x.to_dense(), or the values")
+ONEDNN = TensorKind("tensors in oneDNN's layout", "compress x.to_dense()")
+META = TensorKind("tensors on the device meta", "give a tensor that has values")
+QUANTISED = TensorKind("quantised tensors", "compress x.dequantize()")
+ZEROS = TensorKind("zeros without memory", "compress x.clone()")
 #: Class whose local part holds the values of this process, and class of results that are under way and are waited for.
 _DISTRIBUTED = ("torch.distributed.tensor", "DTensor")
 _ASYNCHRONOUS = ("torch.distributed._functional_collectives", "AsyncCollectiveTensor")
@@ -44,12 +44,12 @@ _is_transformed, _is_functional = torch._C._functorch.is_functorch_wrapped_tenso
 _STRIDED = torch.strided
 
 
-def kind_of(x: Tensor) -> Kind | None:
+def kind_of(x: Tensor) -> TensorKind | None:
     """Return the kind of a tensor without ordinary memory; None for ordinary tensors."""
     if _is_transformed(x):
         return TRANSFORMED
     if overrides_dispatch(x):
-        return Kind(f"tensors of the class {type(x).__name__}", "compress a plain tensor of its values", wraps=True)
+        return TensorKind(f"tensors of the class {type(x).__name__}", "compress a plain tensor of its values", wraps=True)
     if x.is_nested:
         return NESTED
     if x.layout != _STRIDED:
@@ -109,21 +109,21 @@ def bytes_of(x: Tensor) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TensorPart:
     """Plain part of a tensor, and the function that rebuilds the tensor from such a part."""
 
     tensor: Tensor  #: ordinary, with the history of the whole
     rebuild: Callable[[Tensor], Tensor]
 
 
-def part_of(x: Tensor) -> Part | None:
+def part_of(x: Tensor) -> TensorPart | None:
     """Return the plain part that has all values of ``x``; None if ``x`` is ordinary itself or of a kind without such a part."""
     inner = plain_part(x)
     if inner is x:
         return None
     with torch.enable_grad():
         tensor = _WithHistory.apply(x, (inner.detach(),))  # type: ignore[no-untyped-call]
-    return Part(tensor, _rebuilding(x.detach()))
+    return TensorPart(tensor, _rebuilding(x.detach()))
 
 
 def plain_part(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Mark(Protocol):
+class CopyMark(Protocol):
     """A point in the order of a stream's work (a CUDA event)."""
 
     def query(self) -> bool:
@@ -22,13 +22,13 @@ class CopyStream(Protocol):
     def pinned(self, nbytes: int) -> Tensor:
         """Allocate host memory that asynchronous copies can use, uint8 (nbytes,)."""
 
-    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
+    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> CopyMark:
         """Copy parts to the host once the current stream has computed them; the caller may release the parts at once."""
 
-    def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
+    def back(self, host: Sequence[Tensor], after: CopyMark) -> tuple[list[Tensor], CopyMark]:
         """Return new tensors on the device with the host's values behind ``after``; call :meth:`wait` before using them."""
 
-    def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
+    def wait(self, parts: Sequence[Tensor], mark: CopyMark) -> None:
         """Make the current stream wait for a mark before it uses the parts."""
 
 
@@ -43,7 +43,7 @@ class CudaCopies:
         """Implement :class:`CopyStream`."""
         return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
 
-    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> Mark:
+    def out(self, parts: Sequence[Tensor], host: Sequence[Tensor]) -> CopyMark:
         """Implement :class:`CopyStream`."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
@@ -53,7 +53,7 @@ class CudaCopies:
                 part.record_stream(self._stream)
             return self._marked()
 
-    def back(self, host: Sequence[Tensor], after: Mark) -> tuple[list[Tensor], Mark]:
+    def back(self, host: Sequence[Tensor], after: CopyMark) -> tuple[list[Tensor], CopyMark]:
         """Implement :class:`CopyStream`."""
         assert isinstance(after, torch.cuda.Event), "it is one of this class's"
         with torch.cuda.stream(self._stream):
@@ -61,7 +61,7 @@ class CudaCopies:
             parts = [part.to(self._device, non_blocking=True) for part in host]
             return parts, self._marked()
 
-    def wait(self, parts: Sequence[Tensor], mark: Mark) -> None:
+    def wait(self, parts: Sequence[Tensor], mark: CopyMark) -> None:
         """Implement :class:`CopyStream`."""
         assert isinstance(mark, torch.cuda.Event), "it is one of this class's"
         current = torch.cuda.current_stream(self._device)

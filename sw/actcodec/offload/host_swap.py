@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
-from actcodec.offload.copies import CopyStream, CudaCopies, Mark
+from actcodec.offload.copies import CopyMark, CopyStream, CudaCopies
 from actcodec.offload.pinned_pool import PinnedPool
 
 #: Least size in bytes of a moved form; smaller copies take longer to start than to run.
@@ -114,7 +114,7 @@ class HostSwap:
 class _Buffer:
     """Pinned memory of one form; it may be reused once ``last``, the last copy so far, is done."""
 
-    def __init__(self, memory: Tensor, last: Mark) -> None:
+    def __init__(self, memory: Tensor, last: CopyMark) -> None:
         self.memory, self.last = memory, last
 
 
@@ -126,7 +126,7 @@ class SwappedForm:
     ) -> None:
         self._swap, self._lane, self._buffer, self._place = swap, lane, buffer, place
         self.host: Any = replace(cast(Any, form), **host)
-        self._coming: tuple[list[Tensor], Mark] | None = None
+        self._coming: tuple[list[Tensor], CopyMark] | None = None
         weakref.finalize(self, _forget, lane, buffer)
 
     @property

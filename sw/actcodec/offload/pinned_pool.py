@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from actcodec.offload.copies import Mark
+from actcodec.offload.copies import CopyMark
 
 #: Sizes are multiples of this number of bytes or of an eighth of themselves, whichever is more, so that few sizes occur.
 _LEAST_BYTES = 1 << 12
@@ -25,7 +25,7 @@ class PinnedPool:
 
     def __init__(self, pin: Callable[[int], Tensor]) -> None:
         self._pin = pin
-        self._free: defaultdict[int, list[tuple[Tensor, Mark]]] = defaultdict(list)
+        self._free: defaultdict[int, list[tuple[Tensor, CopyMark]]] = defaultdict(list)
         self.nbytes = 0  #: sum over all buffers, in use or not
 
     def take(self, nbytes: int) -> Tensor:
@@ -39,7 +39,7 @@ class PinnedPool:
         self.nbytes += size
         return self._pin(size)
 
-    def give_back(self, buffer: Tensor, last: Mark) -> None:
+    def give_back(self, buffer: Tensor, last: CopyMark) -> None:
         """Return a buffer to the pool; it is free when ``last`` is reached."""
         self._free[buffer.numel()].append((buffer, last))
 

@@ -17,14 +17,14 @@ _Key = tuple[int, int, torch.dtype]
 
 
 @dataclass(frozen=True)
-class Place:
+class CachePlace:
     """The offset and layout of a tensor within its storage."""
 
     offset: int
     layout: Layout
 
     @classmethod
-    def of(cls, x: Tensor) -> Place:
+    def of(cls, x: Tensor) -> CachePlace:
         """Return the place of ``x``."""
         return cls(int(x.storage_offset()), Layout.of(x))
 
@@ -33,18 +33,18 @@ class Place:
         """Offset, extents and steps, the same for all shapes in which the same memory can be seen without a copy."""
         return self.offset, self.layout.joined_axes
 
-    def contains(self, other: Place) -> bool:
+    def contains(self, other: CachePlace) -> bool:
         """Return whether ``other`` lies within this place, which must have neither gaps nor repetitions."""
         end = self.offset + self.layout.span
         return self.layout.dense and self.offset <= other.offset and other.offset + other.layout.span <= end
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Generic[Entry]):
+class CacheHit(Generic[Entry]):
     """An entry, and the place of the tensor that it was made from."""
 
     entry: Entry
-    place: Place
+    place: CachePlace
 
 
 class _OfStorage(Generic[Entry]):
@@ -52,14 +52,14 @@ class _OfStorage(Generic[Entry]):
 
     def __init__(self, x: Tensor) -> None:
         self.storage = StorageWeakRef(x.untyped_storage())  # type: ignore[no-untyped-call]
-        self.entries: dict[object, tuple[weakref.ref[Entry], Place]] = {}
-        self.widest: Place | None = None  #: the longest place without gaps
+        self.entries: dict[object, tuple[weakref.ref[Entry], CachePlace]] = {}
+        self.widest: CachePlace | None = None  #: the longest place without gaps
 
-    def get(self, region: object) -> Found[Entry] | None:
+    def get(self, region: object) -> CacheHit[Entry] | None:
         """Return the living entry of a region, or None."""
         found = self.entries.get(region)
         entry = None if found is None else found[0]()
-        return None if found is None or entry is None else Found(entry, found[1])
+        return None if found is None or entry is None else CacheHit(entry, found[1])
 
 
 class TensorCache(Generic[Entry]):
@@ -73,21 +73,21 @@ class TensorCache(Generic[Entry]):
     def __init__(self) -> None:
         self._storages: dict[_Key, _OfStorage[Entry]] = {}
 
-    def get(self, x: Tensor) -> Found[Entry] | None:
+    def get(self, x: Tensor) -> CacheHit[Entry] | None:
         """Return the living entry of the memory of ``x``, in this shape or another one, or None."""
         known = self._living(x)
-        return None if known is None else known.get(Place.of(x).region)
+        return None if known is None else known.get(CachePlace.of(x).region)
 
-    def whole(self, x: Tensor) -> Found[Entry] | None:
+    def whole(self, x: Tensor) -> CacheHit[Entry] | None:
         """Return the living entry of a larger tensor without gaps that contains ``x``, or None."""
-        known, place = self._living(x), Place.of(x)
+        known, place = self._living(x), CachePlace.of(x)
         if known is None or known.widest is None or not known.widest.contains(place):
             return None
         return known.get(known.widest.region)
 
     def put(self, x: Tensor, entry: Entry) -> None:
         """Store the entry of ``x`` for as long as the entry and the storage of ``x`` live."""
-        key, place = _key(x), Place.of(x)
+        key, place = _key(x), CachePlace.of(x)
         known = self._living(x)
         if known is None:
             known = self._storages[key] = _OfStorage(x)

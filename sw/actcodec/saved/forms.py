@@ -61,7 +61,7 @@ class Exact:
         return self._tensor
 
 
-class Bits:
+class BitForm:
     """A tensor of zeros and one other value, in one bit per value; exact.
 
     It holds boolean masks, and the float masks of dropout (0 and 1 / (1 - p)).
@@ -77,7 +77,7 @@ class Bits:
             put_wide(self._bytes, (flat[part] != 0).view(torch.uint8), 1, self._count, part.start)
 
     @classmethod
-    def of(cls, x: Tensor) -> Bits | None:
+    def of(cls, x: Tensor) -> BitForm | None:
         """Return the packed form, or None if ``x`` has values other than zero and one positive number."""
         if Layout.of(x).overlaps or x.numel() == 0:
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from actcodec.saved.cache import Found, Place
+from actcodec.saved.cache import CacheHit, CachePlace
 from actcodec.saved.forms import Coded, Exact, Form
 from actcodec.saved.regions import ExtremeBits, RegionBits
 from actcodec.saved.shape_only import ShapeOnly
@@ -72,14 +72,14 @@ class Saved:
         return not self.without_values and codec_of(self.form) is None
 
 
-def seen_as(x: Tensor, found: Found[Saved]) -> Saved:
+def seen_as(x: Tensor, found: CacheHit[Saved]) -> Saved:
     """Return the saved tensor in the shape of ``x``; the same object if it has that shape already."""
-    place, saved = Place.of(x), found.entry
+    place, saved = CachePlace.of(x), found.entry
     if place == found.place:
         return saved
     return Saved(Exact(x) if isinstance(saved.form, Exact) else View(place, saved, found.place), saved.record)
 
 
-def seen_from(place: Place, saved: Saved, origin: Place) -> Form:
+def seen_from(place: CachePlace, saved: Saved, origin: CachePlace) -> Form:
     """Return the form of a tensor at ``place``, derived from the form of the one at ``origin``."""
     return saved.form if place == origin else View(place, saved, origin)

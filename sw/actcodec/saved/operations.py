@@ -23,7 +23,7 @@ from torch.autograd.graph import Node
 from torch.overrides import TorchFunctionMode
 
 from actcodec.codecs import Codec
-from actcodec.codecs.tensor_kinds import Kind, is_jagged, kind_of, parts_in, plain_part, same_storage
+from actcodec.codecs.tensor_kinds import TensorKind, is_jagged, kind_of, parts_in, plain_part, same_storage
 from actcodec.saved.call_stack import torch_function
 from actcodec.saved.untraced import untraced
 
@@ -204,12 +204,12 @@ class Operation:
         return replace(self, args=tuple(map(parts_in, self.args)), kwargs=kwargs, of_parts=True)
 
     @cached_property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[TensorKind, ...]:
         """Kinds of the tensors that are not ordinary, in the order of the arguments."""
         return tuple(kind for tensor in self.tensors() if (kind := kind_of(tensor)) is not None)
 
     @property
-    def inside(self) -> Kind | None:
+    def inside(self) -> TensorKind | None:
         """Return the kind of an argument whose inner tensors may be saved; None if only the arguments themselves are saved."""
         among_jagged = self.name == "attention"
         without_part = (kind_of(x) for x in self.tensors() if plain_part(x) is x or (among_jagged and is_jagged(x)))

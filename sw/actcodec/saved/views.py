@@ -8,7 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 from actcodec.codecs import Codec
-from actcodec.saved.cache import Place
+from actcodec.saved.cache import CachePlace
 from actcodec.saved.forms import Coded, Form
 
 
@@ -35,7 +35,7 @@ class View(Derived):
         The kept tensor, and its place: the memory of ``x``, or more memory without gaps.
     """
 
-    def __init__(self, x: Place, source: Holder, place: Place) -> None:
+    def __init__(self, x: CachePlace, source: Holder, place: CachePlace) -> None:
         self.source = source
         self._place, self._origin = x, place
 

@@ -28,7 +28,7 @@ from actcodec.policies.catalog import policy as policy_of
 from actcodec.policies.few_bits import FewBitsWarning
 from actcodec.policies.policy import Policy, SavedTensor
 from actcodec.saved.statistics import Statistics, TensorRecord, ratio_text, text_table
-from actcodec.study.replay import Recorder, Replay
+from actcodec.study.replay import Replay, StepRecorder
 from actcodec.training.activation_compression import UncodedWarning, compress_activations
 
 
@@ -181,7 +181,7 @@ def diagnose(
     norm = norm_of(exact)
     if not (math.isfinite(norm) and norm > 0):
         raise UserError(f"the gradient has norm {norm:g}: take a step with a finite gradient that is not zero")
-    recorder = Recorder(chosen)
+    recorder = StepRecorder(chosen)
     together, statistics = passes.outcome(recorder, measure_error=True)
     assert statistics is not None, "the step was compressed"
     coded = [record for record in recorder.records if record.choice is not None]

@@ -36,7 +36,7 @@ BITS = {"bits 2, normalised 8": (8, 2), "bits 8, normalised 2": (2, 8)}
 
 
 @dataclass(frozen=True)
-class Row:
+class FamilyRow:
     """One policy on one model."""
 
     family: str
@@ -54,7 +54,7 @@ class Row:
         return min(self.first, self.later, key=lambda one: one.cosine)
 
 
-def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int = STEPS, seed: int = 0) -> Iterator[Row]:
+def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int = STEPS, seed: int = 0) -> Iterator[FamilyRow]:
     """Yield a row for each usable policy, with seed 0 for :data:`BITS` too; the seed sets weights and random numbers.
 
     The model is trained without compression by AdamW, a batch per step; the gradient is that of one batch, before and after. An
@@ -67,10 +67,10 @@ def rows_of(foreign: Foreign, specs: Sequence[CodecSpec] = POLICIES, steps: int 
     _train(model, foreign.loss, steps)
     after = _tried(model, lambda: foreign.loss(model, 0), chosen.values())
     for name, (first, _), (later, kept) in zip(chosen, before, after, strict=True):
-        yield Row(foreign.family, foreign.name, seed, name, first, later, kept.ratio, kept.ratio_of_everything)
+        yield FamilyRow(foreign.family, foreign.name, seed, name, first, later, kept.ratio, kept.ratio_of_everything)
 
 
-def on_family(rows: Sequence[Row]) -> OnFamily:
+def on_family(rows: Sequence[FamilyRow]) -> OnFamily:
     """Combine a policy's rows of one family, over all models and seeds."""
     lowest: dict[str, float] = {}
     for row in rows:

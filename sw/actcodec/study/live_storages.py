@@ -24,7 +24,7 @@ FORWARD, BACKWARD, UPDATE = "forward", "backward", "optimizer"
 
 
 @dataclass(frozen=True)
-class Place:
+class StoragePlace:
     """The position of an operation in a step."""
 
     phase: str  #: ``forward``, ``backward`` or ``optimizer``
@@ -51,7 +51,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.live = 0  #: bytes
         self.others = 0  #: bytes that existed before
         self.peak = 0  #: bytes, since the last :meth:`restart`
-        self.place = Place("", "", "")  #: position of the peak
+        self.place = StoragePlace("", "", "")  #: position of the peak
         self.phase = FORWARD
         self._on_cpu = on_cpu
         self._names = {id(module): name for name, module in model.named_modules()}
@@ -68,7 +68,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def restart(self) -> None:
         """Begin a new peak."""
-        self.peak, self.place = self.live, Place("", "", "")
+        self.peak, self.place = self.live, StoragePlace("", "", "")
 
     @contextmanager
     def names_of_modules(self) -> Iterator[None]:
@@ -120,13 +120,13 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Return the innermost running module."""
         return self._running[-1] if self._running else ""
 
-    def _here(self, func: Any) -> Place:
+    def _here(self, func: Any) -> StoragePlace:
         name = str(getattr(func, "_schema", func).name).removeprefix("aten::")
         module = self._module
         node = torch._C._current_autograd_node()
         if self.phase == BACKWARD and node is not None and not module:
-            return Place(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
-        return Place(self.phase, module, name)
+            return StoragePlace(self.phase, self._modules.get(node._sequence_nr(), ""), node.name())
+        return StoragePlace(self.phase, module, name)
 
     def _enter_module(self, module: nn.Module, inputs: Any) -> None:
         del inputs

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.policies.recommended import families, measured
 from actcodec.study.compiled_blocks import CompiledBlocks
-from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, Place
+from actcodec.study.live_storages import BACKWARD, FORWARD, UPDATE, LiveStorages, StoragePlace
 from actcodec.study.memory_subject import Subject
 
 NONE, CHECKPOINT, COMPILED, BLOCKS = "none", "checkpoint", "compiled", "compiled-blocks"
@@ -51,7 +51,7 @@ class Predicted:
     state: int  #: parameters, buffers, states of the optimizer, the batch
     kept: int  #: between forward and backward, without the state
     peak: int  #: at the peak, the state included
-    place: Place  #: operation at the peak
+    place: StoragePlace  #: operation at the peak
 
     @property
     def step(self) -> int:
@@ -250,9 +250,9 @@ def _compiled(subject: Subject, count: int | None, optimizer: str, budget: float
         states, update = (0, 0) if make is None else _update(make, model)
     state = _bytes([*model.parameters(), *model.buffers(), *(one for one in data if isinstance(one, Tensor))]) + states
     worst, graph = timeline.worst, forward.graph if timeline.worst.phase == FORWARD else backward.graph
-    place = Place(worst.phase, module_of(next(node for node in graph.nodes if node.name == worst.node)), worst.node)
+    place = StoragePlace(worst.phase, module_of(next(node for node in graph.nodes if node.name == worst.node)), worst.node)
     if update > timeline.peak:
-        return Predicted(COMPILED, count, state, timeline.kept, state + update, Place(UPDATE, "", "step"))
+        return Predicted(COMPILED, count, state, timeline.kept, state + update, StoragePlace(UPDATE, "", "step"))
     return Predicted(COMPILED, count, state, timeline.kept, state + timeline.peak, place)
 
 

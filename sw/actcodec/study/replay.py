@@ -14,7 +14,7 @@ from actcodec.saved.operations import Operation
 from actcodec.saved.statistics import Statistics, TensorRecord
 
 
-class Recorder(Policy):
+class StepRecorder(Policy):
     """Pass on the decisions of a policy, and record the results of its codecs."""
 
     def __init__(self, chosen: Policy) -> None:
@@ -43,7 +43,7 @@ class Recorder(Policy):
 class _Recording:
     """A GroupObserver that passes every call on."""
 
-    def __init__(self, recorder: Recorder, own: Observer | None) -> None:
+    def __init__(self, recorder: StepRecorder, own: Observer | None) -> None:
         self._recorder, self._own = recorder, own
         self._groups = own if isinstance(own, GroupObserver) else None
 
@@ -111,7 +111,7 @@ class _Remembering(Codec):
 class Replay(Policy):
     """Replay the decisions of a recorded pass with the reconstruction of one tensor; the others stay exact."""
 
-    def __init__(self, recorder: Recorder, wanted: int) -> None:
+    def __init__(self, recorder: StepRecorder, wanted: int) -> None:
         super().__init__((), keep_signs=recorder.keep_signs)
         self._recorder, self._wanted = recorder, wanted
         self._seen: list[SavedTensor] = []

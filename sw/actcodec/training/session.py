@@ -24,9 +24,9 @@ from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums
-from actcodec.saved.cache import Found, Place, TensorCache
+from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
 from actcodec.saved.call_stack import checkpoint_saves, compiled_code_runs, running_modules
-from actcodec.saved.forms import BITS, Bits, Exact, Form, distinct_bytes
+from actcodec.saved.forms import BITS, BitForm, Exact, Form, distinct_bytes
 from actcodec.saved.kept import Kept, Saved, seen_as, seen_from
 from actcodec.saved.layout import Layout
 from actcodec.saved.loss import Losses
@@ -187,7 +187,7 @@ class Session:
 
     # 2.: forms that serve one operation only
 
-    def _without_values(self, x: Tensor, operation: Operation | None, found: Found[Saved] | None) -> Saved | None:
+    def _without_values(self, x: Tensor, operation: Operation | None, found: CacheHit[Saved] | None) -> Saved | None:
         """Return the form of a tensor whose values the operation does not need; None if it needs them."""
         if operation is None or operation.of_parts or not self._compression.companions:
             return None
@@ -209,7 +209,7 @@ class Session:
             found.entry.record.add_user(operation.name)
         return Saved(form)
 
-    def _has_regions(self, x: Tensor, operation: Operation, found: Found[Saved] | None) -> bool:
+    def _has_regions(self, x: Tensor, operation: Operation, found: CacheHit[Saved] | None) -> bool:
         """Return whether the form kept anyway tells the regions of the operation in which the values lie."""
         if found is not None and isinstance(found.entry.form, Exact):
             return True
@@ -217,7 +217,7 @@ class Session:
 
     # 3.: memory that is kept already
 
-    def _whole(self, x: Tensor, operation: Operation | None) -> Found[Saved] | None:
+    def _whole(self, x: Tensor, operation: Operation | None) -> CacheHit[Saved] | None:
         """Return the kept form of a larger tensor if it serves for a part of it as it is and without much work."""
         whole = self._cache.whole(x)
         if whole is None or isinstance(whole.entry.form, Exact):
@@ -227,7 +227,7 @@ class Session:
         codec = self._compression.codec_for(x, self._facts(x, operation), operation)
         return None if _is_too_weak(whole.entry, codec) else whole
 
-    def _again(self, x: Tensor, operation: Operation | None, found: Found[Saved]) -> Saved:
+    def _again(self, x: Tensor, operation: Operation | None, found: CacheHit[Saved]) -> Saved:
         """Handle an operation that saves memory which is kept already: the stronger form serves both."""
         saved = found.entry
         if saved.record is None:
@@ -243,7 +243,7 @@ class Session:
                 return self._remembered(x, self._strengthened(x, kept, found, saved.record))
         return seen_as(x, found)
 
-    def _strengthened(self, x: Tensor, kept: Kept, found: Found[Saved], record: TensorRecord) -> Saved:
+    def _strengthened(self, x: Tensor, kept: Kept, found: CacheHit[Saved], record: TensorRecord) -> Saved:
         """Put ``kept`` in place of the kept form, or beside it; both share the record."""
         weak = found.entry
         # Signs that survive rounding stay with the operations that hold them.
@@ -254,7 +254,7 @@ class Session:
         self._compression.counted(kept.form, record)
         record.bytes_compressed += both.beside
         if not weak.without_values and not signs_stay:
-            weak.form = seen_from(found.place, both, Place.of(x))
+            weak.form = seen_from(found.place, both, CachePlace.of(x))
         return both
 
     def _keep_exactly(self, saved: Saved, exact: Exact) -> None:
@@ -296,7 +296,7 @@ class Session:
 
     def _first(self, x: Tensor, operation: Operation | None) -> Saved:
         if x.dtype == torch.bool:
-            return self._uncounted(x, MASKS, Bits.of(x) or Exact(x))
+            return self._uncounted(x, MASKS, BitForm.of(x) or Exact(x))
         tensor = self._facts(x, operation)
         if not x.is_floating_point():
             return self._uncounted(x, COMPLEX if x.is_complex() else integers_of(tensor.consumer), Exact(x))
@@ -306,7 +306,7 @@ class Session:
             return self._uncounted(x, WEIGHTS, Exact(x))
         auxiliary = made_for_itself(x, operation)
         may_be_mask = tensor.consumer in _MASKING if auxiliary else tensor.consumer == "mul" and not x.requires_grad
-        mask = Bits.of(x) if may_be_mask else None
+        mask = BitForm.of(x) if may_be_mask else None
         if mask is not None:
             form, kind = (mask, BITS) if self._compression.companions else (Exact(x), EXACT)
             return self._counted(x, replace(tensor, producer="mask"), self._compression.kept_as(x, kind, form))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdu_synth.area import hierarchy
-from cdu_synth.library.liberty import Arc, Cell, Library, Table
+from cdu_synth.library.liberty import Arc, Cell, DelayTable, Library
 
 #: A net of Yosys' JSON: a number, or a constant as the text 0, 1 or x.
 Net = int | str
@@ -274,5 +274,5 @@ def _worst(one: _Edge, other: _Edge) -> _Edge:
 
 def _constraint(setup: Arc, arrival: tuple[_Edge, _Edge], edge: int) -> float:
     """Return the arrival plus setup time of one edge of the data, at an ideal clock edge."""
-    table: Table | None = setup.delays[edge]
+    table: DelayTable | None = setup.delays[edge]
     return arrival[edge][0] + (table.at(arrival[edge][1], 0.0) if table else 0.0)

@@ -41,7 +41,7 @@ write_json {netlist}
 
 
 @dataclass(frozen=True)
-class Placement:
+class FpgaPlacement:
     """Resources and clock frequency of a module on an FPGA.
 
     Parameters
@@ -75,7 +75,7 @@ def place_and_route(
     seed: int,
     build: yosys.Engine | None = None,
     directory: Path | None = None,
-) -> Placement:
+) -> FpgaPlacement:
     """Place and route the module ``top`` of a Verilog text on the first device of ``target`` that it fits.
 
     Parameters
@@ -115,7 +115,7 @@ def place_and_route(
     return placement
 
 
-def _on_device(verilog: str, top: str, target: Target, device: str, seed: int, directory: Path) -> Placement:
+def _on_device(verilog: str, top: str, target: Target, device: str, seed: int, directory: Path) -> FpgaPlacement:
     family = target.family
     options = [family.devices[device], "--package", family.package, "--speed", str(target.speed), "--seed", str(seed)]
     options += ["--json", _NETLIST, "--out-of-context", "--freq", f"{GOAL_MHZ:g}", "--timing-allow-fail"]
@@ -124,14 +124,14 @@ def _on_device(verilog: str, top: str, target: Target, device: str, seed: int, d
     missing = [f"{used[name]:,} {name}, has {available[name]:,}" for name in used if used[name] > available[name]]
     if missing:
         problem = f"does not fit {device}: needs {' and '.join(missing)}"
-        return Placement(device, target.speed, seed, used, available, problem)
+        return FpgaPlacement(device, target.speed, seed, used, available, problem)
     try:
         report = nextpnr.run(family.tool, options, directory)
     except nextpnr.DoesNotFitError as error:
-        return Placement(device, target.speed, seed, used, available, f"does not fit {device}: {error}")
+        return FpgaPlacement(device, target.speed, seed, used, available, f"does not fit {device}: {error}")
     cells = json.loads((directory / _NETLIST).read_text(encoding="utf-8"))["modules"][top]["cells"]
     mhz = min((clock["achieved"] for clock in report["fmax"].values()), default=0.0)
-    return Placement(device, target.speed, seed, used, available, "", round(mhz, 2), critical_path(report, cells, verilog))
+    return FpgaPlacement(device, target.speed, seed, used, available, "", round(mhz, 2), critical_path(report, cells, verilog))
 
 
 def resources(family: Family, report: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 from cdu_tools.report import Page, Report, Table, json_text
 
 from cdu_synth.area import provenance
-from cdu_synth.fpga.fpga import GOAL_MHZ, Placement
+from cdu_synth.fpga.fpga import GOAL_MHZ, FpgaPlacement
 from cdu_synth.fpga.fpga_devices import Target
 
 CAVEAT = (
@@ -21,7 +21,7 @@ CAVEAT = (
 HEADS = {"lut4": "LUT4", "lut4_as_ram": "of these RAM", "flip_flops": "FF", "dsp": "DSP", "block_ram": "BRAM"}
 
 
-def report(placements: Mapping[str, Placement], made_with: Mapping[str, Any], target: Target, seed: int) -> dict[str, Any]:
+def report(placements: Mapping[str, FpgaPlacement], made_with: Mapping[str, Any], target: Target, seed: int) -> dict[str, Any]:
     """Return the content of ``report.json``.
 
     Parameters
@@ -81,7 +81,7 @@ def _path(path: dict[str, Any] | None) -> str:
     return f"`{path['start']}` to `{path['end']}`: {delays}; in {', '.join(f'`{name}`' for name in path['modules'])}"
 
 
-def _entry(placement: Placement) -> dict[str, Any]:
+def _entry(placement: FpgaPlacement) -> dict[str, Any]:
     return {
         "device": placement.device,
         **placement.used,

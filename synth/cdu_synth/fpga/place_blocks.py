@@ -75,7 +75,7 @@ def place(
     tool = {target.family.tool: nextpnr.version(target.family.tool)}
     build = yosys.engine(settings.yosys)
 
-    def placement_of(name: str) -> fpga.Placement:
+    def placement_of(name: str) -> fpga.FpgaPlacement:
         top, verilog = designs[name]
         placement = fpga.place_and_route(verilog, top, target, settings.seed, build)
         found = placement.problem or f"{placement.mhz:.1f} MHz on {placement.device}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cdu_synth.library.liberty import Group, LibertyError, Library, contents, parse
+from cdu_synth.library.liberty import LibertyError, LibertyGroup, Library, contents, parse
 
 #: Groups of a cell that take time to read and are not needed here.
 _SKIPPED = frozenset(
@@ -29,7 +29,7 @@ class FlipFlop:
     preset: str = ""
 
     @classmethod
-    def of(cls, cell: Group) -> FlipFlop | None:
+    def of(cls, cell: LibertyGroup) -> FlipFlop | None:
         """Return the flip-flop of a cell, None for a gate."""
         group = next(cell.all("ff"), None)
         if group is None:
@@ -39,14 +39,14 @@ class FlipFlop:
         return cls(state, inverse, *texts)
 
 
-def library_groups(library: Library, kinds: Iterable[str]) -> tuple[list[Group], dict[str, Group]]:
+def library_groups(library: Library, kinds: Iterable[str]) -> tuple[list[LibertyGroup], dict[str, LibertyGroup]]:
     """Return the ``library`` group of every file, and the groups of some cells by name.
 
     The library groups have templates and units but no cells; the groups of cells have energies but no delays.
 
     Only these cells are read, because reading a whole library takes long. Raises LibertyError if one is missing.
     """
-    wanted, cells, tops = set(kinds), dict[str, Group](), []
+    wanted, cells, tops = set(kinds), dict[str, LibertyGroup](), []
     for path in library.files:
         text = contents(path)
         spans = _cells(text)
@@ -60,7 +60,7 @@ def library_groups(library: Library, kinds: Iterable[str]) -> tuple[list[Group],
     return tops, cells
 
 
-def flip_flops(cells: Mapping[str, Group]) -> dict[str, FlipFlop]:
+def flip_flops(cells: Mapping[str, LibertyGroup]) -> dict[str, FlipFlop]:
     """Return the flip-flops among cells, by name."""
     found = {name: FlipFlop.of(cell) for name, cell in cells.items()}
     return {name: one for name, one in found.items() if one}

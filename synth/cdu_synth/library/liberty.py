@@ -27,13 +27,13 @@ class LibertyError(UserError, ValueError):
 
 
 @dataclass
-class Group:
+class LibertyGroup:
     """One group ``kind (arguments) { ... }`` of a Liberty file."""
 
     kind: str
     arguments: tuple[str, ...]
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[LibertyGroup] = field(default_factory=list)
 
     def text(self, name: str, default: str = "") -> str:
         """Return a simple attribute as text."""
@@ -43,13 +43,13 @@ class Group:
         """Return a numeric attribute."""
         return float(self.text(name, str(default)))
 
-    def all(self, *kinds: str) -> Iterator[Group]:
+    def all(self, *kinds: str) -> Iterator[LibertyGroup]:
         """Yield the direct subgroups of some kinds."""
         return (group for group in self.groups if group.kind in kinds)
 
 
 @dataclass(frozen=True)
-class Table:
+class DelayTable:
     """A delay, transition or constraint table over (first transition, load or second transition), bilinear between points.
 
     Outside its points it is extrapolated with the slope of the outermost segments.
@@ -80,8 +80,8 @@ class Arc:
     target: str
     kind: str
     sense: str
-    delays: tuple[Table | None, Table | None]
-    transitions: tuple[Table | None, Table | None]
+    delays: tuple[DelayTable | None, DelayTable | None]
+    transitions: tuple[DelayTable | None, DelayTable | None]
 
 
 @dataclass(frozen=True)
@@ -232,13 +232,13 @@ def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Libr
     return Library(name, tuple(files), digest.hexdigest(), cells, time_ns, units, unwanted)
 
 
-def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
+def parse(text: str, skipped: Collection[str] = _SKIPPED) -> LibertyGroup:
     """Return the ``library`` group of a Liberty text, without groups of the ``skipped`` kinds.
 
     Raises ValueError if there is none, or if the text is truncated.
     """
     tokens = iter(_TOKEN.findall(_IGNORED.sub(" ", text)))
-    root = Group("", ())
+    root = LibertyGroup("", ())
     _body(tokens, root, skipped)
     library = next(root.all("library"), None)
     if library is None:
@@ -246,7 +246,7 @@ def parse(text: str, skipped: Collection[str] = _SKIPPED) -> Group:
     return library
 
 
-def _body(tokens: Iterator[str], group: Group, skipped: Collection[str]) -> None:
+def _body(tokens: Iterator[str], group: LibertyGroup, skipped: Collection[str]) -> None:
     """Read statements into ``group`` up to its closing brace."""
     for word in tokens:
         if word == "}":
@@ -264,7 +264,7 @@ def _body(tokens: Iterator[str], group: Group, skipped: Collection[str]) -> None
                     arguments.append(_plain(token))
             follower = next(tokens, ";")
             if follower == "{":
-                child = Group(word, tuple(arguments))
+                child = LibertyGroup(word, tuple(arguments))
                 if word in skipped:
                     _skip(tokens)
                 else:
@@ -307,15 +307,15 @@ def _segment(points: tuple[float, ...], value: float) -> tuple[int, float]:
     return i, (value - points[i]) / (points[i + 1] - points[i])
 
 
-def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
+def table(group: LibertyGroup, templates: dict[str, LibertyGroup], constraint: bool) -> DelayTable:
     """Return a table with the input (or data) transition along its rows, the load (or clock transition) along its columns."""
-    template = templates.get(group.arguments[0] if group.arguments else "", Group("", ()))
+    template = templates.get(group.arguments[0] if group.arguments else "", LibertyGroup("", ()))
     first = _numbers(group.attributes.get("index_1") or template.attributes.get("index_1") or ("0",))
     second = _numbers(group.attributes.get("index_2") or template.attributes.get("index_2") or ("0",))
     variables = template.text("variable_1"), template.text("variable_2")
     flat = _numbers(group.attributes["values"])
     if len(flat) == 1:
-        return Table((0.0,), (0.0,), (flat,))
+        return DelayTable((0.0,), (0.0,), (flat,))
     if not variables[1] and "index_2" not in group.attributes:
         second = (0.0,)
     if len(flat) != len(first) * len(second):
@@ -323,11 +323,11 @@ def table(group: Group, templates: dict[str, Group], constraint: bool) -> Table:
     values = tuple(flat[i * len(second) : (i + 1) * len(second)] for i in range(len(first)))
     wanted = ("constrained_pin_transition",) if constraint else ("input_net_transition", "input_transition_time")
     if variables[0] and variables[0] not in wanted:
-        return Table(second, first, tuple(zip(*values, strict=True)))
-    return Table(first, second, values)
+        return DelayTable(second, first, tuple(zip(*values, strict=True)))
+    return DelayTable(first, second, values)
 
 
-def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
+def _pins(cell: LibertyGroup, buses: dict[str, LibertyGroup]) -> Iterator[tuple[str, LibertyGroup]]:
     """Yield name and group of every pin; pins of a bus have the attributes of the bus and their own."""
     yield from ((pin.arguments[0], pin) for pin in cell.all("pin"))
     for bus in cell.all("bus"):
@@ -336,7 +336,10 @@ def _pins(cell: Group, buses: dict[str, Group]) -> Iterator[tuple[str, Group]]:
         for bit in range(min(ends), max(ends) + 1):
             own = [pin for pin in bus.all("pin") if _covers("".join(pin.arguments), name, bit)]
             attributes = {key: value for group in (bus, *own) for key, value in group.attributes.items()}
-            yield f"{name}[{bit}]", Group("pin", (), attributes, [inner for group in (bus, *own) for inner in group.groups])
+            yield (
+                f"{name}[{bit}]",
+                LibertyGroup("pin", (), attributes, [inner for group in (bus, *own) for inner in group.groups]),
+            )
 
 
 def _covers(pins: str, bus: str, bit: int) -> bool:
@@ -346,7 +349,7 @@ def _covers(pins: str, bus: str, bit: int) -> bool:
     return bool(ends) and ends[0] <= bit <= ends[-1]
 
 
-def _cell(group: Group, templates: dict[str, Group], power_uw: float, buses: dict[str, Group]) -> Cell:
+def _cell(group: LibertyGroup, templates: dict[str, LibertyGroup], power_uw: float, buses: dict[str, LibertyGroup]) -> Cell:
     capacitances: dict[str, float] = {}
     functions: dict[str, str] = {}
     arcs: list[Arc] = []
@@ -387,7 +390,7 @@ def _cell(group: Group, templates: dict[str, Group], power_uw: float, buses: dic
     )
 
 
-def _clock_gate(group: Group) -> ClockGate | None:
+def _clock_gate(group: LibertyGroup) -> ClockGate | None:
     """Return a cell's clock gate; None for a gate of the other edge, or with an output that shows its latch."""
     if group.text("clock_gating_integrated_cell") not in ("latch_posedge", "latch_posedge_precontrol"):
         return None
@@ -398,7 +401,7 @@ def _clock_gate(group: Group) -> ClockGate | None:
     return ClockGate(pins["enable"], pins["clock"], pins["out"], pins.get("test", ""))
 
 
-def _latch(group: Group, inputs: Collection[str], functions: Mapping[str, str]) -> Latch | None:
+def _latch(group: LibertyGroup, inputs: Collection[str], functions: Mapping[str, str]) -> Latch | None:
     """Return a cell's latch, if data and enable are its only inputs; None for all other cells."""
     for latch in group.all("latch"):
         data, enable = latch.text("data_in"), latch.text("enable")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from cdu.delivery.memories import Macro
 
-from cdu_synth.library.liberty import Arc, Cell, LibertyError, Library, Table, read
+from cdu_synth.library.liberty import Arc, Cell, DelayTable, LibertyError, Library, read
 
-_NOTHING = Table((0.0,), (0.0,), ((0.0,),))
+_NOTHING = DelayTable((0.0,), (0.0,), ((0.0,),))
 
 
 def with_macros(library: Library, macros: Sequence[Macro]) -> Library:

@@ -13,7 +13,7 @@ from cdu_tools.report import Page, Report, Table, json_text
 from cdu_synth.area import provenance
 from cdu_synth.area.flow import Cost
 from cdu_synth.area.report import CAVEAT
-from cdu_synth.peers.peers import Recipe
+from cdu_synth.peers.peers import PeerRecipe
 
 #: Origin of a design: a block of this project, an open core with a recipe, or a design given by the user.
 OURS, PEER, GIVEN = "ours", "peer", "given"
@@ -60,7 +60,7 @@ class Design:
     rate_source: str = ""
     accuracy: str = ""
     accuracy_source: str = ""
-    recipe: Recipe | None = None
+    recipe: PeerRecipe | None = None
     verified: bool = False
     absent: bool = False
 

@@ -34,7 +34,7 @@ class CheckoutError(UserError):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PeerRecipe:
     """Recipe to synthesise one module of an open repository.
 
     Parameters
@@ -92,7 +92,7 @@ class Recipe:
             self._check(not path.is_absolute() and ".." not in path.parts, f"path {path} is not one inside of the repository")
 
     @classmethod
-    def of(cls, name: str, table: Mapping[str, Any]) -> Recipe:
+    def of(cls, name: str, table: Mapping[str, Any]) -> PeerRecipe:
         """Return the recipe of a table of TOML."""
         known = {entry.name for entry in fields(cls)} - {"name"}
         if unknown := sorted(set(table) - known):
@@ -142,7 +142,7 @@ class Recipe:
             raise RecipeError(f"recipe {self.name}: {problem}")
 
 
-def read(text: str) -> list[Recipe]:
+def read(text: str) -> list[PeerRecipe]:
     """Return the recipes of a TOML text, one table each.
 
     Raises RecipeError for a text that is not TOML or has incomplete recipes.
@@ -154,9 +154,9 @@ def read(text: str) -> list[Recipe]:
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise RecipeError(f"recipe {name} is not a table")
-    return [Recipe.of(name, table) for name, table in tables.items()]
+    return [PeerRecipe.of(name, table) for name, table in tables.items()]
 
 
-def recipes() -> list[Recipe]:
+def recipes() -> list[PeerRecipe]:
     """Return the recipes that come with this project."""
     return read(resources(__package__).joinpath("peers.toml").read_text(encoding="utf-8"))

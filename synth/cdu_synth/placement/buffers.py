@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cdu_synth.area.timing import Net, Netlist, Path, Timing
 from cdu_synth.library.liberty import Library
 from cdu_synth.placement.placer import Placement, clock_nets
-from cdu_synth.placement.rows import Rows
+from cdu_synth.placement.rows import CellRows
 from cdu_synth.placement.wires import wires_of
 
 #: Greatest number of ends that a buffer drives.
@@ -36,7 +36,7 @@ class _Tree:
 
 
 def rebuffered(
-    netlist: Netlist, library: Library, rows: Rows, placement: Placement, notify: Callable[[], None] | None = None
+    netlist: Netlist, library: Library, rows: CellRows, placement: Placement, notify: Callable[[], None] | None = None
 ) -> tuple[Netlist, Placement]:
     """Return the netlist with trees of buffers on its slowest paths rebuilt, as long as that makes the paths faster.
 
@@ -61,7 +61,7 @@ def rebuffered(
     return netlist, placement
 
 
-def _slowest(netlist: Netlist, library: Library, rows: Rows, placement: Placement) -> Path | None:
+def _slowest(netlist: Netlist, library: Library, rows: CellRows, placement: Placement) -> Path | None:
     return Timing(netlist, library, wires_of(netlist, library, rows, placement).wires).slowest()
 
 

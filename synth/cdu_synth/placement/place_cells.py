@@ -23,7 +23,7 @@ from cdu_synth.placement import placement_report, placer
 from cdu_synth.placement.buffers import rebuffered
 from cdu_synth.placement.placed import Placed
 from cdu_synth.placement.placer import Placement
-from cdu_synth.placement.rows import Rows, rows_of
+from cdu_synth.placement.rows import CellRows, rows_of
 from cdu_synth.placement.settling import settled
 from cdu_synth.placement.sizing import resized
 from cdu_synth.placement.spef import spef
@@ -111,7 +111,7 @@ def place_cells(settings: CellPlacementSettings, command: str, progress: Progres
     return placement_report.of_content(made_with | {"use": settings.use, "wire": wire, "blocks": entries}, files)
 
 
-def _best(netlist: Netlist, library: Library, rows: Rows, use: float, shown: Progress) -> tuple[Placed, Placed]:
+def _best(netlist: Netlist, library: Library, rows: CellRows, use: float, shown: Progress) -> tuple[Placed, Placed]:
     """Return a netlist as placed first, and with buffers and gates made for its wires."""
 
     def wired(cells: Netlist, placement: Placement) -> Placed:

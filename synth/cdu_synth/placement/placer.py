@@ -15,7 +15,7 @@ from cdu_tools.errors import MissingToolError, UserError
 
 from cdu_synth.area.timing import Net, Netlist
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.rows import Rows
+from cdu_synth.placement.rows import CellRows
 
 #: Units of length of Coloquinte per site; it counts in whole numbers.
 _FINE = 10
@@ -76,7 +76,7 @@ def check_use(use: float) -> None:
         raise UserError(f"--use {use:g} is not allowed: use 0.3 to 0.95")
 
 
-def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placement:
+def place(netlist: Netlist, library: Library, rows: CellRows, use: float) -> Placement:
     """Place a netlist; clock nets do not attract their cells, because no clock tree is built.
 
     Parameters
@@ -125,7 +125,7 @@ def place(netlist: Netlist, library: Library, rows: Rows, use: float) -> Placeme
     )
 
 
-def sites_of(netlist: Netlist, library: Library, rows: Rows) -> list[int]:
+def sites_of(netlist: Netlist, library: Library, rows: CellRows) -> list[int]:
     """Return the number of sites of every cell."""
     return [rows.sites(library.cells[kind].area) for kind, _ in netlist.cells]
 
@@ -155,14 +155,14 @@ def _slots(sites: Sequence[int], room: int) -> list[int]:
     return slots
 
 
-def _die(sites: int, rows: Rows, use: float) -> tuple[int, int]:
+def _die(sites: int, rows: CellRows, use: float) -> tuple[int, int]:
     """Return the number of rows, and of sites in each, of a die that is about square."""
     side = math.sqrt(sites * rows.site_um * rows.height_um / use)
     count = max(1, math.ceil(side / rows.height_um))
     return count, math.ceil(sites / use / count)
 
 
-def _row(rows: Rows) -> int:
+def _row(rows: CellRows) -> int:
     """Return the height of a row in Coloquinte's units."""
     return round(rows.height_um / rows.site_um * _FINE)
 

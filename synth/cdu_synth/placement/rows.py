@@ -13,7 +13,7 @@ _FEMTOFARAD = {"ff": 1.0, "pf": 1000.0}
 
 
 @dataclass(frozen=True)
-class Rows:
+class CellRows:
     """Rows for the cells of a library, and the resistance and capacitance of a wire between them.
 
     Parameters
@@ -37,14 +37,14 @@ class Rows:
 #: Rows by library, from the LEF file of each. Wires of nangate45: 3.57 ohm is metal3's of that file; 0.2 fF is typical of a
 #: wire among others in 45 nm, while the file's 0.052 fF is that of a wire alone above the ground.
 KNOWN = {
-    "nangate45": Rows(1.4, 0.19, 3.57, 0.2),
-    "sky130hd": Rows(2.72, 0.46),
-    "asap7": Rows(0.27, 0.054),
-    "ihp_sg13g2": Rows(3.78, 0.48),
+    "nangate45": CellRows(1.4, 0.19, 3.57, 0.2),
+    "sky130hd": CellRows(2.72, 0.46),
+    "asap7": CellRows(0.27, 0.054),
+    "ihp_sg13g2": CellRows(3.78, 0.48),
 }
 
 
-def rows_of(library: Library, ohm_per_um: float | None = None, ff_per_um: float | None = None) -> Rows:
+def rows_of(library: Library, ohm_per_um: float | None = None, ff_per_um: float | None = None) -> CellRows:
     """Return the rows of a library, with the given wires or else the known ones.
 
     Raises UserError for a library whose rows or wires are unknown, and for impossible wires.

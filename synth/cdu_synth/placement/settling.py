@@ -12,10 +12,10 @@ from itertools import pairwise
 from cdu_tools.errors import UserError
 
 from cdu_synth.placement.placer import Placement
-from cdu_synth.placement.rows import Rows
+from cdu_synth.placement.rows import CellRows
 
 
-def settled(placement: Placement, sites: Sequence[int], rows: Rows) -> Placement:
+def settled(placement: Placement, sites: Sequence[int], rows: CellRows) -> Placement:
     """Return a placement of cells of ``sites`` sites in rows, on whole sites, without overlaps.
 
     Every cell goes to the nearest row, from full rows to the nearest one with room, and is moved along the row only as far as

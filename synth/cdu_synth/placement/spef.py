@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from cdu_synth.area.timing import PORT, Net, Netlist
 from cdu_synth.library.liberty import Library
-from cdu_synth.placement.rows import Rows
+from cdu_synth.placement.rows import CellRows
 from cdu_synth.placement.wires import Tree, driving_pin, pins_at
 
 _HEAD = """\
@@ -29,13 +29,13 @@ _HEAD = """\
 """
 
 
-def spef(name: str, netlist: Netlist, library: Library, rows: Rows, trees: dict[Net, Tree]) -> str:
+def spef(name: str, netlist: Netlist, library: Library, rows: CellRows, trees: dict[Net, Tree]) -> str:
     """Return the trees of a netlist whose cells are called ``c7`` and nets ``n9``, by their numbers."""
     date = datetime.fromtimestamp(0, UTC).strftime("%H:%M:%S %a %b %d, %Y")
     return _HEAD.format(name=name, date=date) + "".join(_nets(netlist, library, rows, trees))
 
 
-def _nets(netlist: Netlist, library: Library, rows: Rows, trees: dict[Net, Tree]) -> Iterator[str]:
+def _nets(netlist: Netlist, library: Library, rows: CellRows, trees: dict[Net, Tree]) -> Iterator[str]:
     assert rows.ohm_per_um is not None
     assert rows.ff_per_um is not None
     for net, tree in trees.items():

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cdu_synth.area.timing import PORT, Net, Netlist, Wires
 from cdu_synth.library.liberty import Library
 from cdu_synth.placement.placer import Placement, clock_nets
-from cdu_synth.placement.rows import Rows, femtofarad
+from cdu_synth.placement.rows import CellRows, femtofarad
 
 #: Nanoseconds of an ohm times a femtofarad.
 _NS = 1e-6
@@ -44,7 +44,7 @@ class Routed:
         return sum(sum(tree.lengths) for tree in self.trees.values())
 
 
-def wires_of(netlist: Netlist, library: Library, rows: Rows, placement: Placement) -> Routed:
+def wires_of(netlist: Netlist, library: Library, rows: CellRows, placement: Placement) -> Routed:
     """Return the wires of a placed netlist, in the units of its library."""
     assert rows.ohm_per_um is not None
     assert rows.ff_per_um is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdu_synth.library.cell_groups import FlipFlop, flip_flops, library_groups
-from cdu_synth.library.liberty import WATTS, Group, LibertyError, Library, Table, table, unit
+from cdu_synth.library.liberty import WATTS, DelayTable, LibertyError, LibertyGroup, Library, table, unit
 
 _FARADS = {"ff": 1.0, "pf": 1e3}
 _VOLTS = {"V": 1.0, "mV": 1e-3}
@@ -22,8 +22,8 @@ class InternalEnergy:
 
     related: tuple[str, ...]
     when: str
-    rise: Table | None
-    fall: Table | None
+    rise: DelayTable | None
+    fall: DelayTable | None
 
 
 @dataclass(frozen=True)
@@ -93,22 +93,22 @@ def energies(library: Library, kinds: Iterable[str]) -> Energies:
     return Energies(found, volts.pop() or 0.0, capacitance)
 
 
-def _capacitance_ff(top: Group) -> float:
+def _capacitance_ff(top: LibertyGroup) -> float:
     number, name = top.attributes.get("capacitive_load_unit", ("1", "pf"))
     return float(number) * _FARADS[name.lower()]
 
 
-def _supply(top: Group) -> float | None:
+def _supply(top: LibertyGroup) -> float | None:
     text = top.text("nom_voltage")
     return float(text) * unit(top.text("voltage_unit", "1V"), _VOLTS) if text else None
 
 
-def _grounds(cell: Group) -> set[str]:
+def _grounds(cell: LibertyGroup) -> set[str]:
     """Return the ground pins, whose groups are left out: their charge came from the supply and is counted there."""
     return {pin.arguments[0] for pin in cell.all("pg_pin") if pin.text("pg_type") == "primary_ground"}
 
 
-def _pins(cell: Group, templates: dict[str, Group]) -> dict[str, tuple[InternalEnergy, ...]]:
+def _pins(cell: LibertyGroup, templates: dict[str, LibertyGroup]) -> dict[str, tuple[InternalEnergy, ...]]:
     grounds = _grounds(cell)
     found = {}
     for pin in cell.all("pin"):
@@ -117,14 +117,14 @@ def _pins(cell: Group, templates: dict[str, Group]) -> dict[str, tuple[InternalE
     return found
 
 
-def _group(group: Group, templates: dict[str, Group]) -> InternalEnergy:
+def _group(group: LibertyGroup, templates: dict[str, LibertyGroup]) -> InternalEnergy:
     tables = {edge.kind: table(edge, templates, False) for edge in group.groups if "values" in edge.attributes}
     both = tables.get("power")
     rise, fall = tables.get("rise_power", both), tables.get("fall_power", both)
     return InternalEnergy(tuple(group.text("related_pin").split()), group.text("when"), rise, fall)
 
 
-def _leakages(cell: Group, leakage_uw: float) -> dict[str, float]:
+def _leakages(cell: LibertyGroup, leakage_uw: float) -> dict[str, float]:
     grounds = _grounds(cell)
     found = {}
     if "cell_leakage_power" in cell.attributes:

@@ -9,9 +9,9 @@ from typing import Any
 from cdu_spec.config import ConfigError
 
 from cdu_synth.sweep.hardware import Area, Elaboration
-from cdu_synth.sweep.run import Kept, Observer, run
-from cdu_synth.sweep.space import Point
-from cdu_synth.sweep.task import Measure, Outcome, Task, Work
+from cdu_synth.sweep.run import KeptTrials, SweepObserver, run
+from cdu_synth.sweep.space import SweepPoint
+from cdu_synth.sweep.task import Trial, TrialMeasure, TrialOutcome, TrialWork
 from cdu_synth.sweep.workers import Workers
 
 #: Name of a result that belongs to no mode.
@@ -34,12 +34,12 @@ class Explored:
         Reason why there is no such unit, if a measure found that out.
     """
 
-    point: Point
+    point: SweepPoint
     results: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     errors: list[tuple[str, str]] = field(default_factory=list)
     refused: str | None = None
 
-    def add(self, task: Task, outcome: Outcome) -> None:
+    def add(self, task: Trial, outcome: TrialOutcome) -> None:
         """Add the outcome of one of the point's tasks."""
         if isinstance(outcome.error, ConfigError):
             self.refused = str(outcome.error)
@@ -50,7 +50,12 @@ class Explored:
 
 
 def explore(
-    points: Sequence[Point], area: Area | None, measures: Sequence[Measure], workers: Workers, kept: Kept, observer: Observer
+    points: Sequence[SweepPoint],
+    area: Area | None,
+    measures: Sequence[TrialMeasure],
+    workers: Workers,
+    kept: KeptTrials,
+    observer: SweepObserver,
 ) -> tuple[list[Explored], dict[str, dict[str, str]]]:
     """Measure at all points; the second result has the versions of everything that was used, by measure.
 
@@ -58,29 +63,29 @@ def explore(
     tool; every worker must have its versions.
     """
     elaboration = None if area is None else Elaboration(area.block)
-    works: list[Work] = [*measures, *(work for work in (elaboration, area) if work)]
+    works: list[TrialWork] = [*measures, *(work for work in (elaboration, area) if work)]
     versions = {work.name: work.versions() for work in works}
     explored = [Explored(point) for point in points]
-    first: Sequence[Measure] = [*([elaboration] if elaboration else []), *measures]
+    first: Sequence[TrialMeasure] = [*([elaboration] if elaboration else []), *measures]
     _measure(explored, [_tasks(one, first, versions) for one in explored], workers, kept, observer)
     if area is not None and elaboration is not None:
-        second: list[list[Task]] = []
+        second: list[list[Trial]] = []
         for one in explored:
             made = one.results.pop(elaboration.name, {}).get(WHOLE)
             if made is None or one.refused is not None:
                 second.append([])
             else:
                 what = area.what(made["sha256"])
-                second.append([Task(area, versions[area.name], what, _label(one.point), made["packed"])])
+                second.append([Trial(area, versions[area.name], what, _label(one.point), made["packed"])])
         _measure(explored, second, workers, kept, observer)
     return explored, versions
 
 
-def _tasks(one: Explored, measures: Iterable[Measure], versions: Mapping[str, Mapping[str, str]]) -> list[Task]:
+def _tasks(one: Explored, measures: Iterable[TrialMeasure], versions: Mapping[str, Mapping[str, str]]) -> list[Trial]:
     """Return the tasks of a point; none if a measure refuses its configuration."""
     try:
         return [
-            Task(measure, versions[measure.name], what, " ".join(filter(None, (_label(one.point), what.get("mode")))))
+            Trial(measure, versions[measure.name], what, " ".join(filter(None, (_label(one.point), what.get("mode")))))
             for measure in measures
             for what in measure.whats(one.point.config)
         ]
@@ -90,7 +95,7 @@ def _tasks(one: Explored, measures: Iterable[Measure], versions: Mapping[str, Ma
 
 
 def _measure(
-    explored: Sequence[Explored], tasks: Sequence[Sequence[Task]], workers: Workers, kept: Kept, observer: Observer
+    explored: Sequence[Explored], tasks: Sequence[Sequence[Trial]], workers: Workers, kept: KeptTrials, observer: SweepObserver
 ) -> None:
     """Carry out the tasks of each point and add their outcomes to it."""
     outcomes = run((task for mine in tasks for task in mine), workers, kept, observer)
@@ -99,5 +104,5 @@ def _measure(
             one.add(task, outcomes[task.key])
 
 
-def _label(point: Point) -> str:
+def _label(point: SweepPoint) -> str:
     return " ".join(f"{name}={text}" for name, text in point.parameters.items()) or point.config.name

@@ -10,30 +10,30 @@ from typing import Any, Protocol
 
 from cdu_tools.files import write_whole
 
-from cdu_synth.sweep.task import Outcome, Task
+from cdu_synth.sweep.task import Trial, TrialOutcome
 from cdu_synth.sweep.workers import Workers
 
 #: Tasks in progress per worker: while one runs the next is on its way.
 _AHEAD = 2
 
 
-class Observer(Protocol):
+class SweepObserver(Protocol):
     """Receiver of the events of a sweep."""
 
     def begin(self, what: str, total: int, kept: int) -> None:
         """Begin a round of ``total`` different measurements, ``kept`` of which have kept results."""
 
-    def done(self, task: Task, outcome: Outcome) -> None:
+    def done(self, task: Trial, outcome: TrialOutcome) -> None:
         """Note the end of a task; not called for kept results."""
 
 
-class Kept:
+class KeptTrials:
     """Results in a folder, a file ``MEASURE-HASH.json`` each. Files are written atomically; other files are ignored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, task: Task) -> dict[str, Any] | None:
+    def get(self, task: Trial) -> dict[str, Any] | None:
         """Return the result of a task, if it is kept."""
         try:
             content = json.loads((self._folder / f"{task.key}.json").read_text(encoding="utf-8"))
@@ -42,37 +42,41 @@ class Kept:
             return None
         return result
 
-    def put(self, task: Task, done: dict[str, Any]) -> None:
+    def put(self, task: Trial, done: dict[str, Any]) -> None:
         """Keep the result of :func:`~cdu_synth.sweep.task.perform`, with everything that it depends on."""
         self._folder.mkdir(parents=True, exist_ok=True)
         content = {"what": task.what, "versions": task.versions, **done}
         write_whole(self._folder / f"{task.key}.json", json.dumps(content, indent=1) + "\n")
 
 
-def run(tasks: Iterable[Task], workers: Workers, kept: Kept, observer: Observer) -> dict[str, Outcome]:
+def run(tasks: Iterable[Trial], workers: Workers, kept: KeptTrials, observer: SweepObserver) -> dict[str, TrialOutcome]:
     """Return outcomes of tasks by key. A task that fails has an outcome and stops no other; its result is not kept.
 
     If a process dies, the tasks in progress are repeated one at a time, to find the one that kills it.
     """
-    different: dict[str, Task] = {}
+    different: dict[str, Trial] = {}
     for task in tasks:
         different.setdefault(task.key, task)
     results = {key: kept.get(task) for key, task in different.items()}
-    outcomes = {key: Outcome(result) for key, result in results.items() if result is not None}
+    outcomes = {key: TrialOutcome(result) for key, result in results.items() if result is not None}
     kinds = dict.fromkeys(task.work.name for task in different.values())
     observer.begin(", ".join(kinds), len(different), len(outcomes))
     waiting = [task for key, task in different.items() if key not in outcomes]
     suspects = _run(waiting, workers, kept, observer, outcomes)
     for task in suspects:
         for guilty in _run([task], workers, kept, observer, outcomes):
-            outcomes[guilty.key] = Outcome(None, BrokenExecutor("the process of the worker ended (was there memory enough?)"))
+            outcomes[guilty.key] = TrialOutcome(
+                None, BrokenExecutor("the process of the worker ended (was there memory enough?)")
+            )
             observer.done(guilty, outcomes[guilty.key])
     return outcomes
 
 
-def _run(tasks: Sequence[Task], workers: Workers, kept: Kept, observer: Observer, outcomes: dict[str, Outcome]) -> list[Task]:
+def _run(
+    tasks: Sequence[Trial], workers: Workers, kept: KeptTrials, observer: SweepObserver, outcomes: dict[str, TrialOutcome]
+) -> list[Trial]:
     """Run tasks and add their outcomes; return those that were in progress when a process died."""
-    waiting, running, lost = list(reversed(tasks)), dict[Future[dict[str, Any]], Task](), list[Task]()
+    waiting, running, lost = list(reversed(tasks)), dict[Future[dict[str, Any]], Trial](), list[Trial]()
     while waiting or running:
         while waiting and len(running) < _AHEAD * workers.count:
             task = waiting.pop()
@@ -85,9 +89,9 @@ def _run(tasks: Sequence[Task], workers: Workers, kept: Kept, observer: Observer
                 lost.append(task)
                 continue
             except Exception as error:
-                outcomes[task.key] = Outcome(None, error)
+                outcomes[task.key] = TrialOutcome(None, error)
             else:
                 kept.put(task, done)
-                outcomes[task.key] = Outcome(done["result"])
+                outcomes[task.key] = TrialOutcome(done["result"])
             observer.done(task, outcomes[task.key])
     return lost

@@ -20,7 +20,7 @@ Space = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One configuration of a space."""
 
     parameters: dict[str, str]  #: the varied parameters, in the form that ``--set`` takes
@@ -75,7 +75,7 @@ def read(path: Path) -> dict[str, list[str]]:
     return space
 
 
-def points(base: CduConfig, space: Space, sample: int | None = None, seed: int = 0) -> tuple[list[Point], list[Skipped]]:
+def points(base: CduConfig, space: Space, sample: int | None = None, seed: int = 0) -> tuple[list[SweepPoint], list[Skipped]]:
     """Return all combinations of a space that are valid and differ, or a random ``sample`` of them; and the skipped ones.
 
     Raises UserError for a sample of less than one.
@@ -86,7 +86,7 @@ def points(base: CduConfig, space: Space, sample: int | None = None, seed: int =
         if sample < 1:
             raise UserError(f"a sample of {sample} points is not allowed: use 1 or more")
         chosen = sorted(random.Random(seed).sample(chosen, min(sample, total)))
-    found: dict[CduConfig, Point] = {}
+    found: dict[CduConfig, SweepPoint] = {}
     skipped: list[Skipped] = []
     for number in chosen:
         texts = _combination(space, number)
@@ -98,7 +98,7 @@ def points(base: CduConfig, space: Space, sample: int | None = None, seed: int =
         if config in found:
             skipped.append(Skipped(texts, "the same configuration is a point already"))
         else:
-            found[config] = Point({name: text_of(getattr(config, name)) for name in space}, config)
+            found[config] = SweepPoint({name: text_of(getattr(config, name)) for name in space}, config)
     return list(found.values()), skipped
 
 

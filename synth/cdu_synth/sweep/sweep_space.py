@@ -22,15 +22,15 @@ from cdu_synth.library import pdk
 from cdu_synth.sweep import report
 from cdu_synth.sweep.explore import explore
 from cdu_synth.sweep.hardware import Area
-from cdu_synth.sweep.run import Kept
-from cdu_synth.sweep.space import Point, Skipped, Space, points
-from cdu_synth.sweep.task import Measure, Outcome, Task
+from cdu_synth.sweep.run import KeptTrials
+from cdu_synth.sweep.space import Skipped, Space, SweepPoint, points
+from cdu_synth.sweep.task import Trial, TrialMeasure, TrialOutcome
 from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers, check_address
 
 #: Name of the measure of area and clock, to which a caller can add others.
 AREA = "area"
 #: A measure with its name in the report, and a phrase on its method.
-Noted = tuple[Measure, str, str]
+Noted = tuple[TrialMeasure, str, str]
 #: Makes a measure that needs the folder of the results, and shows the progress of that.
 Preparation = Callable[[Path, Progress], Noted]
 
@@ -93,7 +93,7 @@ class SweepSettings:
             raise UserError(f"--mode {self.mode!r} is built in at no point: use a mode of --config, or vary modes")
 
     @cached_property
-    def points(self) -> tuple[list[Point], list[Skipped]]:
+    def points(self) -> tuple[list[SweepPoint], list[Skipped]]:
         """Return the points to measure, and the combinations that are no configuration or that the block is not built with."""
         found, skipped = points(self.config, self.space, self.sample, self.seed)
         others = [changes(self.block, point.config).keys() & self.space.keys() for point in found]
@@ -150,7 +150,7 @@ def sweep_space(
         noted = [*measures, *(prepare(folder, shown) for prepare in prepared)]
         shown.say(f"{len(found)} points, {len(skipped)} combinations skipped")
         explored, versions = explore(
-            found, area, [measure for measure, _, _ in noted], workers, Kept(folder / "points"), _Told(shown)
+            found, area, [measure for measure, _, _ in noted], workers, KeptTrials(folder / "points"), _Told(shown)
         )
     about = {
         "command": command,
@@ -179,7 +179,7 @@ class _Told:
         """Implement :class:`cdu_synth.sweep.run.Observer`."""
         self._shown.begin(f"{what}, {kept} kept from before" if kept else what, total - kept)
 
-    def done(self, task: Task, outcome: Outcome) -> None:
+    def done(self, task: Trial, outcome: TrialOutcome) -> None:
         """Implement :class:`cdu_synth.sweep.run.Observer`."""
         self._shown.say(f"{task.work.name}: {task.label}{f': {outcome.message}' if outcome.error else ''}")
         self._shown.step()

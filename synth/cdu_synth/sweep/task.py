@@ -16,7 +16,7 @@ from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
 
 
-class Work(Protocol):
+class TrialWork(Protocol):
     """A kind of measurement.
 
     Objects are hashable, and pickled for workers, which have the same packages but no common folder.
@@ -33,7 +33,7 @@ class Work(Protocol):
         """Measure ``what`` and return plain values."""
 
 
-class Measure(Work, Protocol):
+class TrialMeasure(TrialWork, Protocol):
     """A measurement that depends on a configuration alone."""
 
     def whats(self, config: CduConfig) -> Iterable[dict[str, Any]]:
@@ -44,7 +44,7 @@ class Measure(Work, Protocol):
 
 
 @dataclass(frozen=True)
-class Task:
+class Trial:
     """A measurement that is done once, however many points it belongs to.
 
     Parameters
@@ -61,7 +61,7 @@ class Task:
         Further text that is needed and follows from ``what``.
     """
 
-    work: Work
+    work: TrialWork
     versions: Mapping[str, str]
     what: Mapping[str, Any]
     label: str
@@ -76,7 +76,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """Outcome of a task: a result, or an error in its place."""
 
     result: dict[str, Any] | None
@@ -88,7 +88,7 @@ class Outcome:
         return str(self.error) if isinstance(self.error, UserError) else f"{type(self.error).__name__}: {self.error}"
 
 
-def perform(work: Work, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
+def perform(work: TrialWork, versions: Mapping[str, str], what: Mapping[str, Any], attachment: str) -> dict[str, Any]:
     """Carry out a task in this process; return the result, its origin (host and process), and its duration in seconds.
 
     Raises UserError if this machine has other versions than the one that keeps the results.

@@ -15,7 +15,7 @@ from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
 from cdu_tools.parallel import processes
 
-from cdu_synth.sweep.task import Task, Work, perform
+from cdu_synth.sweep.task import Trial, TrialWork, perform
 
 #: Pattern of the address of a scheduler.
 _ADDRESS = r"(tcp|tls|ws|wss|ucx|inproc)://\S+"
@@ -33,7 +33,7 @@ class Workers(AbstractContextManager["Workers"], ABC):
     """Carry out tasks; a context manager that ends the processes that it has started."""
 
     @abstractmethod
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Trial) -> Future[dict[str, Any]]:
         """Start a task, whose result is that of :func:`~cdu_synth.sweep.task.perform`."""
 
     @property
@@ -49,7 +49,7 @@ class LocalWorkers(Workers):
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Trial) -> Future[dict[str, Any]]:
         """Implement :class:`Workers`. A pool in which a process has died is replaced."""
         if self._pool is None:
             self._pool = processes(self._jobs)
@@ -98,13 +98,13 @@ class ClusterWorkers(Workers):
             state = "workers with several threads" if threads else "no workers"
             raise UserError(f"the cluster at {address} has {state}: start some with `dask worker {address} --nthreads 1`")
         self._executor: Executor = self._client.get_executor()
-        self._shared: dict[Work, Any] = {}
+        self._shared: dict[TrialWork, Any] = {}
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Trial) -> Future[dict[str, Any]]:
         """Implement :class:`Workers`. Kinds of measurements, which may be large, are sent to every worker once."""
         return self._executor.submit(_perform_packed, self._packed(task.work), task.versions, task.what, task.attachment)
 
-    def _packed(self, work: Work) -> Any:
+    def _packed(self, work: TrialWork) -> Any:
         """Return the pickled object on the workers; unpickling it there would delay their answers to the scheduler."""
         if work not in self._shared:
             self._shared[work] = self._client.scatter(pickle.dumps(work), broadcast=True, hash=False)

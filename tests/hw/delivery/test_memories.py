@@ -97,7 +97,7 @@ def test_the_buffer_works_on_macros_that_punish_mistakes(block, holds, file, tmp
 
     monkeypatch.setattr(generator, "kept", with_model)
     run = plan.runs(CduConfig(), [block], full=False)[0]
-    tests = regression.simulate(run, regression.Settings(tmp_path)).tests
+    tests = regression.simulate(run, regression.RunSettings(tmp_path)).tests
     assert [test.message for test in tests if test.status != "pass"] == []
     assert len(tests) > 3
 
@@ -113,7 +113,7 @@ def test_the_buffer_works_on_latches(block, tmp_path, monkeypatch):
 
     monkeypatch.setattr(generator, "kept", on_latches)
     run = plan.runs(CduConfig(), [block], full=False)[0]
-    tests = regression.simulate(run, regression.Settings(tmp_path)).tests
+    tests = regression.simulate(run, regression.RunSettings(tmp_path)).tests
     assert [test.message for test in tests if test.status != "pass"] == []
     assert len(tests) > 3
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from cdu_spec.config import CduConfig
-from cdu_verif.regression.plan import Run
-from cdu_verif.regression.regression import Settings, simulate
+from cdu_verif.regression.plan import PlannedRun
+from cdu_verif.regression.regression import RunSettings, simulate
 from tools_here import needs_verilator
 
 #: Jobs between pauses, both directions at once, scales out of registers, aborts, interrupts, a reset.
@@ -55,8 +55,8 @@ def gated(text, top="cdu_array"):
     ],
 )
 def test_a_gated_clock_changes_nothing(tmp_path, settings):
-    run = Run("array", CduConfig().override(**settings), ())
-    outcome = simulate(run, Settings(tmp_path, tests=TESTS), gated)
+    run = PlannedRun("array", CduConfig().override(**settings), ())
+    outcome = simulate(run, RunSettings(tmp_path, tests=TESTS), gated)
     assert {test.name: test.status for test in outcome.tests} == dict.fromkeys(TESTS, "pass")
     logs = " ".join(path.read_text() for path in tmp_path.rglob("run.log"))
     stopped = [int(count) for count in re.findall(r"the clock stopped for (\d+) cycles", logs)]
@@ -73,7 +73,7 @@ def test_a_clock_that_stops_too_early_is_found(tmp_path):
         assert count == 1
         return gated(blind)
 
-    run = Run("array", CduConfig(), ())
+    run = PlannedRun("array", CduConfig(), ())
     name = "abort_before_a_stalled_sink/direction=decompress/cause=WATCHDOG"
-    outcome = simulate(run, Settings(tmp_path, tests=(name,)), hasty)
+    outcome = simulate(run, RunSettings(tmp_path, tests=(name,)), hasty)
     assert [(test.name, test.status) for test in outcome.tests] == [(name, "FAIL")]

@@ -11,7 +11,7 @@ from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
 from cdu_spec.ports import CLOCK_OF
 from cdu_tools import verilator
 from cdu_verif.regression import plan
-from cdu_verif.regression.regression import Settings, simulate
+from cdu_verif.regression.regression import RunSettings, simulate
 from tools_here import needs_icarus, needs_verilator
 
 #: The least unit with all ports.
@@ -47,7 +47,7 @@ def test_what_has_no_clock_of_its_own_is_of_the_unit(own):
 @needs_verilator
 def test_jobs_pass_between_unrelated_clocks(tmp_path):
     (run,) = plan.runs(SMALL, ["clocked_array"], full=False)
-    outcome = simulate(run, Settings(tmp_path, tests=TESTS))
+    outcome = simulate(run, RunSettings(tmp_path, tests=TESTS))
     assert {test.name: test.status for test in outcome.tests} == dict.fromkeys(TESTS, "pass")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from cdu_offload import network as networks
 from cdu_offload import platform, ratios, unit
-from cdu_offload.network import Activation
+from cdu_offload.network import OffloadActivation
 from cdu_spec.bitstream import Mode
 from cdu_tools.errors import UserError
 
@@ -45,7 +45,7 @@ def table():
 
 def test_bytes_are_added_up_not_ratios(table):
     """512 values at 8 and 2048 at 16: 2560 / (64 + 128)."""
-    found = table["jpeg-act"].ratio(Activation("conv", "dense", (1, 1, 8, 8)))
+    found = table["jpeg-act"].ratio(OffloadActivation("conv", "dense", (1, 1, 8, 8)))
     assert found == pytest.approx(2560 / 192)
 
 
@@ -64,7 +64,7 @@ def test_bytes_are_added_up_not_ratios(table):
     ],
 )
 def test_ratio_of_kind_and_producer(table, codec, producer, kind, expected):
-    assert table[codec].ratio(Activation(producer, kind, (1, 1, 8, 8))) == pytest.approx(expected)
+    assert table[codec].ratio(OffloadActivation(producer, kind, (1, 1, 8, 8))) == pytest.approx(expected)
 
 
 def test_ratios_come_back_from_json(table):

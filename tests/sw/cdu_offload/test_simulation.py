@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from cdu_offload.network import NORM_INPUT, NORM_RESULT, Activation
+from cdu_offload.network import NORM_INPUT, NORM_RESULT, OffloadActivation
 from cdu_offload.offload import AT_CACHE, AT_DMA, CduOffload, CopyOffload
 from cdu_offload.ratios import Ratios
 from cdu_offload.resident import NoOffload, Software
@@ -133,15 +133,15 @@ def test_one_copy_serves_a_normalisation_and_its_relu(kind, result, both_ways, c
     ratios = Ratios({("dense", "conv"): (8.0, 1.0), (kind, "relu"): (float(result), 1.0)})
     unit = replace(cdus(1, 1.0), both_ways=both_ways)
     method = CopyOffload(machine(link=INSTANT), unit, AT_DMA, {}, ratios)
-    assert method.transfer(Activation("conv", "dense", shape, NORM_INPUT), "compress") is None
-    activation = Activation("relu", kind, shape, NORM_RESULT)
+    assert method.transfer(OffloadActivation("conv", "dense", shape, NORM_INPUT), "compress") is None
+    activation = OffloadActivation("relu", kind, shape, NORM_RESULT)
     sent, fetched = (method.transfer(activation, direction) for direction in ("compress", "decompress"))
     assert sent.link_bytes == fetched.link_bytes == 256 / 8 + 256 / result
     assert (sent.seconds, fetched.seconds) == (compress, 9)
     # Without its normalisation a ReLU has a copy of its own, with signs, or nothing but signs.
     alone = method.transfer(replace(activation, pair=""), "compress")
     assert (alone.link_bytes, alone.seconds) == (256 / result, compress if kind == "sparse" else 8)
-    dense = method.transfer(Activation("conv", "dense", shape), "compress")
+    dense = method.transfer(OffloadActivation("conv", "dense", shape), "compress")
     assert (dense.link_bytes, dense.seconds) == (32, 8)
 
 

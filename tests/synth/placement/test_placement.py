@@ -236,7 +236,7 @@ def test_cells_in_rows_stay_where_they_are(netlist, nangate45, placed):
 @pytest.mark.parametrize("seed", range(5))
 def test_cells_that_meet_are_put_apart(seed):
     """Rows of 40 sites, filled to 90 % by cells that stand anywhere, some outside."""
-    known, rng = rows.Rows(1.4, 0.19), np.random.default_rng(seed)
+    known, rng = rows.CellRows(1.4, 0.19), np.random.default_rng(seed)
     sites = [int(one) for one in rng.integers(1, 7, 200)]
     height = 1.4 * -(-sum(sites) // 36)
     centres = [(float(x), float(y)) for x, y in rng.uniform((-1, -1), (8.6, height + 1), (200, 2))]

@@ -16,8 +16,8 @@ from cdu_synth.power.cell_models import cell_models
 from cdu_synth.power.mapped import MappedModule
 from cdu_tools import yosys
 from cdu_tools.errors import MissingToolError
-from cdu_verif.regression.plan import Run
-from cdu_verif.regression.regression import Settings, simulate
+from cdu_verif.regression.plan import PlannedRun
+from cdu_verif.regression.regression import RunSettings, simulate
 from tools_here import needs_icarus, needs_verilator
 
 BLOCKS = [
@@ -37,7 +37,7 @@ def outcome(folder, block, kind, simulator, change):
     design, _ = kept_netlist(made.verilog, made.top, library, 1.6, "balanced", yosys.engine(yosys.GENERATOR))
     gates = MappedModule.of(design, made.top)
     netlist = gates.verilog() + cell_models(library, gates.kinds)
-    tests = simulate(Run(block, config, ()), Settings(folder, simulator), lambda _: change(netlist)).tests
+    tests = simulate(PlannedRun(block, config, ()), RunSettings(folder, simulator), lambda _: change(netlist)).tests
     assert len(tests) > 3, tests
     return {test.status for test in tests}
 

@@ -8,9 +8,9 @@ from dataclasses import fields
 import pytest
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_synth.sweep import pareto, space
-from cdu_synth.sweep.run import Kept, run
+from cdu_synth.sweep.run import KeptTrials, run
 from cdu_synth.sweep.sweep_space import SweepSettings
-from cdu_synth.sweep.task import Task, perform
+from cdu_synth.sweep.task import Trial, perform
 from cdu_synth.sweep.workers import ClusterWorkers, LocalWorkers
 from cdu_tools.errors import UserError
 
@@ -57,14 +57,14 @@ def square(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
     import squares
 
-    yield lambda x, versions=None: Task(squares.Square(), versions or {"tool": "1"}, {"x": x}, f"x={x}", f"<{x}>")
+    yield lambda x, versions=None: Trial(squares.Square(), versions or {"tool": "1"}, {"x": x}, f"x={x}", f"<{x}>")
     sys.modules.pop("squares")
 
 
 def carry_out(tasks, folder, jobs=2):
     seen = Seen()
     with LocalWorkers(jobs) as workers:
-        outcomes = run(tasks, workers, Kept(folder), seen)
+        outcomes = run(tasks, workers, KeptTrials(folder), seen)
     return [outcomes[task.key] for task in tasks], seen
 
 

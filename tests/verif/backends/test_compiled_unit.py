@@ -31,7 +31,7 @@ def _design(size):
         {"name": name, "width": Shape.cast(member.shape).width, "direction": "input" if member.flow is In else "output"}
         for name, member in members.items()
     ]
-    return library.Design.of(text.replace("SIZE = 8", f"SIZE = {size}"), {"top": "loopback", "ports": ports})
+    return library.UnitDesign.of(text.replace("SIZE = 8", f"SIZE = {size}"), {"top": "loopback", "ports": ports})
 
 
 @pytest.fixture(scope="module")

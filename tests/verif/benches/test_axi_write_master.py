@@ -18,7 +18,7 @@ def open_burst(text):
 @needs_icarus
 @pytest.mark.parametrize(("mutate", "status"), [(None, "pass"), (open_burst, "FAIL")])
 def test_packets_with_an_empty_last_word_go_to_their_own_addresses(tmp_path, mutate, status):
-    run = plan.Run("axi_write_master", CduConfig(dma_bits=64), ())
-    settings = regression.Settings(tmp_path, "icarus", tests=("empty_last_words",))
+    run = plan.PlannedRun("axi_write_master", CduConfig(dma_bits=64), ())
+    settings = regression.RunSettings(tmp_path, "icarus", tests=("empty_last_words",))
     (test,) = regression.simulate(run, settings, mutate).tests
     assert test.status == status, test.message

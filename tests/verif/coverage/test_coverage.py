@@ -17,7 +17,7 @@ from cdu_tools.report import Table
 from cdu_verif.coverage import cover_report, evidence, regressed, sign_off, waivers
 from cdu_verif.coverage.constants import constant_bits
 from cdu_verif.coverage.points import Merged, modules
-from cdu_verif.coverage.regressed import Block
+from cdu_verif.coverage.regressed import VerifiedBlock
 from cdu_verif.coverage.sign_off import Facts
 from cdu_verif.coverage.waivers import Waiver
 from cdu_verif.regression import plan
@@ -443,7 +443,7 @@ def test_a_regression_without_counts_is_refused(folder, tmp_path):
 
 def test_bits_of_one_signal_stand_in_one_row(tmp_path):
     merged = merged_example(tmp_path)
-    rows = cover_report.uncovered_points([cover_report.Covered(Block("top", merged), {})]).rows
+    rows = cover_report.uncovered_points([cover_report.Covered(VerifiedBlock("top", merged), {})]).rows
     assert [row[:6] for row in rows] == [("top", "toggle", "", "x__y", "0-1", "2")]
     # Points of a whole unit are not listed again
-    assert not cover_report.uncovered_points([cover_report.Covered(Block("array", merged), {})]).rows
+    assert not cover_report.uncovered_points([cover_report.Covered(VerifiedBlock("array", merged), {})]).rows

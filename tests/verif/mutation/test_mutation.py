@@ -13,7 +13,7 @@ from cdu.delivery import generator
 from cdu_cli.main import app
 from cdu_spec.config import CONFIGS
 from cdu_tools.errors import UserError
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.properties import block_device
 from cdu_verif.mutation import campaign, miter, mutants, mutate_blocks
 from cdu_verif.mutation.mutants import Mutant
@@ -121,7 +121,7 @@ def test_judged_is_what_can_be_seen(tmp_path):
     netlists.mkdir()
     ports = [_port("clk", 1, "input"), _port("rst", 1, "input"), _port("i__payload", 1, "input", "i")]
     ports += [_port("i__valid", 1, "input", "i"), _port("o__valid", 1, "output", "o"), _port("o__payload", 1, "output", "o")]
-    device = Device("top", DEVICE, tuple(ports))
+    device = BoundDevice("top", DEVICE, tuple(ports))
     chosen = mutants.choose(tmp_path / "top.v", "top", netlists, 2000, seed=1)
 
     def fault(cell, port, mode):

@@ -181,8 +181,8 @@ def test_a_word_that_is_too_narrow_is_found():
         "port_directions": {"A": "input", "B": "input", "Y": "output"},
         "connections": {"A": [2, 3, 4], "B": [2, 3, 4], "Y": [5, 6, 7, 8]},
     }
-    word = affine.Word(affine.Form.of(symbol), symbol.low, symbol.high)
-    path = affine.DataPath({"cells": {"adder": adder}}, [([2, 3, 4], word)])
+    word = affine.AffineWord(affine.AffineForm.of(symbol), symbol.low, symbol.high)
+    path = affine.AffinePath({"cells": {"adder": adder}}, [([2, 3, 4], word)])
     double = path.read([5, 6, 7, 8])
     assert (double.low, double.high) == (-8, 6)
     assert double.form.terms == {symbol: Fraction(2)}

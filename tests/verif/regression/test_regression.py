@@ -14,7 +14,7 @@ from tools_here import needs_icarus, needs_verilator
 
 def _simulate(tmp_path, block, simulator, mutate=None, tests=()):
     (run,) = plan.runs(CduConfig(), [block], full=False, pinned=["rounding", "value_format", "coders"])
-    settings = regression.Settings(tmp_path, simulator, tests=tests)
+    settings = regression.RunSettings(tmp_path, simulator, tests=tests)
     return regression.simulate(run, settings, mutate).tests
 
 
@@ -36,7 +36,7 @@ def test_a_block_passes_with_verilator(tmp_path):
 def test_waveforms_are_fst(tmp_path):
     """A reader that is not ours sees every transfer, and results that belong to the inputs."""
     (run,) = plan.runs(CduConfig(), ["dct"], full=False, pinned=["sample_bits", "dct_stages", "const_bits", "pass1_bits"])
-    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves="fst", tests=("rate",))).tests
+    (test,) = regression.simulate(run, regression.RunSettings(tmp_path, waves="fst", tests=("rate",))).tests
     assert test.status == "pass", test.message
     wanted = {"clk", "rst", *(f"{stream}__{role}" for stream in "io" for role in ("valid", "ready", "payload"))}
     before, rows = {}, {"i": [], "o": []}
@@ -56,8 +56,8 @@ def test_waveforms_are_fst(tmp_path):
 @pytest.mark.parametrize("waves", simulators.WAVES)
 def test_waveforms_have_the_buffers(tmp_path, waves):
     """Elements of a memory of more words, and of more bits, than Verilator traces by itself change in the waveform."""
-    run = plan.Run("axi_read_master", CduConfig(dma_bits=512), ())
-    (test,) = regression.simulate(run, regression.Settings(tmp_path, waves=waves, tests=("rate",))).tests
+    run = plan.PlannedRun("axi_read_master", CduConfig(dma_bits=512), ())
+    (test,) = regression.simulate(run, regression.RunSettings(tmp_path, waves=waves, tests=("rate",))).tests
     assert test.status == "pass", test.message
     path = tmp_path / "runs" / run.folder / simulators.waves_file(waves)
     changed = (_changed_in_vcd if waves == "vcd" else _changed_in_fst)(path)

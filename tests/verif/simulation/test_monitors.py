@@ -182,5 +182,5 @@ def test_plan_refuses_what_it_does_not_know():
 
 def test_the_reference_passes_and_an_offset_fails_ieee_1180():
     _, reference = next(ieee1180.runs()).stimulus(4)
-    assert ieee1180.Errors.of(reference, reference).passed
-    assert not ieee1180.Errors.of(reference + 1, reference).passed
+    assert ieee1180.AccuracyErrors.of(reference, reference).passed
+    assert not ieee1180.AccuracyErrors.of(reference + 1, reference).passed

@@ -27,7 +27,7 @@ def test_a_second_build_compiles_no_runtime(tool, tmp_path, monkeypatch):
     logs = []
     for name in ("first", "second"):
         folder = tmp_path / name
-        (test,) = regression.simulate(run, regression.Settings(folder, tests=("rate",))).tests
+        (test,) = regression.simulate(run, regression.RunSettings(folder, tests=("rate",))).tests
         assert test.status == "pass", test.message
         logs.append((folder / "runs" / run.folder / "build.log").read_text())
         if name == "first":

@@ -8,7 +8,7 @@ from cdu.dma.memory_reader import repeated_bytes
 from cdu_spec.dma import SIZE_BITS
 from cdu_spec.port_fields import unpack
 
-from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
+from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, MemoryPiece
 from cdu_verif.simulation.bench import simulated_config
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
@@ -18,7 +18,7 @@ _CONFIG = simulated_config()
 _REPEATED = repeated_bytes(_CONFIG)
 
 
-async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: int = 60) -> list[list[int]]:
+async def _read(bench: MemoryBench, packets: list[list[list[MemoryPiece]]], cycles: int = 60) -> list[list[int]]:
     """Fetch packets, each client's one after the other, compare them and return the results of each client."""
     for client, wanted in enumerate(packets):
         for pieces in wanted:
@@ -50,7 +50,7 @@ async def _read(bench: MemoryBench, packets: list[list[list[Piece]]], cycles: in
     return [bench.sinks[f"result__{client}"].received for client in bench.clients]
 
 
-def _packet(bench: MemoryBench, pieces: list[Piece]) -> bytes:
+def _packet(bench: MemoryBench, pieces: list[MemoryPiece]) -> bytes:
     """Return the packet that pieces of memory and their padding make."""
     packet, last = b"", b""
     for one in pieces:
@@ -75,7 +75,10 @@ async def segments(bench: MemoryBench, pattern: str) -> None:
 async def empty_packets(bench: MemoryBench) -> None:
     """A packet of no bytes, and one of padding alone, come out and end."""
     place = bench.memory.base
-    packets = [[[Piece(place, 0, 0)], [Piece(place, 0, 9)], [Piece(place, 0, 0), Piece(place, 5, 0)]] for _ in bench.clients]
+    packets = [
+        [[MemoryPiece(place, 0, 0)], [MemoryPiece(place, 0, 9)], [MemoryPiece(place, 0, 0), MemoryPiece(place, 5, 0)]]
+        for _ in bench.clients
+    ]
     await _read(bench, packets)
 
 
@@ -84,7 +87,7 @@ async def long_segments(bench: MemoryBench) -> None:
     """The first bursts of segments of every power of two up to 2 GiB have the greatest length; a reset ends them."""
     for bit in range((2 * BURST_WORDS * bench.size).bit_length(), SIZE_BITS):
         for client in bench.clients:
-            bench.send_segments(client, [Piece(bench.memory.base + MEMORY_BYTES // 2 * client, 1 << bit, 0)])
+            bench.send_segments(client, [MemoryPiece(bench.memory.base + MEMORY_BYTES // 2 * client, 1 << bit, 0)])
         asked = cocotb.start_soon(bench.requests("ar", 2 * len(bench.clients)))
         await bench.run(asked.done, 500, "the first bursts")
         found = asked.result()
@@ -98,7 +101,7 @@ async def errors(bench: MemoryBench) -> None:
     """A packet with a word that memory refuses reports it, all its words come, and the next packet is unaffected."""
     base = bench.memory.base
     bench.memory.faulty = range(base + 4096, base + 4097)
-    good, bad = [Piece(base + 100, 700, 3)], [Piece(base + 4000, 200, 0), Piece(base, 64, 0)]
+    good, bad = [MemoryPiece(base + 100, 700, 3)], [MemoryPiece(base + 4000, 200, 0), MemoryPiece(base, 64, 0)]
     results = await _read(bench, [[good, bad, good], [bad, good, bad]])
     assert results == [[0, 1, 0], [1, 0, 1]]
     bench.cases += 6
@@ -115,7 +118,7 @@ async def boundaries(bench: MemoryBench) -> None:
 async def turns(bench: MemoryBench) -> None:
     """Clients that begin together have their bursts in turns."""
     asked = cocotb.start_soon(bench.requests("ar", len(bench.clients)))
-    await _read(bench, [[[Piece(bench.memory.base + 8192 * client, 64 * bench.size, 0)]] for client in bench.clients])
+    await _read(bench, [[[MemoryPiece(bench.memory.base + 8192 * client, 64 * bench.size, 0)]] for client in bench.clients])
     first = [client for client, _ in await asked]
     assert sorted(first) == list(bench.clients), f"the first bursts are of clients {first}"
     bench.cases += 1
@@ -127,7 +130,7 @@ async def rate(bench: MemoryBench) -> None:
     bench.memory.latency = 20
     words = 512
     before = bench.cycle
-    await _read(bench, [[[Piece(bench.memory.base, words * bench.size, 0)]], []])
+    await _read(bench, [[[MemoryPiece(bench.memory.base, words * bench.size, 0)]], []])
     cycles = bench.cycle - before
     bench.figures["long segment"] = f"{words} words in {cycles} cycles"
     assert cycles < 1.3 * words + 80, f"{words} words took {cycles} cycles"

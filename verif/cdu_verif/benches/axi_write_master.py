@@ -9,14 +9,14 @@ from cdu.dma.axi4 import BOUNDARY_BYTES, BURST_WORDS
 from cdu_spec.dma import SIZE_BITS
 from cdu_spec.port_fields import pack, unpack
 
-from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, Piece
+from cdu_verif.benches.memory_bench import MEMORY_BYTES, MemoryBench, MemoryPiece
 from cdu_verif.simulation.bench_test import bench_test
 from cdu_verif.simulation.patterns import PATTERNS
 
 
 @dataclass(frozen=True)
 class _Packet:
-    pieces: list[Piece]
+    pieces: list[MemoryPiece]
     content: bytes
     empty_end: bool = False  #: its last byte and its end are in two words
 
@@ -95,8 +95,8 @@ async def packets(bench: MemoryBench, pattern: str) -> None:
 async def empty_packets(bench: MemoryBench) -> None:
     """A packet of no bytes writes nothing and has a result; so has one whose segments are empty."""
     place = bench.memory.base
-    nothing = _Packet([Piece(place, 700, 1), Piece(place, 9, 0)], b"")
-    nowhere = _Packet([Piece(place, 0, 0)], bench.rng.randbytes(3 * bench.size))
+    nothing = _Packet([MemoryPiece(place, 700, 1), MemoryPiece(place, 9, 0)], b"")
+    nowhere = _Packet([MemoryPiece(place, 0, 0)], bench.rng.randbytes(3 * bench.size))
     await _write(bench, [[nothing, nowhere, nothing], [nowhere, nothing, nowhere]])
 
 
@@ -107,7 +107,7 @@ async def empty_last_words(bench: MemoryBench) -> None:
     packets = []
     for client in bench.clients:
         place = bench.memory.base + MEMORY_BYTES // 2 * client
-        pieces = [Piece(place + apart * number, (count + 1) * bench.size, 0) for number, count in enumerate(words)]
+        pieces = [MemoryPiece(place + apart * number, (count + 1) * bench.size, 0) for number, count in enumerate(words)]
         packets.append([_Packet([one], bench.rng.randbytes(one.bytes - bench.size), empty_end=True) for one in pieces])
     await _write(bench, packets)
 
@@ -118,7 +118,7 @@ async def long_segments(bench: MemoryBench) -> None:
     packets = []
     for client in bench.clients:
         place = bench.memory.base + MEMORY_BYTES // 2 * client
-        pieces = [Piece(place, 1 << bit, 0) for bit in range(SIZE_BITS)]
+        pieces = [MemoryPiece(place, 1 << bit, 0) for bit in range(SIZE_BITS)]
         packets.append([_Packet([one], bench.rng.randbytes(min(one.bytes, 3 * bench.size))) for one in pieces])
     await _write(bench, packets)
 
@@ -129,8 +129,8 @@ async def errors(bench: MemoryBench) -> None:
     base = bench.memory.base
     bench.memory.latency = bench.rng.choice((0, 30, 200))
     bench.memory.faulty = range(base + 4096, base + 4097)
-    good = _Packet([Piece(base + 100, 700, 3)], bench.rng.randbytes(703))
-    bad = _Packet([Piece(base + 4000, 200, 0)], bench.rng.randbytes(200))
+    good = _Packet([MemoryPiece(base + 100, 700, 3)], bench.rng.randbytes(703))
+    bad = _Packet([MemoryPiece(base + 4000, 200, 0)], bench.rng.randbytes(200))
     results = await _write(bench, [[good, bad, good], [bad, good, bad]])
     assert [[one["failed"] for one in found] for found in results] == [[0, 1, 0], [1, 0, 1]]
 
@@ -149,7 +149,7 @@ async def turns(bench: MemoryBench) -> None:
     """Clients that write all the time have their bursts in turns."""
     words, bursts = 128, 8
     asked = cocotb.start_soon(bench.requests("aw", bursts))
-    pieces = [Piece(bench.memory.base + 8192 * client, words * bench.size, 0) for client in bench.clients]
+    pieces = [MemoryPiece(bench.memory.base + 8192 * client, words * bench.size, 0) for client in bench.clients]
     await _write(bench, [[_Packet([piece], bench.rng.randbytes(piece.bytes))] for piece in pieces])
     first = [client for client, _ in await asked]
     least = bursts // len(bench.clients) - 1
@@ -163,7 +163,7 @@ async def rate(bench: MemoryBench) -> None:
     words = 512
     before = bench.cycle
     await _write(
-        bench, [[_Packet([Piece(bench.memory.base, words * bench.size, 0)], bench.rng.randbytes(words * bench.size))], []]
+        bench, [[_Packet([MemoryPiece(bench.memory.base, words * bench.size, 0)], bench.rng.randbytes(words * bench.size))], []]
     )
     cycles = bench.cycle - before
     bench.figures["long packet"] = f"{words} words in {cycles} cycles"
@@ -175,7 +175,7 @@ async def packets_in_a_row(bench: MemoryBench) -> None:
     """Memory that answers late does not hold up the next packet, which is written before the one before it has its result."""
     count, words = 8, 64
     bench.memory.latency, before = words, bench.cycle
-    pieces = [Piece(bench.memory.base + number * words * bench.size, words * bench.size, 0) for number in range(count)]
+    pieces = [MemoryPiece(bench.memory.base + number * words * bench.size, words * bench.size, 0) for number in range(count)]
     await _write(bench, [[_Packet([piece], bench.rng.randbytes(piece.bytes)) for piece in pieces], []])
     cycles = bench.cycle - before
     bench.figures["packets in a row"] = f"{count} of {words} words in {cycles} cycles"

@@ -42,7 +42,7 @@ _LOOKS = 4000
 
 
 @dataclass
-class Ring:
+class HostRing:
     """A ring that a host has opened: its address, its places, and how many jobs were rung."""
 
     address: int
@@ -77,15 +77,15 @@ class HostBench(DmaBench):
         self._rings[channel] = ([] if anew else self._rings[channel]) + list(places)
         self.memory.places = [place for listed in self._rings.values() for place in listed]
 
-    async def opened(self, channel: Channel, log2: int) -> Ring:
+    async def opened(self, channel: Channel, log2: int) -> HostRing:
         """A new ring elsewhere, in memory of zeros; from then on nothing of an earlier one may be touched."""
         address = self.room(DESCRIPTOR_BYTES << log2, DESCRIPTOR_BYTES)
         self.memory.put(address, bytes(DESCRIPTOR_BYTES << log2))
         await open_ring(Host(self.bus), channel, address, log2, _LOOKS)
         self.allow(channel, anew=True)
-        return Ring(address, log2)
+        return HostRing(address, log2)
 
-    async def ring(self, channel: Channel, ring: Ring, *jobs: DmaJob) -> None:
+    async def ring(self, channel: Channel, ring: HostRing, *jobs: DmaJob) -> None:
         """Put jobs into a ring and say that they are there."""
         for job in jobs:
             place = ring.address + ring.rung % (1 << ring.log2) * DESCRIPTOR_BYTES

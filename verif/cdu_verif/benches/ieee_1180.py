@@ -24,7 +24,7 @@ async def ieee_1180(bench: Bench) -> None:
         sink.received.clear()
         await bench.run(lambda: len(sink.received) == 8 * blocks, 20 * blocks + 1000, "IEEE 1180")
         rows = unpack_rows(bench.ports["o__payload"], sink.received)[""]
-        found = ieee1180.Errors.of(rows.reshape(-1, 8, 8), reference)
+        found = ieee1180.AccuracyErrors.of(rows.reshape(-1, 8, 8), reference)
         name = f"{-run.low}..{run.high}{', sign reversed' if run.sign < 0 else ''}"
         bench.figures[name] = (
             f"peak {found.peak:g}, mean square {found.mean_square:.4f} (pixel {found.worst_pixel_mean_square:.4f}), "

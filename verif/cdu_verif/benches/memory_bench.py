@@ -22,7 +22,7 @@ _BASES = (0, 0x55_55AA_0000, 0xAA_AA55_0000, (1 << MEMORY_ADDRESS_BITS) - MEMORY
 
 
 @dataclass(frozen=True)
-class Piece:
+class MemoryPiece:
     """A segment: some bytes of memory, then padding."""
 
     address: int
@@ -50,12 +50,12 @@ class MemoryBench(Bench):
             sink.pattern = PATTERNS[pattern](self.rng)[1]
         self.memory.stall(random_patterns(self.rng, lambda rng: PATTERNS[pattern](rng)[0]))
 
-    def pieces(self, count: int, begin: int, end: int, apart: bool = False, value: int = 0) -> list[Piece]:
+    def pieces(self, count: int, begin: int, end: int, apart: bool = False, value: int = 0) -> list[MemoryPiece]:
         """Random segments between two places of the memory; with ``apart`` no two share a byte.
 
         With ``value``, the bytes of a value, all are of whole values, and padding may repeat the last one.
         """
-        found: list[Piece] = []
+        found: list[MemoryPiece] = []
         whole = value or 1
         for number in range(count):
             share = (end - begin) // count
@@ -64,15 +64,15 @@ class MemoryBench(Bench):
             place = self.rng.randint(0, room - size)
             pad = self.rng.choice((0, 0, 1, self.size, (1 << PAD_BITS) - 1)) // whole * whole
             repeats = bool(value) and (size > 0 or any(one.bytes for one in found)) and self.rng.random() < 0.7
-            found.append(Piece(self.memory.base + first + place, size, pad, repeats))
+            found.append(MemoryPiece(self.memory.base + first + place, size, pad, repeats))
         return found
 
-    def at_boundary(self, client: int) -> list[Piece]:
+    def at_boundary(self, client: int) -> list[MemoryPiece]:
         """Segments that begin at each word of a burst before a boundary of 4 KiB and end behind it."""
         boundary = self.memory.base + BOUNDARY_BYTES * (1 + 2 * client)
-        return [Piece(boundary - before * self.size, (before + 3) * self.size, 0) for before in range(1, BURST_WORDS + 1)]
+        return [MemoryPiece(boundary - before * self.size, (before + 3) * self.size, 0) for before in range(1, BURST_WORDS + 1)]
 
-    def send_segments(self, client: int, pieces: list[Piece]) -> None:
+    def send_segments(self, client: int, pieces: list[MemoryPiece]) -> None:
         """Queue the segments of a packet."""
         port = self.ports[f"segments__{client}__payload"]
         words = [vars(one) | {"last": one is pieces[-1]} for one in pieces]

@@ -8,7 +8,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import CODERS, EVERY, PIPELINED, WITH_MX
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.properties import StreamFacts, probed
 from cdu_verif.formal.stream_rules import stream_harness
 from cdu_verif.simulation import cover_points
@@ -17,7 +17,7 @@ from cdu_verif.simulation import cover_points
 _ANSWER_FREE = "~(inner_control__axi__access__active & (inner_control__axi__access__write ? s_axil_bvalid : s_axil_rvalid))"
 
 
-def _with_answers(config: CduConfig) -> Device:
+def _with_answers(config: CduConfig) -> BoundDevice:
     """The unit with the signals of :data:`_ANSWER_FREE`."""
     return probed("array", config, {f"control.axi.access__{name}": 1 for name in ("active", "write")})
 

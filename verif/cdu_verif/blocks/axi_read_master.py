@@ -11,7 +11,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.levels import queue_facts
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device
@@ -26,11 +26,11 @@ _REPEATS = ("sfpr", "division")
 _QUEUES = {"reader0.arrived": _WORDS, "reader0.plan.queue": _WORDS // 2}
 
 
-def _narrow(config: CduConfig) -> Device:
+def _narrow(config: CduConfig) -> BoundDevice:
     return device.of_component(AxiReadMaster(_BYTES, (_WORDS,)), "axi_read_master", config)
 
 
-def _harness(made: Device) -> str:
+def _harness(made: BoundDevice) -> str:
     """Every request that is offered is a burst that AXI4 allows."""
     ports = {name: f"m_axi_ar{name}" for name in ("valid", "addr", "len", "size", "burst")}
     return with_assumptions(made, instance("axi_burst", {}, ports))

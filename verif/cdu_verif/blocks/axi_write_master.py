@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.levels import queue_facts
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import REACHABILITY, Sby
@@ -26,11 +26,11 @@ _QUEUES = {
 }
 
 
-def _narrow(config: CduConfig) -> Device:
+def _narrow(config: CduConfig) -> BoundDevice:
     return device.of_component(AxiWriteMaster(_BYTES, (_WORDS, _WORDS)), "axi_write_master", config)
 
 
-def _harness(made: Device) -> str:
+def _harness(made: BoundDevice) -> str:
     ports = {name: f"m_axi_{name}" for name in ("awvalid", "awready", "awid", "wvalid", "wready", "wlast")}
     # One more may be at the port.
     return with_assumptions(made, instance("write_turns", {"ID_BITS": ID_BITS, "CAPACITY": BURSTS_ASKED + 1}, ports))

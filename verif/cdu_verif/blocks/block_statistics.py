@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, ranges
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import StreamFacts
 from cdu_verif.formal.solver import BOUNDED, Sby
@@ -21,7 +21,7 @@ _BOUNDS = ((1, None, 0x8001, 12), (1, 2, 0x8000, 20), (8, None, 0x8001, 9))
 
 
 @cache
-def _device(config: CduConfig) -> Device:
+def _device(config: CduConfig) -> BoundDevice:
     return device.of_component(BlockStatistics(ranged(config)), "block_statistics", config)
 
 

@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -20,12 +20,12 @@ _BYTES = 8
 _PROBES = {"queue.w_en": 1, "queue.w_data": 45, "open_words": 4, "first": 40}
 
 
-def _harness(former: Device) -> str:
+def _harness(former: BoundDevice) -> str:
     ports = fields(former, "i__payload", "address", "last")
     return with_assumptions(former, instance("former_bursts", {"WORD_BITS": exact_log2(_BYTES)}, ports))
 
 
-def _words_harness(former: Device) -> str:
+def _words_harness(former: BoundDevice) -> str:
     ports = fields(former, "bursts__payload", "words") | fields(former, "o__payload", "last")
     return with_assumptions(former, instance("former_words", {"WORDS": BURST_WORDS, "BURSTS": BURSTS}, ports))
 

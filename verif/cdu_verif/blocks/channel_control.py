@@ -10,12 +10,12 @@ from cdu_spec.registers import Channel
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, watchdog
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 
 
-def _probed(config: CduConfig, channel: Channel) -> Device:
+def _probed(config: CduConfig, channel: Channel) -> BoundDevice:
     control = device.of_component(ChannelControl(config, channel), "channel_control", config)
     return control.probed(watchdog.PROBES)
 

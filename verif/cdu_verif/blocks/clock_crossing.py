@@ -8,7 +8,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import binding, device
-from cdu_verif.formal.device import Device, Probe
+from cdu_verif.formal.device import BoundDevice, Probe
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import REACHABILITY, Sby
 
@@ -18,13 +18,13 @@ _DEPTH = 4
 _POINTERS = {"written": "fifo.produce_w_gry", "read": "fifo.consume_r_gry"}
 
 
-def _crossing(config: CduConfig) -> Device:
+def _crossing(config: CduConfig) -> BoundDevice:
     clocked = config.override(own_clocks=("registers",), reset_kind="async")
     made = device.of_component(ClockCrossing(1, "registers", "sync", _DEPTH), "clock_crossing", clocked)
     return made.probed(dict.fromkeys(_POINTERS.values(), exact_log2(_DEPTH) + 1))
 
 
-def _rules(made: Device) -> str:
+def _rules(made: BoundDevice) -> str:
     pointers = {name: Probe(path, 0).wire for name, path in _POINTERS.items()}
     return device.harness(made, binding.instance("clock_crossing_rules", {"DEPTH": _DEPTH}, pointers))
 

@@ -9,7 +9,7 @@ from cdu_spec.dma import DESCRIPTOR_BYTES
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -18,7 +18,7 @@ from cdu_verif.formal.stream_rules import with_assumptions
 _BYTES = 64
 
 
-def _harness(fetch: Device) -> str:
+def _harness(fetch: BoundDevice) -> str:
     ports = fields(fetch, "segments__payload", "address", "bytes") | fields(fetch, "o__payload", "number")
     return with_assumptions(fetch, instance("rung_descriptors", {"BYTES": DESCRIPTOR_BYTES}, ports))
 

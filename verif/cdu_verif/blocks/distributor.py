@@ -12,7 +12,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import ARRAYS, RANGED_WIDTHS, VALUE_PORTS
 from cdu_verif.formal import invariants, order
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device, something_moves
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -32,7 +32,7 @@ def lane_order(block: str, config: CduConfig, words: str, harness: Callable[...,
     # Two lanes and words of two rows: the smallest array that uses all parts of these blocks.
     small = config.override(cdus=2, value_port_bits=0, modes=(Mode.SFPR.label,))
 
-    def probed() -> Device:
+    def probed() -> BoundDevice:
         device = block_device(block, small)
         return device.probed(invariants.lane_probes(device, words, small.cdus, small.port_beats))
 

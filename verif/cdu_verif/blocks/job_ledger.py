@@ -14,9 +14,9 @@ from cdu_spec.registers import Channel
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import instance, mask
-from cdu_verif.formal.device import Device, harness
+from cdu_verif.formal.device import BoundDevice, harness
 from cdu_verif.formal.proof import Property
-from cdu_verif.formal.solver import INDUCTION, REACHABILITY, Kind, Sby
+from cdu_verif.formal.solver import INDUCTION, REACHABILITY, ProofKind, Sby
 
 #: Entries of the ring in the proofs, and bits of the numbers that they compare.
 _DEPTH, _NUMBER_BITS = 4, 3
@@ -30,7 +30,7 @@ def _config(modes: Sequence[Mode]) -> CduConfig:
     return CONFIGS["tiny"].override(modes=tuple(mode.label for mode in modes), completions=_DEPTH)
 
 
-def _device(config: CduConfig) -> Device:
+def _device(config: CduConfig) -> BoundDevice:
     bits = (_DEPTH - 1).bit_length()
     probes = dict.fromkeys(("oldest", "ending", "following", "result_turn"), bits + 1)
     probes |= {"due": _DEPTH, **{f"{flag}_column": _DEPTH for flag in _FLAGS.values()}}
@@ -58,7 +58,7 @@ def _distance(config: CduConfig, name: str) -> str:
     return f"{{1'b0, inner_{_queue(config, name)}_last - inner_{name}_first}}"
 
 
-def _harness(config: CduConfig, numbers: bool, proven: Sequence[str], found: Device) -> str:
+def _harness(config: CduConfig, numbers: bool, proven: Sequence[str], found: BoundDevice) -> str:
     """Return a harness that proves the errors found at the places ``proven``; ``numbers``: and the numbers of jobs."""
     ports = {f"{place}_ends": found.field("findings", place, "ends") for place in _FLAGS}
     ports |= {f"{flag}_found": found.field("findings", place, flag) for place, flag in _FLAGS.items()}
@@ -82,7 +82,7 @@ def _harness(config: CduConfig, numbers: bool, proven: Sequence[str], found: Dev
 
 
 def _property(
-    name: str, statement: str, modes: Sequence[Mode], kind: Kind, numbers: bool = False, proven: Sequence[str] = ()
+    name: str, statement: str, modes: Sequence[Mode], kind: ProofKind, numbers: bool = False, proven: Sequence[str] = ()
 ) -> Property:
     config = _config(modes)
     text = partial(_harness, config, numbers, proven)

@@ -11,7 +11,7 @@ from cdu_spec.registers import Channel
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -20,7 +20,7 @@ _PROBES = {"fsm_state": 3, "multiplier.busy": 1}
 _PARTS = ("tensor", "payload", "scales", "completion", "payload_bytes", "c")
 
 
-def _harness(planner: Device) -> str:
+def _harness(planner: BoundDevice) -> str:
     described = (f"fetched.descriptor.{name}" for name in _PARTS)
     ports = fields(planner, "o__payload", *described, "fetched.failed", "nowhere", "errors")
     mode = planner.field("o__payload", "fetched", "descriptor", "mode")

@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.blocks.jpeg_encoder import FIRST_OUTPUT
 from cdu_verif.cases.parameters import PIPELINED, PRECISE, PRECISIONS
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.properties import StreamFacts, probed
 from cdu_verif.formal.queues import queue_counters, queue_probes
 from cdu_verif.formal.stream_rules import stream_harness
@@ -25,11 +25,11 @@ def _cases() -> Cases:
     return JPEG_DECODER
 
 
-def _with_queue(config: CduConfig) -> Device:
+def _with_queue(config: CduConfig) -> BoundDevice:
     return probed("jpeg_decoder", config, queue_probes("marks.queue", ROWS_IN_TRANSFORM))
 
 
-def _rules(device: Device) -> str:
+def _rules(device: BoundDevice) -> str:
     """The stream rules, with what the counters of the queue of marks mean."""
     return stream_harness(device, body=queue_counters("marks.queue", ROWS_IN_TRANSFORM))
 

@@ -9,7 +9,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.queues import queue_counters, queue_probes
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -20,7 +20,7 @@ _BYTES, _WORDS = 8, BURST_WORDS
 _PROBES = {"free": _WORDS.bit_length(), "arrived.o__valid": 1, **queue_probes("arrived", _WORDS)}
 
 
-def _harness(reader: Device) -> str:
+def _harness(reader: BoundDevice) -> str:
     ports = fields(reader, "bursts__payload", "words")
     return with_assumptions(reader, instance("room_for_answers", {"WORDS": _WORDS}, ports) + queue_counters("arrived", _WORDS))
 

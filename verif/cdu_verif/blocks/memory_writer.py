@@ -11,7 +11,7 @@ from cdu_spec.dma import MEMORY_ADDRESS_BITS, SIZE_BITS
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -32,18 +32,18 @@ _PLACES = {"former.i__valid": 1, "former.i__ready": 1, "former.i__payload": Plac
 }
 
 
-def _harness(writer: Device) -> str:
+def _harness(writer: BoundDevice) -> str:
     return with_assumptions(
         writer, instance("unanswered_bursts", {"MOST": UNANSWERED, "FAILED": WriteResult()["failed"].offset}, {})
     )
 
 
-def _places_harness(writer: Device) -> str:
+def _places_harness(writer: BoundDevice) -> str:
     ports = fields(writer, "segments__payload", "address", "bytes")
     return with_assumptions(writer, instance("words_in_segments", {"BYTES": _BYTES}, ports))
 
 
-def _writer(config: CduConfig) -> Device:
+def _writer(config: CduConfig) -> BoundDevice:
     return device.of_component(MemoryWriter(_BYTES, BURST_WORDS), "memory_writer", config)
 
 

@@ -10,7 +10,7 @@ from cdu_spec.mx import MX_FORMATS
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, mx
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import StreamFacts, block_device, output_moves, probed
 from cdu_verif.formal.solver import BOUNDED, INDUCTION, Sby
@@ -30,12 +30,12 @@ def _cases() -> Cases:
     return MX_ENCODER
 
 
-def _with_line(config: CduConfig) -> Device:
+def _with_line(config: CduConfig) -> BoundDevice:
     return probed("mx_encoder", config, mx.LINE_PROBES)
 
 
 def _properties(config: CduConfig) -> list[Property]:
-    def coded() -> Device:
+    def coded() -> BoundDevice:
         return device.of_component(mx.CodedValue(), "mx_element", config)
 
     elements = [

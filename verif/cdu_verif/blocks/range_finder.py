@@ -11,7 +11,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import RANGED_WIDTHS
 from cdu_verif.formal import promises, ranges
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import HOLD, StreamFacts, probed, something_moves
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -26,7 +26,7 @@ def _cases() -> Cases:
     return RANGE_FINDER
 
 
-def _with_ranges(config: CduConfig) -> Device:
+def _with_ranges(config: CduConfig) -> BoundDevice:
     return probed("range_finder", config, ranges.finder_probes(config.port_beats))
 
 

@@ -10,12 +10,12 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.blocks import Record
 from cdu_verif.formal import device, ranges
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.properties import StreamFacts
 
 
 @cache
-def _device(config: CduConfig) -> Device:
+def _device(config: CduConfig) -> BoundDevice:
     return device.of_component(RangeJoin(ranged(config)), "range_join", config)
 
 

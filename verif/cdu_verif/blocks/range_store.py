@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 from cdu_verif.blocks import Record
 from cdu_verif.cases.parameters import RANGED_WIDTHS
 from cdu_verif.formal import ranges
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import StreamFacts, moves, probed
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -28,7 +28,7 @@ def _cases() -> Cases:
     return RANGE_STORE
 
 
-def _with_rooms(config: CduConfig) -> Device:
+def _with_rooms(config: CduConfig) -> BoundDevice:
     return probed("range_store", config, ranges.STORE_PROBES)
 
 

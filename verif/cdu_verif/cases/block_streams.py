@@ -61,7 +61,7 @@ NO_USE = (quantizer(None), {"bits_log2": 3, "step_log2": BASE_BITS - 1, "stochas
 
 
 @dataclass(frozen=True)
-class Block:
+class StreamBlock:
     """One block of a job: rows (1..8, 8) of int8 or of codes (in the bits of an int8), and its golden bytes."""
 
     tag: Tag
@@ -121,7 +121,7 @@ def _packed_codes(codes: Tensor, mode: Mode, settings: AffineSettings) -> Tensor
 
 def job(
     rows: Tensor, mode: Mode, bank: int = 0, settings: AffineSettings | None = None, rng: Random | None = None
-) -> list[Block]:
+) -> list[StreamBlock]:
     """Return the blocks of a job of rows (n, 8): quantised values or codes, in modes with masks or in tiles whole blocks.
 
     ``rng`` draws the ranges with which blocks begin.
@@ -139,7 +139,7 @@ def job(
         ):
             head = _random_head(rng, settings.block_range or mode is Mode.ACTNN)
         tag = Tag(mode, bank, int(start == starts[-1]), settings, int(head != b""), beside=NO_USE[bank])
-        result.append(Block(tag, part, packed_block(part, mode, settings, head)))
+        result.append(StreamBlock(tag, part, packed_block(part, mode, settings, head)))
     return result
 
 
@@ -163,14 +163,14 @@ def random_rows(rng: Random, mode: Mode, blocks: int, settings: AffineSettings |
     return rows[: len(rows) - short]
 
 
-def random_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
+def random_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[StreamBlock]:
     """Return a job of one of ``modes``."""
     mode = rng.choice(modes)
     settings = random_settings(rng, mode)
     return job(random_rows(rng, mode, blocks, settings), mode, rng.randint(0, 1), settings, rng)
 
 
-def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
+def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[StreamBlock]:
     """Return a job of one of ``modes`` with random content whose blocks all have 8 rows."""
     mode = rng.choice(modes)
     settings = random_settings(rng, mode)
@@ -178,20 +178,20 @@ def whole_job(rng: Random, blocks: int, modes: Sequence[Mode]) -> list[Block]:
     return job(rows, mode, rng.randint(0, 1), settings, rng)
 
 
-def dense_job(rng: Random, blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
+def dense_job(rng: Random, blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[StreamBlock]:
     """Return a job whose blocks have the greatest length possible in a mode with masks."""
     settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
     return job(integers(rng, 1, 127, BLOCK_SIDE * blocks, LANES), mode, 0, settings, rng)
 
 
-def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[Block]:
+def empty_job(blocks: int, mode: Mode = Mode.SFPR_ZVC) -> list[StreamBlock]:
     """Return a job whose blocks have the least length possible with a mask."""
     settings = AffineSettings(VALUE_BITS) if mode.is_affine else None
     zero = 1 << (VALUE_BITS - 1) if mode.is_affine else 0
     return job(torch.full((BLOCK_SIDE * blocks, LANES), zero), mode, 0, settings)
 
 
-def with_integers(block: Block) -> Block:
+def with_integers(block: StreamBlock) -> StreamBlock:
     """Return a block as it comes to the encoder: in mode autoquantz with integers around zero in place of their codes."""
     settings = block.tag.settings
     if settings is None or block.tag.mode is not Mode.AUTOQUANTZ:
@@ -199,12 +199,12 @@ def with_integers(block: Block) -> Block:
     return replace(block, rows=(block.rows.view(torch.uint8) ^ (1 << (settings.bits - 1))).view(torch.int8))
 
 
-def payload(blocks: Iterable[Block]) -> bytes:
+def payload(blocks: Iterable[StreamBlock]) -> bytes:
     """Return the bytes of blocks one after the other."""
     return b"".join(block.packed for block in blocks)
 
 
-def block_rows(ports: Ports, stream: str, blocks: Iterable[Block], numbers: Mapping[int, int] | None = None) -> list[int]:
+def block_rows(ports: Ports, stream: str, blocks: Iterable[StreamBlock], numbers: Mapping[int, int] | None = None) -> list[int]:
     """Return payloads of a stream of :class:`cdu.words.BlockRow`; ``numbers``: a block's number in its job by ``id(block)``."""
     port = dict(ports[f"{stream}__payload"])
     drawn = any(entry["name"] == "seed" for entry in port["fields"])
@@ -218,13 +218,13 @@ def block_rows(ports: Ports, stream: str, blocks: Iterable[Block], numbers: Mapp
     return result
 
 
-def _beside(port: Mapping[str, Any], block: Block) -> dict[str, Any]:
+def _beside(port: Mapping[str, Any], block: StreamBlock) -> dict[str, Any]:
     """Return the fields common to all rows or words of a block: the tag, and its range if the stream has ranges."""
     ranged = any(entry["name"] == "range" for entry in port["fields"])
     return {"tag": block.tag.fields, **({"range": block.range} if ranged else {})}
 
 
-def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random | None = None) -> list[int]:
+def block_words(ports: Ports, stream: str, blocks: Iterable[StreamBlock], rng: Random | None = None) -> list[int]:
     """Return payloads of a stream of :class:`cdu.words.BlockWord`; rows behind ``count`` are random, or 0 without ``rng``."""
     port = dict(ports[f"{stream}__payload"])
     per_word = _field(port, "values")["count"] // LANES
@@ -241,7 +241,7 @@ def block_words(ports: Ports, stream: str, blocks: Iterable[Block], rng: Random 
     return result
 
 
-def slices(ports: Ports, stream: str, blocks: Iterable[Block]) -> list[int]:
+def slices(ports: Ports, stream: str, blocks: Iterable[StreamBlock]) -> list[int]:
     """Return payloads of a stream of :class:`cdu.words.Slice`."""
     port = dict(ports[f"{stream}__payload"])
     size = _field(port, "data")["width"] // 8
@@ -292,7 +292,7 @@ def cut_words(ports: Ports, stream: str, payload: bytes, counts: Sequence[int]) 
     return words(ports, stream, data=torch.tensor(data), count=torch.tensor([len(p) for p in parts]), last=torch.tensor(last))
 
 
-def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
+def decoded_with_zeros(blocks: Sequence[StreamBlock], cut: bytes) -> list[bytes]:
     """Return the bytes of a job's blocks if its payload is ``cut`` and zeros follow (docs/reference/bitstream.md)."""
     endless = cut + bytes(sum(gmc.MAX_BLOCK_BYTES for _ in blocks))
     found, start = [], 0
@@ -309,7 +309,7 @@ def decoded_with_zeros(blocks: Sequence[Block], cut: bytes) -> list[bytes]:
     return found
 
 
-def dealt(blocks: Sequence[Block], lanes: int) -> list[list[Block]]:
+def dealt(blocks: Sequence[StreamBlock], lanes: int) -> list[list[StreamBlock]]:
     """Return blocks dealt out to lanes in turn, beginning with lane 0."""
     return [list(blocks[lane::lanes]) for lane in range(lanes)]
 

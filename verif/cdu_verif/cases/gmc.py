@@ -13,7 +13,7 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES
 from cdu_spec.reconstruction import MAX_POINT
 from torch import Tensor
 
-from cdu_verif.cases.block_streams import Block, Tag, block_rows, slices
+from cdu_verif.cases.block_streams import StreamBlock, Tag, block_rows, slices
 from cdu_verif.cases.case import Case, Cases
 from cdu_verif.content.values import corner_blocks, generator, integers, mixed_blocks
 from cdu_verif.simulation.ports import Ports
@@ -30,12 +30,12 @@ def tag(last: bool, bank: int = 0, point: int = 0) -> Tag:
     return Tag(Mode.JPEG_ACT, bank, int(last), coder=Coder.GMC, point=point)
 
 
-def job(blocks: Tensor, bank: int = 0, point: int = 0) -> list[Block]:
+def job(blocks: Tensor, bank: int = 0, point: int = 0) -> list[StreamBlock]:
     """Return the blocks of a job of coefficients (n, 8, 8)."""
     payload, lengths = gmc.encode(blocks.to(torch.int8))
     parts = torch.split(payload, lengths.tolist())
     return [
-        Block(tag(number == len(blocks) - 1, bank, point), rows.to(torch.int8), bytes(part.tolist()))
+        StreamBlock(tag(number == len(blocks) - 1, bank, point), rows.to(torch.int8), bytes(part.tolist()))
         for number, (rows, part) in enumerate(zip(blocks, parts, strict=True))
     ]
 
@@ -71,13 +71,13 @@ def _of_classes(rng: Random, classes: Tensor) -> Tensor:
     return torch.where(largest, most * sign, values).clamp(-128, 127).reshape(-1, BLOCK_SIDE, BLOCK_SIDE)
 
 
-def random_job(rng: Random, blocks: int) -> list[Block]:
+def random_job(rng: Random, blocks: int) -> list[StreamBlock]:
     """Return a job with content of every kind, any bank and reconstruction point."""
     content = decaying_blocks(rng, blocks) if rng.randrange(2) else mixed_blocks(rng, -128, 127, blocks)
     return job(content, rng.randint(0, 1), rng.randint(0, MAX_POINT))
 
 
-def any_bytes(rng: Random, count: int) -> list[Block]:
+def any_bytes(rng: Random, count: int) -> list[StreamBlock]:
     """Return blocks of bytes that no encoder writes, with all heads among them, and their decoded values."""
     heads = [(rng.randrange(256) if number >= 256 else number) for number in range(count)]
     packed = []
@@ -88,7 +88,7 @@ def any_bytes(rng: Random, count: int) -> list[Block]:
         packed.append(bytes([head]) + body)
     decoded = gmc.decode(torch.tensor(list(b"".join(packed)), dtype=torch.uint8), count)
     return [
-        Block(tag(number == count - 1, point=MAX_POINT), rows.reshape(BLOCK_SIDE, BLOCK_SIDE), part)
+        StreamBlock(tag(number == count - 1, point=MAX_POINT), rows.reshape(BLOCK_SIDE, BLOCK_SIDE), part)
         for number, (rows, part) in enumerate(zip(decoded, packed, strict=True))
     ]
 
@@ -99,7 +99,7 @@ class _Coder(Cases):
     def __init__(self, decoder: bool) -> None:
         self.decoder = decoder
 
-    def case(self, ports: Ports, name: str, blocks: list[Block], cycles: int | None = None) -> Case:
+    def case(self, ports: Ports, name: str, blocks: list[StreamBlock], cycles: int | None = None) -> Case:
         """Return a case of blocks of one job or several."""
         if self.decoder:
             inputs, expected, steady = {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, ("o",)
@@ -126,7 +126,7 @@ class _Coder(Cases):
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
         """Return content of every kind, in one job or several."""
-        found: list[Block] = []
+        found: list[StreamBlock] = []
         while len(found) < blocks:
             found += random_job(rng, rng.randint(1, blocks - len(found)))
         return self.case(ports, "random", found)

@@ -17,7 +17,7 @@ from cdu_spec.sfpr import VALUE_MIN
 
 from cdu_verif.cases import gmc, mx
 from cdu_verif.cases.block_streams import (
-    Block,
+    StreamBlock,
     block_modes,
     block_rows,
     block_words,
@@ -41,19 +41,19 @@ from cdu_verif.simulation.ports import Ports, unpack_rows
 _START = 12
 
 
-class _Parts(JobCases[list[Block]]):
+class _Parts(JobCases[list[StreamBlock]]):
     """Jobs as lists of blocks."""
 
     #: Whether jobs of mode mx also pass.
     has_mx = False
 
-    def drawn(self, config: CduConfig, rng: Random, blocks: int) -> list[Block]:
+    def drawn(self, config: CduConfig, rng: Random, blocks: int) -> list[StreamBlock]:
         """Return a job of any mode that passes, or of GMC where it is built in."""
         if self.has_mx and config.has_mx and rng.randrange(2):
             return mx.coded_job(config, rng, blocks)
         return _drawn_job(config, rng, blocks)
 
-    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
+    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[StreamBlock]]]:
         """Return jobs of every length up to 9 blocks, of a single block, of the longest and the shortest blocks."""
         found = {
             **{f"{blocks}_blocks": [self.drawn(config, rng, blocks)] for blocks in range(1, 10)},
@@ -69,15 +69,15 @@ class _Parts(JobCases[list[Block]]):
                 found[mode.label] = [random_job(rng, blocks, [mode]) for blocks in (*range(1, 6), 9, 1, 4)]
         return found
 
-    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[list[Block]]:
+    def random_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Sequence[list[StreamBlock]]:
         """Return jobs of random modes and content."""
-        jobs: list[list[Block]] = []
+        jobs: list[list[StreamBlock]] = []
         while blocks > 0:
             jobs.append(self.drawn(config, rng, rng.randint(1, blocks)))
             blocks -= len(jobs[-1])
         return jobs
 
-    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[list[Block]]]:
+    def steady_jobs(self, config: CduConfig, rng: Random, blocks: int) -> Mapping[str, Sequence[list[StreamBlock]]]:
         """Return blocks of mixed lengths, the longest, the shortest, and those of every affine mode; three jobs each."""
         third, modes = blocks // 3, block_modes(config)
         found = {"mixed": [whole_job(rng, third, modes) for _ in range(3)]} if modes else {}
@@ -95,7 +95,7 @@ class _Parts(JobCases[list[Block]]):
         return found
 
 
-def _drawn_job(config: CduConfig, rng: Random, blocks: int) -> list[Block]:
+def _drawn_job(config: CduConfig, rng: Random, blocks: int) -> list[StreamBlock]:
     """Return a job of one of the modes, or of GMC where it is built in."""
     modes = block_modes(config)
     if config.has_gmc and (not modes or rng.randrange(2)):
@@ -103,11 +103,11 @@ def _drawn_job(config: CduConfig, rng: Random, blocks: int) -> list[Block]:
     return random_job(rng, blocks, modes)
 
 
-def _all(jobs: Sequence[list[Block]]) -> list[Block]:
+def _all(jobs: Sequence[list[StreamBlock]]) -> list[StreamBlock]:
     return [block for job in jobs for block in job]
 
 
-def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block]) -> dict[str, list[int]]:
+def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[StreamBlock]) -> dict[str, list[int]]:
     """Return slices of blocks by stream: those of lanes in turn, and those of mode mx past the lanes."""
     lanes = enumerate(dealt([block for block in blocks if block.tag.mode is not Mode.MX], config.cdus))
     ways = {f"{stream}__{lane}": slices(ports, f"{stream}__{lane}", part) for lane, part in lanes}
@@ -116,7 +116,7 @@ def _ways(config: CduConfig, ports: Ports, stream: str, blocks: Sequence[Block])
     return ways
 
 
-def _turns(blocks: Sequence[Block]) -> int:
+def _turns(blocks: Sequence[StreamBlock]) -> int:
     """Return the number of lanes' turns: one for each block that passes the lanes."""
     return sum(block.tag.mode is not Mode.MX for block in blocks)
 
@@ -133,7 +133,7 @@ class _Rows(_Parts):
 
 
 class _Distributor(_Rows):
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with words of blocks and a seed per job in, and rows per lane out."""
         blocks = _all(jobs)
         numbers = {id(block): number for job in jobs for number, block in enumerate(job)}
@@ -148,7 +148,7 @@ class _Distributor(_Rows):
 
 
 class _Gatherer(_Rows):
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with rows per lane in and words of blocks out."""
         blocks = _all(jobs)
         lanes = enumerate(dealt(blocks, config.cdus))
@@ -173,7 +173,7 @@ class _Gatherer(_Rows):
 class _Collector(_Parts):
     has_mx = True
 
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with slices per lane in, words out: a slice passes per cycle; the end of a job may take one more."""
         blocks = _all(jobs)
         inputs = _ways(config, ports, "i", blocks)
@@ -192,13 +192,13 @@ class _Coders(_Parts):
         """Return the configuration with GMC."""
         return with_gmc(config)
 
-    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[Block]]]:
+    def corner_jobs(self, config: CduConfig, rng: Random) -> Mapping[str, Sequence[list[StreamBlock]]]:
         """Return the jobs of all parts; an encoder does not get the one whose bytes no encoder writes."""
         return {
             name: jobs for name, jobs in super().corner_jobs(config, rng).items() if self.decoder or name != "any_bytes_of_gmc"
         }
 
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with slices in and rows out, or reversed."""
         blocks = _all(jobs)
         if self.decoder:
@@ -212,7 +212,7 @@ class _Coders(_Parts):
 class _Splitter(_Parts):
     has_mx = True
 
-    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[Block]]) -> Case:
+    def case(self, config: CduConfig, ports: Ports, rng: Random, name: str, jobs: Sequence[list[StreamBlock]]) -> Case:
         """Return a case with words in, slices per lane out; a block takes at most its share of 8 cycles, or one per slice."""
         blocks = _all(jobs)
         cut = random_words if name == "random" else lambda ports, stream, sent, rng: payload_words(ports, stream, sent)
@@ -247,8 +247,8 @@ class _Splitter(_Parts):
         config: CduConfig,
         ports: Ports,
         name: str,
-        sent: Sequence[Block],
-        seen: Sequence[Block],
+        sent: Sequence[StreamBlock],
+        seen: Sequence[StreamBlock],
         words: list[int],
         cycles: int | None = None,
     ) -> Case:

@@ -13,7 +13,7 @@ from cdu_spec.geometry import LANES
 from cdu_spec.mx import MX_FORMATS, MX_VALUES, SCALE_BYTES, SCALE_NAN, BlockFormat, MxSettings, ScaleRule
 from torch import Tensor
 
-from cdu_verif.cases.block_streams import Block, Tag
+from cdu_verif.cases.block_streams import StreamBlock, Tag
 from cdu_verif.cases.case import Case, Cases
 from cdu_verif.content.values import generator, integers, words
 from cdu_verif.simulation.ports import Ports
@@ -94,7 +94,7 @@ def _tie_blocks(kind: BlockFormat) -> Tensor:
     return torch.cat([torch.cat((top.expand(len(rows), 1), rows.clamp(-top, top)), 1) for top in tops])
 
 
-def coded_job(config: CduConfig, rng: Random, words: int) -> list[Block]:
+def coded_job(config: CduConfig, rng: Random, words: int) -> list[StreamBlock]:
     """Return a job of mode mx with any format, rule and content in the splitter's form: ``config.mx_rows`` rows at a time.
 
     If these are more rows than a block has, the last ones may be a single block.
@@ -115,7 +115,7 @@ def coded_job(config: CduConfig, rng: Random, words: int) -> list[Block]:
             part = coded[first, start - SCALE_BYTES * (place == 0) : start + size]
         ends = begin + count == blocks * _ROWS
         tag = Tag(Mode.MX, bank, int(ends), heads=int(place == 0), mx=settings)
-        packed.append(Block(tag, torch.zeros(count, LANES, dtype=torch.int8), bytes(part.tolist())))
+        packed.append(StreamBlock(tag, torch.zeros(count, LANES, dtype=torch.int8), bytes(part.tolist())))
     return packed
 
 

@@ -14,7 +14,7 @@ from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES
 from torch import Tensor
 
 from cdu_verif.cases.block_streams import (
-    Block,
+    StreamBlock,
     Tag,
     block_modes,
     block_rows,
@@ -58,7 +58,7 @@ class _Coder(Cases):
     def __init__(self, mode: Mode, decoder: bool) -> None:
         self.mode, self.decoder = mode, decoder
 
-    def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
+    def case(self, ports: Ports, name: str, blocks: list[StreamBlock]) -> Case:
         """Return a case of blocks of one job or several. A decoder is fed by slices, which may be fewer than cycles."""
         if self.decoder:
             return Case(name, {"i": slices(ports, "i", blocks)}, {"o": block_rows(ports, "o", blocks)}, steady=("o",))
@@ -88,7 +88,7 @@ class _Coder(Cases):
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
         """Return random content, in one job or several."""
-        found: list[Block] = []
+        found: list[StreamBlock] = []
         while len(found) < blocks:
             size = rng.randint(1, blocks - len(found))
             found += job(random_rows(rng, self.mode, size), self.mode, rng.randint(0, 1))
@@ -110,7 +110,7 @@ class _AffineCoder(Cases):
     def __init__(self, decoder: bool) -> None:
         self.decoder = decoder
 
-    def case(self, ports: Ports, name: str, blocks: list[Block]) -> Case:
+    def case(self, ports: Ports, name: str, blocks: list[StreamBlock]) -> Case:
         """Return a case of blocks of one job or several; there may be fewer slices than cycles."""
         if not self.decoder:
             entering = [with_integers(block) for block in blocks]
@@ -142,7 +142,7 @@ class _AffineCoder(Cases):
 
     def random(self, config: CduConfig, ports: Ports, rng: Random, blocks: int) -> Case:
         """Return random content in jobs of all modes."""
-        found: list[Block] = []
+        found: list[StreamBlock] = []
         while len(found) < blocks:
             found += random_job(rng, rng.randint(1, blocks - len(found)), block_modes(affine(config)))
         return self.case(ports, "random", found)
@@ -153,7 +153,7 @@ class _AffineCoder(Cases):
         return [self.case(ports, mode.label, whole_job(rng, blocks, [mode])) for mode in modes]
 
 
-def _among_others(rng: Random) -> list[Block]:
+def _among_others(rng: Random) -> list[StreamBlock]:
     """Return blocks of mode division alternating with statistics, of which the first bytes of row 0 are kept."""
     found = []
     for bits in CODE_BITS * 4:
@@ -161,7 +161,7 @@ def _among_others(rng: Random) -> list[Block]:
         found += job(random_rows(rng, Mode.DIVISION, 1, settings), Mode.DIVISION, 0, settings, rng)
         tag = Tag(Mode.DIVISION, 0, 1, AffineSettings(bits, statistics=True), 1)
         rows = integers(rng, -128, 127, BLOCK_SIDE, LANES).to(torch.int8)
-        found.append(Block(tag, rows, bytes(rows[0, :STATISTICS_BYTES].view(torch.uint8).tolist())))
+        found.append(StreamBlock(tag, rows, bytes(rows[0, :STATISTICS_BYTES].view(torch.uint8).tolist())))
     return found
 
 

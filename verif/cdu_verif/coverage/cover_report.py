@@ -16,8 +16,8 @@ from cdu_tools.report import Page, Report, Table, json_text
 from cdu_verif.blocks import record
 from cdu_verif.coverage import evidence, regressed, sign_off, waivers
 from cdu_verif.coverage.evidence import share
-from cdu_verif.coverage.points import Point, Seen
-from cdu_verif.coverage.regressed import Block
+from cdu_verif.coverage.points import CoverPoint, Seen
+from cdu_verif.coverage.regressed import VerifiedBlock
 from cdu_verif.coverage.sign_off import Facts
 from cdu_verif.coverage.waivers import Waiver
 from cdu_verif.formal.properties import is_of_streams
@@ -63,8 +63,8 @@ class CoverageSettings:
 class Covered:
     """Coverage of one block."""
 
-    block: Block
-    waived: Mapping[Point, Waiver]
+    block: VerifiedBlock
+    waived: Mapping[CoverPoint, Waiver]
 
     def counts(self, kind: str) -> tuple[int, int, int]:
         """Return the number of points of a kind, of points hit, and of waived points."""
@@ -235,7 +235,7 @@ def uncovered_points(blocks: Sequence[Covered]) -> Table:
     for one in blocks:
         if one.block.name in UNITS:
             continue
-        groups: dict[tuple[str, ...], list[tuple[Point, Seen]]] = {}
+        groups: dict[tuple[str, ...], list[tuple[CoverPoint, Seen]]] = {}
         for point in one.block.points.uncovered():
             waiver = one.waived.get(point)
             reason = waiver.reason if waiver else ""

@@ -31,7 +31,7 @@ _DEPTH, _LENGTH = 3, 160
 
 
 @dataclass(frozen=True)
-class Module:
+class CoverModule:
     """One module of a Verilog file."""
 
     text: str
@@ -69,18 +69,18 @@ class Module:
         return f"({self._assigned[name]})" if name in self._assigned else name
 
 
-def modules(verilog: str) -> dict[str, Module]:
+def modules(verilog: str) -> dict[str, CoverModule]:
     """Return the modules of a file by name."""
-    return {found[1]: Module(found[0], verilog.count("\n", 0, found.start()) + 1) for found in _MODULE.finditer(verilog)}
+    return {found[1]: CoverModule(found[0], verilog.count("\n", 0, found.start()) + 1) for found in _MODULE.finditer(verilog)}
 
 
 @dataclass(frozen=True)
-class Point:
+class CoverPoint:
     """One point of a block, counted once however many runs see it."""
 
     kind: str
     module: str  #: without the name of the top; empty for the top itself
-    text: str  #: as :meth:`Module.shown`
+    text: str  #: as :meth:`CoverModule.shown`
     place: tuple[str, int, int, str] | None = None  #: identity of the module, line and column in it, text: not of toggles
 
     @property
@@ -105,7 +105,7 @@ class Point:
         return f"{self.module}: {self.text}" if self.module else self.text
 
 
-def _module_of(count: Count, known: Mapping[str, Module]) -> str:
+def _module_of(count: Count, known: Mapping[str, CoverModule]) -> str:
     """Return the name in the Verilog of a count's module; if Verilator has hashed it, the module that has the line."""
     if count.module in known or _SHORTENED not in count.module:
         return count.module if count.module in known else _PARAMETERS.sub("", count.module)
@@ -128,7 +128,7 @@ class Merged:
     """Points of one block, merged over runs."""
 
     top: str
-    seen: dict[Point, Seen] = field(default_factory=dict)
+    seen: dict[CoverPoint, Seen] = field(default_factory=dict)
 
     def add(
         self, run: str, verilog: str, counts: Iterable[Count], constant: Collection[tuple[str, str, int]] = frozenset()
@@ -148,16 +148,16 @@ class Merged:
                 raise ValueError(f"{run}: line {count.line} does not stand in module {count.module}")
             place = None if count.kind == "toggle" else (module.identity, line, count.column, count.text)
             inner = name.removeprefix(self.top).removeprefix("__")
-            point = Point(count.kind, inner, module.shown(count), place)
+            point = CoverPoint(count.kind, inner, module.shown(count), place)
             seen = self.seen.setdefault(point, Seen(run, count.line))
             seen.hits += count.hits
             seen.constant &= (inner, point.signal, point.bit or 0) in constant
 
-    def uncovered(self) -> list[Point]:
+    def uncovered(self) -> list[CoverPoint]:
         """Return the points that no run has hit."""
         return [point for point, seen in self.seen.items() if not seen.hits]
 
-    def of_kind(self, kind: str) -> list[Point]:
+    def of_kind(self, kind: str) -> list[CoverPoint]:
         """Return all points of a kind."""
         return [point for point in self.seen if point.kind == kind]
 

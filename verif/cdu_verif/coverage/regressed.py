@@ -25,7 +25,7 @@ _Found = TypeVar("_Found")
 
 
 @dataclass
-class Block:
+class VerifiedBlock:
     """Runs of one block."""
 
     name: str
@@ -42,7 +42,7 @@ class Regressed:
     """Results of a regression."""
 
     command: str
-    blocks: dict[str, Block]
+    blocks: dict[str, VerifiedBlock]
 
 
 def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> Regressed:
@@ -65,7 +65,7 @@ def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> R
         shown.step()
         return found
 
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, VerifiedBlock] = {}
     for run, found in zip(runs, largest_first(looked_at, runs, partial(_size, folder)), strict=True):
         tests = [test for test in results if test["group"] == run["group"]]
         _add_run(blocks, run, tests, folder / "runs" / run["folder"], found)
@@ -102,12 +102,12 @@ def _present(label: str, read: Callable[[Path], _Found], path: Path) -> _Found:
 
 
 def _add_run(
-    blocks: dict[str, Block], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path, found: _Tools
+    blocks: dict[str, VerifiedBlock], run: dict[str, Any], tests: Sequence[dict[str, Any]], folder: Path, found: _Tools
 ) -> None:
     name, label = run["block"], run["group"]
     file = verilog_file(folder)
     counts = _present(label, coverage.read, folder / "coverage.dat")
-    block = blocks.setdefault(name, Block(name, Merged(top_name(file.stem))))
+    block = blocks.setdefault(name, VerifiedBlock(name, Merged(top_name(file.stem))))
     block.runs.append(label)
     try:
         block.points.add(label, file.read_text(encoding="utf-8"), counts, found.constants)
@@ -119,7 +119,7 @@ def _add_run(
         block.warned.append(label)
 
 
-def _count_bins(block: Block, runs: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]]) -> None:
+def _count_bins(block: VerifiedBlock, runs: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]]) -> None:
     groups = {run["group"] for run in runs}
     wanted = merged(run["bins"] for run in runs)
     hit = merged(test["covered"] for test in results if test["group"] in groups)

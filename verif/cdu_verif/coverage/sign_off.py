@@ -26,7 +26,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Rule:
+class StageRule:
     """One condition of a stage."""
 
     stage: str
@@ -53,23 +53,23 @@ def _mutants(facts: Facts) -> str:
 
 
 RULES = (
-    Rule("V1", "every run builds, and all its tests pass", lambda facts: _few("fails", facts.failing)),
-    Rule("V1", "`verilator --lint-only -Wall` has no warning", lambda facts: _few("lint", facts.warned)),
-    Rule(
+    StageRule("V1", "every run builds, and all its tests pass", lambda facts: _few("fails", facts.failing)),
+    StageRule("V1", "`verilator --lint-only -Wall` has no warning", lambda facts: _few("lint", facts.warned)),
+    StageRule(
         "V1",
         "a test plays its cases in Amaranth's simulator, except for whole units",
         lambda facts: "no test in Amaranth's simulator" if facts.smoke is False else "",
     ),
-    Rule("V2", "all parameter sets of the level quick have run", lambda facts: _few("not run", facts.missing_sets)),
-    Rule("V2", "every bin of cover points is hit", lambda facts: _few("bins", facts.missing_bins)),
-    Rule("V2", "every property of the block is proven (`cdu formal`)", lambda facts: _few("not proven", facts.unproven)),
-    Rule(
+    StageRule("V2", "all parameter sets of the level quick have run", lambda facts: _few("not run", facts.missing_sets)),
+    StageRule("V2", "every bin of cover points is hit", lambda facts: _few("bins", facts.missing_bins)),
+    StageRule("V2", "every property of the block is proven (`cdu formal`)", lambda facts: _few("not proven", facts.unproven)),
+    StageRule(
         "V2",
         "one of them is about order or arithmetic",
         lambda facts: "" if facts.proves_function else "no property of order or arithmetic",
     ),
-    Rule(LAST, f"each kind of coverage is at least {ENOUGH:.0f} % after waivers", _low),
-    Rule(LAST, f"at least {ENOUGH:.0f} % of its mutants are killed", _mutants),
+    StageRule(LAST, f"each kind of coverage is at least {ENOUGH:.0f} % after waivers", _low),
+    StageRule(LAST, f"at least {ENOUGH:.0f} % of its mutants are killed", _mutants),
 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cdu_tools.errors import UserError
 
-from cdu_verif.coverage.points import Merged, Point
+from cdu_verif.coverage.points import CoverPoint, Merged
 from cdu_verif.simulation.coverage import KINDS
 
 FILE = Path(__file__).with_name("waivers.toml")
@@ -26,7 +26,7 @@ class Waiver:
     reason: str  #: a sentence
     constant: bool = False  #: whether it applies only to bits that Yosys shows to be constant
 
-    def covers(self, block: str, point: Point, constant: bool) -> bool:
+    def covers(self, block: str, point: CoverPoint, constant: bool) -> bool:
         """Return whether the waiver applies to a point, covered or not; ``constant``: Yosys shows its bit to be constant."""
         if block not in self.blocks or point.kind != self.kind or (self.constant and not constant):
             return False
@@ -66,7 +66,7 @@ def _waiver(entry: Mapping[str, object], where: str, known: Collection[str] | No
     return Waiver(tuple(blocks), str(kind), str(pattern), reason.strip(), constant)
 
 
-def waived(waivers: Sequence[Waiver], block: str, merged: Merged) -> dict[Point, Waiver]:
+def waived(waivers: Sequence[Waiver], block: str, merged: Merged) -> dict[CoverPoint, Waiver]:
     """Return the uncovered points of a block that are waived, each with the first waiver that applies."""
     found = {}
     for point in merged.uncovered():

@@ -32,27 +32,27 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Form:
+class AffineForm:
     """``constant + sum(coefficient * symbol)``."""
 
     constant: Fraction
     terms: Mapping[Symbol, Fraction] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, symbol: Symbol) -> Form:
+    def of(cls, symbol: Symbol) -> AffineForm:
         """Return the form of a single symbol."""
         return cls(Fraction(0), {symbol: Fraction(1)})
 
-    def __add__(self, other: Form) -> Form:
+    def __add__(self, other: AffineForm) -> AffineForm:
         terms = dict(self.terms)
         for symbol, coefficient in other.terms.items():
             terms[symbol] = terms.get(symbol, Fraction(0)) + coefficient
-        return Form(self.constant + other.constant, {symbol: value for symbol, value in terms.items() if value})
+        return AffineForm(self.constant + other.constant, {symbol: value for symbol, value in terms.items() if value})
 
-    def __mul__(self, factor: Fraction | int) -> Form:
+    def __mul__(self, factor: Fraction | int) -> AffineForm:
         if not factor:
-            return Form(Fraction(0))
-        return Form(self.constant * factor, {symbol: value * factor for symbol, value in self.terms.items()})
+            return AffineForm(Fraction(0))
+        return AffineForm(self.constant * factor, {symbol: value * factor for symbol, value in self.terms.items()})
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -65,12 +65,12 @@ class Form:
 class Floored:
     """``floor(numerator / 2**shift)``, the result of a right shift of a form."""
 
-    numerator: Form
+    numerator: AffineForm
     shift: int
 
 
 @dataclass(frozen=True)
-class Word:
+class AffineWord:
     """An integer in the path.
 
     Parameters
@@ -85,39 +85,39 @@ class Word:
         Form and shift that it comes from, if it was shifted right.
     """
 
-    form: Form
+    form: AffineForm
     low: int
     high: int
     stage: int = 0
     floored: Floored | None = None
 
     @classmethod
-    def of(cls, form: Form, low: int, high: int, stage: int = 0) -> Word:
+    def of(cls, form: AffineForm, low: int, high: int, stage: int = 0) -> AffineWord:
         """Return a word with a range from its operands, reduced to that of its form, which includes their dependence."""
         least, most = form.range
         return cls(form, max(low, ceil(least)), min(high, floor(most)), stage)
 
-    def __add__(self, other: Word) -> Word:
-        return Word.of(self.form + other.form, self.low + other.low, self.high + other.high, max(self.stage, other.stage))
+    def __add__(self, other: AffineWord) -> AffineWord:
+        return AffineWord.of(self.form + other.form, self.low + other.low, self.high + other.high, max(self.stage, other.stage))
 
-    def __neg__(self) -> Word:
-        return Word.of(self.form * -1, -self.high, -self.low, self.stage)
+    def __neg__(self) -> AffineWord:
+        return AffineWord.of(self.form * -1, -self.high, -self.low, self.stage)
 
-    def __lshift__(self, places: int) -> Word:
-        return Word.of(self.form * (1 << places), self.low << places, self.high << places, self.stage)
+    def __lshift__(self, places: int) -> AffineWord:
+        return AffineWord.of(self.form * (1 << places), self.low << places, self.high << places, self.stage)
 
-    def floor(self, places: int, lost: str) -> Word:
+    def floor(self, places: int, lost: str) -> AffineWord:
         """Return the word without its lowest bits; ``lost`` names the symbol for them."""
         rest = Symbol(lost, 0, (1 << places) - 1)
-        form = (self.form + Form.of(rest) * -1) * Fraction(1, 1 << places)
-        return Word(form, self.low >> places, self.high >> places, self.stage, Floored(self.form, places))
+        form = (self.form + AffineForm.of(rest) * -1) * Fraction(1, 1 << places)
+        return AffineWord(form, self.low >> places, self.high >> places, self.stage, Floored(self.form, places))
 
-    def delayed(self) -> Word:
+    def delayed(self) -> AffineWord:
         """Return the word after a register."""
         return replace(self, stage=self.stage + 1)
 
 
-class DataPath:
+class AffinePath:
     """Compute the words of one module from forms of its inputs.
 
     Parameters
@@ -130,10 +130,10 @@ class DataPath:
         Prefix of the names of symbols for lost bits, which are equal only for the same path and prefix.
     """
 
-    def __init__(self, module: Mapping[str, Any], inputs: Sequence[tuple[Sequence[Bit], Word]], name: str = "") -> None:
+    def __init__(self, module: Mapping[str, Any], inputs: Sequence[tuple[Sequence[Bit], AffineWord]], name: str = "") -> None:
         self._name = name
-        self._cuts: dict[tuple[tuple[Bit, ...], int], Word] = {}
-        self._words: dict[tuple[Bit, ...], Word] = {}
+        self._cuts: dict[tuple[tuple[Bit, ...], int], AffineWord] = {}
+        self._words: dict[tuple[Bit, ...], AffineWord] = {}
         self._place: dict[Bit, tuple[tuple[Bit, ...], int]] = {}
         self._drivers: dict[Bit, Mapping[str, Any]] = {}
         for cell in module["cells"].values():
@@ -144,7 +144,7 @@ class DataPath:
             self._store(tuple(bits), replace(word, stage=0))
             self.read(bits)
 
-    def read(self, bits: Sequence[Bit], signed: bool = True, *, modulo: bool = False) -> Word:
+    def read(self, bits: Sequence[Bit], signed: bool = True, *, modulo: bool = False) -> AffineWord:
         """Return the number that some bits hold, or with ``modulo`` one that agrees with it in these bits.
 
         Raises AnalysisError if the number does not fit them, or is not affine in the inputs.
@@ -156,11 +156,11 @@ class DataPath:
             zeros += 1
         if all(isinstance(bit, str) for bit in rest):
             value = _constant(rest, signed) << zeros
-            return Word(Form(Fraction(value)), value, value)
+            return AffineWord(AffineForm(Fraction(value)), value, value)
         word = self._run(rest, signed, modulo)
         return word << zeros if zeros else word
 
-    def _run(self, bits: list[Bit], signed: bool, modulo: bool) -> Word:
+    def _run(self, bits: list[Bit], signed: bool, modulo: bool) -> AffineWord:
         """Return the number of consecutive bits of one word, with an extension by zeros or by the sign."""
         first = bits[0]
         if first not in self._place:
@@ -180,7 +180,7 @@ class DataPath:
             raise AnalysisError(f"values from {word.low} to {word.high} in {count} bits, which hold {least} to {most}")
         return word
 
-    def _shifted(self, source: tuple[Bit, ...], places: int) -> Word:
+    def _shifted(self, source: tuple[Bit, ...], places: int) -> AffineWord:
         if not places:
             return self._words[source]
         if (source, places) not in self._cuts:
@@ -193,7 +193,7 @@ class DataPath:
             raise AnalysisError(f"net {bit} is neither an input of the path nor driven")
         kind, wires = cell["type"], cell["connections"]
 
-        def operand(port: str) -> Word:
+        def operand(port: str) -> AffineWord:
             # An operand as wide as the result is needed modulo its width only: whether the result fits is checked later.
             signed = bool(int(cell["parameters"].get(f"{port}_SIGNED", "0"), 2))
             return self.read(wires[port], signed, modulo=len(wires[port]) == len(wires["Y"]))
@@ -212,7 +212,7 @@ class DataPath:
             raise AnalysisError(f"a {kind} is no affine operation")
         self._store(tuple(wires[port]), result)
 
-    def _store(self, bits: tuple[Bit, ...], word: Word) -> None:
+    def _store(self, bits: tuple[Bit, ...], word: AffineWord) -> None:
         self._words[bits] = word
         self._place.update({bit: (bits, place) for place, bit in enumerate(bits)})
 

@@ -15,7 +15,7 @@ from cdu_spec.randomness import ROTATIONS, ROUND_CONSTANTS, SBOX, SECOND_ROTATIO
 from cdu_spec.registers import COUNT_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, mask, packed
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 _STAGES = (1, 2, 3)  # of the quantiser before its output
@@ -50,7 +50,7 @@ _RANGE = ("range.low", "range.mantissa", "range.exponent")
 _QUANTIZER = ("bits_log2", "step_log2", "block_range")
 
 
-def quantizer_harness(device: Device, modes: tuple[Mode, ...], lanes: tuple[int, ...]) -> str:
+def quantizer_harness(device: BoundDevice, modes: tuple[Mode, ...], lanes: tuple[int, ...]) -> str:
     """``code = min(B, (((t * inv) >> shift) + rho) >> 16)``, ``t = clamp(x - Z, 0, 65535)``, in some ``lanes``; never above B.
 
     In mode autoquantz the code is given less half of their number, in two's complement. Values of other modes pass.
@@ -79,7 +79,7 @@ def quantizer_harness(device: Device, modes: tuple[Mode, ...], lanes: tuple[int,
     return with_assumptions(device, instance("affine_quantizer_rules", parameters, ports))
 
 
-def dequantizer_harness(device: Device, modes: tuple[Mode, ...], lanes: tuple[int, ...]) -> str:
+def dequantizer_harness(device: BoundDevice, modes: tuple[Mode, ...], lanes: tuple[int, ...]) -> str:
     """``y = Z + code * D`` in integers of 40 bits is what leaves in 17, in some ``lanes``, and not the least number of these.
 
     Of ranges that are found ``Z + B * D`` is at most 65535, which is proven of the range finder; codes are at most B.

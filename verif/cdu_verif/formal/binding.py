@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 
 _FOLDER = Path(__file__).with_name("harness")
 #: Greatest number that a literal without a width holds.
@@ -27,7 +27,7 @@ def instance(module: str, parameters: Mapping[str, int], ports: Mapping[str, str
     return f"  {module} {f'#({values}) ' if values else ''}{name or module} (\n{bound}    .*\n  );\n"
 
 
-def fields(device: Device, port: str, *paths: str) -> dict[str, str]:
+def fields(device: BoundDevice, port: str, *paths: str) -> dict[str, str]:
     """Return ports of a harness module with fields of a payload: ``tag.last`` of ``i__payload`` is bound to ``i_last``.
 
     Raises KeyError for fields that do not exist.
@@ -36,7 +36,7 @@ def fields(device: Device, port: str, *paths: str) -> dict[str, str]:
     return {f"{stream}_{path.rpartition('.')[2]}": device.field(port, *path.split(".")) for path in paths}
 
 
-def lane_fields(device: Device, stream: str, lanes: int, *paths: str) -> dict[str, str]:
+def lane_fields(device: BoundDevice, stream: str, lanes: int, *paths: str) -> dict[str, str]:
     """Return :func:`fields` for N streams side by side, with valid and ready: lane 0 is the lowest element of each port."""
     lane_ports = [fields(device, f"{stream}__{lane}__payload", *paths) for lane in range(lanes)]
     # All lanes have the fields in the same order.

@@ -9,7 +9,7 @@ from cdu.coding.code_packing import ROW_BITS, code_bytes, pack_codes, unpack_cod
 from cdu_spec.geometry import LANES, VALUE_BITS
 
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device, harness
+from cdu_verif.formal.device import BoundDevice, harness
 
 
 class PackedCodes(wiring.Component):
@@ -59,6 +59,6 @@ class PackedCodes(wiring.Component):
         return m
 
 
-def packing_harness(device: Device) -> str:
+def packing_harness(device: BoundDevice) -> str:
     """Return a harness: code n is at bit ``n * bits``, zeros behind the last one; unpacking gives the codes, for any rest."""
     return harness(device, instance("code_packing_rules", {"CODES": LANES, "VALUE_BITS": VALUE_BITS}, {}))

@@ -11,7 +11,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import block_device
 from cdu_verif.formal.solver import REACHABILITY, Sby
@@ -31,22 +31,22 @@ def decoder_content(config: CduConfig) -> Property:
     return _content("brc_decoder", "Rows of a block are those of the bytes in its slice.", _decoder, config)
 
 
-def _content(block: str, statement: str, harness: Callable[[Device, CduConfig], str], config: CduConfig) -> Property:
+def _content(block: str, statement: str, harness: Callable[[BoundDevice, CduConfig], str], config: CduConfig) -> Property:
     method = Sby(REACHABILITY, 0, lambda device: harness(device, config))
     return Property(block, "content", statement, partial(block_device, block, config), method)
 
 
-def _encoder(device: Device, config: CduConfig) -> str:
+def _encoder(device: BoundDevice, config: CduConfig) -> str:
     ports = {**fields(device, "i__payload", "ends", "values"), **fields(device, "o__payload", "data", "count", "ends", "rows")}
     return _harness(device, config, promises.rows(BUILT), "encoded_block", ports)
 
 
-def _decoder(device: Device, config: CduConfig) -> str:
+def _decoder(device: BoundDevice, config: CduConfig) -> str:
     ports = {**fields(device, "i__payload", "data", "count", "ends", "rows"), **fields(device, "o__payload", "values", "ends")}
     return _harness(device, config, promises.slices(BUILT), "decoded_block", ports)
 
 
-def _harness(device: Device, config: CduConfig, promised: promises.Promise, module: str, ports: dict[str, str]) -> str:
+def _harness(device: BoundDevice, config: CduConfig, promised: promises.Promise, module: str, ports: dict[str, str]) -> str:
     size = BUILT(config).slice_bytes
     parameters = {"SLICE_BYTES": size, "COUNT_BITS": size.bit_length()}
     handshakes = {f"{stream}_{role}": f"{stream}__{role}" for stream in "io" for role in ("valid", "ready")}

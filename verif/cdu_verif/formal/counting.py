@@ -5,7 +5,7 @@ from __future__ import annotations
 from cdu_spec.registers import REGISTER_BITS, Channel
 
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device, harness
+from cdu_verif.formal.device import BoundDevice, harness
 
 #: Counters of two registers, and the port whose numbers they sum; None: busy cycles.
 _WIDE = {"cycles": None, "values": "values", "bytes": "packed"}
@@ -29,7 +29,7 @@ def probes(channel: Channel) -> dict[str, int]:
     return {f"{channel.value}.{name}": bits for name, bits in {**wide, **narrow, **events, _KEPT: REGISTER_BITS}.items()}
 
 
-def counters_harness(channel: Channel, device: Device) -> str:
+def counters_harness(channel: Channel, device: BoundDevice) -> str:
     """Return a harness with every counter of a channel beside its sum, and its two registers as read; inputs are free."""
     widths = {port["name"]: port["width"] for port in device.ports}
 

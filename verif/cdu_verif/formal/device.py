@@ -61,7 +61,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Device:
+class BoundDevice:
     """A delivered Verilog file with its ports.
 
     Parameters
@@ -81,7 +81,7 @@ class Device:
     ports: tuple[Mapping[str, Any], ...]
     probes: tuple[Probe, ...] = ()
 
-    def probed(self, widths: Mapping[str, int]) -> Device:
+    def probed(self, widths: Mapping[str, int]) -> BoundDevice:
         """Return the device with probes, whose widths are given by path."""
         return replace(self, probes=tuple(Probe(path, width) for path, width in widths.items()))
 
@@ -127,20 +127,20 @@ class Device:
         return offset, width
 
 
-def of_block(block: str, config: CduConfig) -> Device:
+def of_block(block: str, config: CduConfig) -> BoundDevice:
     """Return a block by name, as ``cdu generate --block`` delivers it, with unused names, which probes may need."""
     made = generator.kept(config, block, every_name=True)
-    return Device(made.top, made.verilog, tuple(made.manifest["ports"]))
+    return BoundDevice(made.top, made.verilog, tuple(made.manifest["ports"]))
 
 
-def of_component(component: Component[Any], name: str, config: CduConfig) -> Device:
+def of_component(component: Component[Any], name: str, config: CduConfig) -> BoundDevice:
     """Return a component that is part of a block, written by the same generator."""
     top = top_name(name)
     text = convert(component, top, config, every_name=True)
-    return Device(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
+    return BoundDevice(top, text, tuple(manifest(component, name, config, {f"{name}.v": text})["ports"]))
 
 
-def harness(device: Device, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
+def harness(device: BoundDevice, body: str = "", free: Mapping[str, int] | None = None, resets: bool = True) -> str:
     """Return the Verilog text of the harness.
 
     Every input of the device is free in every cycle, every port a wire of its own name. All registers of the device begin with

@@ -9,7 +9,7 @@ from cdu_spec import gmc
 from cdu_spec.geometry import VALUE_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, packed
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 
@@ -100,20 +100,20 @@ WINDOW_PROBES = {
 }
 
 
-def encoder_harness(device: Device, lemma: int) -> str:
+def encoder_harness(device: BoundDevice, lemma: int) -> str:
     """Return a harness for one lemma; together they prove that tables decode the encoder's bits of every column."""
     parameters = {"PROVEN": lemma, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS, **_tables()}
     return with_assumptions(device, instance("gmc_encoder_rules", parameters, fields(device, "i__payload", "values", "ends")))
 
 
-def slots_harness(device: Device) -> str:
+def slots_harness(device: BoundDevice) -> str:
     """Return a harness that proves that slots are the bits of a block one behind the other."""
     parameters = {"SLOT_BITS": _SLICE_BITS, "KEPT_BITS": _KEPT_BITS, "COLUMN_BITS": COLUMN_BITS, "BEGIN_BITS": _BEGIN_BITS}
     ports = {"part_data": f"inner_part[{_SLICE_BITS - 1}:0]", "part_ends": f"inner_part[{_SLICE_BITS}]"}
     return with_assumptions(device, instance("gmc_slots_rules", parameters, ports))
 
 
-def store_harness(device: Device, lengths: bool) -> str:
+def store_harness(device: BoundDevice, lengths: bool) -> str:
     """Return a harness for the blocks that leave a :class:`~cdu.coding.block_store.BlockStore`: heads and lengths, or bits."""
     parameters = {
         "LENGTHS": int(lengths),
@@ -131,20 +131,20 @@ def store_harness(device: Device, lengths: bool) -> str:
     return with_assumptions(device, instance("gmc_store_rules", parameters, ports), resets=False)
 
 
-def window_harness(device: Device) -> str:
+def window_harness(device: BoundDevice) -> str:
     """Return a harness that proves that slices are appended to the window and columns removed, in any state of registers."""
     parameters = {"SLICE_BITS": _SLICE_BITS, "WINDOW_BITS": _WINDOW_BITS}
     return with_assumptions(device, instance("gmc_window_rules", parameters, fields(device, "i__payload", "data")))
 
 
-def column_harness(device: Device) -> str:
+def column_harness(device: BoundDevice) -> str:
     """Return a harness that compares masks, classes and lengths of a column with the tables, in any state of registers."""
     parameters = {"PREFIX_BITS": _PREFIX_BITS, "COLUMN_BITS": COLUMN_BITS, **_tables()}
     ports = {"prefix_bits": f"inner_window[{_PREFIX_BITS - 1}:0]"}
     return with_assumptions(device, instance("gmc_column_rules", parameters, ports))
 
 
-def decoder_harness(device: Device) -> str:
+def decoder_harness(device: BoundDevice) -> str:
     """Return a harness that compares the output with section 3 of the format, for any first slices and bits in the window."""
     parameters = {
         "SLICE_BITS": _SLICE_BITS,

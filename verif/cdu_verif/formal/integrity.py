@@ -10,7 +10,7 @@ from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import device
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import INDUCTION, Sby
 from cdu_verif.formal.stream_rules import with_assumptions
@@ -30,13 +30,13 @@ def words_property(
 ) -> Property:
     """Return a property of a block, proven with the harness ``BLOCK_rules``, which observes the streams ``words``."""
 
-    def harness(found: Device) -> str:
+    def harness(found: BoundDevice) -> str:
         bound = dict(ports)
         for word in words:
             bound |= fields(found, f"{word}__payload", "data", "count", "last")
         return with_assumptions(found, instance(f"{block}_rules", parameters, bound))
 
-    def probed() -> Device:
+    def probed() -> BoundDevice:
         return device.of_component(made(), block, config).probed(probes)
 
     return Property(block, name, statement, probed, Sby(INDUCTION, 2, harness))

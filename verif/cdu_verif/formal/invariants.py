@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cdu_spec.geometry import BLOCK_SIDE, LANES, VALUE_BITS
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 
 #: Bits of a row of values.
 ROW_BITS = LANES * VALUE_BITS
@@ -16,7 +16,7 @@ ROW_BITS = LANES * VALUE_BITS
 LANE_PROBES = ("words", "held", "entering", "leaving", "row")
 
 
-def lane_probes(device: Device, port: str, lanes: int, beats: int) -> dict[str, int]:
+def lane_probes(device: BoundDevice, port: str, lanes: int, beats: int) -> dict[str, int]:
     """Return the probes of the ring of words in each lane of a distributor or gatherer; ``port`` has a word's payload."""
     words = BLOCK_SIDE // beats
     bits = (words - 1).bit_length()

@@ -12,7 +12,7 @@ from cdu_spec.geometry import LANES
 from cdu_spec.mx import BlockFormat
 
 from cdu_verif.formal.binding import fields, instance
-from cdu_verif.formal.device import Device, harness
+from cdu_verif.formal.device import BoundDevice, harness
 from cdu_verif.formal.stream_rules import stream_harness, with_assumptions
 
 #: Signals of the line of rows in the encoder that proofs observe, with their bits.
@@ -52,12 +52,12 @@ class CodedValue(wiring.Component):
         return m
 
 
-def line_rules(device: Device) -> str:
+def line_rules(device: BoundDevice) -> str:
     """Return a harness of the stream rules, with the invariants of the encoder's counters."""
     return stream_harness(device, body=instance("mx_encoder_rules", {"ROWS": BLOCK_ROWS}, {}))
 
 
-def encoder_harness(kind: BlockFormat, blocks: int, device: Device) -> str:
+def encoder_harness(kind: BlockFormat, blocks: int, device: BoundDevice) -> str:
     """Return a harness for order and scales of the first blocks, any one of which has this format and either rule."""
     parameters = _scale(kind) | {
         "LANES": LANES,
@@ -73,13 +73,13 @@ def encoder_harness(kind: BlockFormat, blocks: int, device: Device) -> str:
     return with_assumptions(device, instance("mx_encoder_block", parameters, ports), resets=False)
 
 
-def element_harness(kind: BlockFormat, device: Device) -> str:
+def element_harness(kind: BlockFormat, device: BoundDevice) -> str:
     """Return a harness for codes of :class:`CodedValue` in this format."""
     parameters = _scale(kind) | _element(kind) | {"FORMAT": kind.number, "OCTAVES": kind.emax - kind.emin}
     return harness(device, instance("mx_element_rules", parameters, {}))
 
 
-def decoder_harness(kind: BlockFormat, device: Device) -> str:
+def decoder_harness(kind: BlockFormat, device: BoundDevice) -> str:
     """Return a harness: every lane of every transfer is the product of code and scale, from the first block's head on."""
     parameters = _element(kind) | {"LANES": LANES, "FORMAT": kind.number, "INFINITE": int(kind.has_infinity)}
     ports = {**fields(device, "i__payload", "scale", "codes", "heads", "format"), "o_values": "o__payload"}

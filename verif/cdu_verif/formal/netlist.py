@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdu_tools import yosys
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
 
@@ -16,11 +16,11 @@ from cdu_verif.formal.proof import UNBOUNDED, Verdict
 class Selection:
     """Yosys commands that fail when the netlist lacks the property."""
 
-    script: Callable[[Device], str]
+    script: Callable[[BoundDevice], str]
     engine = "cone of the netlist (Yosys)"
     reach = UNBOUNDED
 
-    def prove(self, device: Device, folder: Path) -> Verdict:
+    def prove(self, device: BoundDevice, folder: Path) -> Verdict:
         """Run the script."""
         try:
             yosys.run(self.script(device), folder, yosys.writer())

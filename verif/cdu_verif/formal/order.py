@@ -10,7 +10,7 @@ from __future__ import annotations
 from cdu_spec.geometry import BLOCK_SIDE, TILE_BLOCKS
 
 from cdu_verif.formal.binding import concat, fields, instance, lane_fields
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.invariants import LANE_PROBES, ROW_BITS, lane_probes, ring_bytes
 from cdu_verif.formal.stream_rules import with_assumptions
 
@@ -19,12 +19,12 @@ _WORD = ("values", "count", "ends", "tag.last")
 _BYTES = ("data", "count", "last")
 
 
-def transposer_harness(device: Device, width: int) -> str:
+def transposer_harness(device: BoundDevice, width: int) -> str:
     """Return a harness: the value at ``column`` of row ``row`` of any block leaves in lane ``row`` of beat ``column``."""
     return with_assumptions(device, instance("transposer_order", {"WIDTH": width, "BLOCK_SIDE": BLOCK_SIDE}, {}))
 
 
-def distributor_harness(device: Device, lanes: int, beats: int) -> str:
+def distributor_harness(device: BoundDevice, lanes: int, beats: int) -> str:
     """Return a harness: rows of the blocks of a lane's turn leave at that lane, in order, marked where a block ends."""
     ports = {
         **fields(device, "i__payload", *_WORD),
@@ -35,7 +35,7 @@ def distributor_harness(device: Device, lanes: int, beats: int) -> str:
     return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", ROW_BITS)})
 
 
-def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
+def gatherer_harness(device: BoundDevice, lanes: int, beats: int) -> str:
     """Return a harness: rows of a lane leave in words, in turn block by block; a word is full or ends its block."""
     ports = {
         **fields(device, "o__payload", *_WORD),
@@ -47,7 +47,7 @@ def gatherer_harness(device: Device, lanes: int, beats: int) -> str:
     return with_assumptions(device, body, free)
 
 
-def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: int) -> str:
+def collector_harness(device: BoundDevice, lanes: int, slice_bytes: int, word_bytes: int) -> str:
     """Return a harness: bytes of slices leave lane by lane in turn without gaps; a job ends with its last byte and no other."""
     parameters = {
         "LANES": lanes,
@@ -64,7 +64,7 @@ def collector_harness(device: Device, lanes: int, slice_bytes: int, word_bytes: 
     return with_assumptions(device, instance("collector_order", parameters, ports), free)
 
 
-def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = False) -> str:
+def width_harness(device: BoundDevice, i_bytes: int, o_bytes: int, partial: bool = False) -> str:
     """Return a harness: bytes of words leave once, in order, in their job; words are full except for a job's last one.
 
     ``partial`` words enter with as many bytes as they have, otherwise they count as full, except for the last one of a job.
@@ -74,7 +74,7 @@ def width_harness(device: Device, i_bytes: int, o_bytes: int, partial: bool = Fa
     return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", 8, "data")})
 
 
-def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | None = None) -> str:
+def alignment_harness(device: BoundDevice, beats: int, to_blocks: bool, width: int | None = None) -> str:
     """Return a harness: row ``row`` of block ``block`` of any tile leaves at its place in the other order of the tile.
 
     With ``width``, all tiles have that many blocks, else any number.
@@ -95,7 +95,7 @@ def alignment_harness(device: Device, beats: int, to_blocks: bool, width: int | 
     return with_assumptions(device, body, {"i__payload": one_bit_each(device, "i__payload", ROW_BITS)})
 
 
-def one_bit_each(device: Device, port: str, size: int, name: str = "values") -> int:
+def one_bit_each(device: BoundDevice, port: str, size: int, name: str = "values") -> int:
     """Return the mask of a payload: the first of every ``size`` bits of a field of data, all bits of the other fields."""
     entry = next(entry for entry in device.ports if entry["name"] == port)
     mask = (1 << int(entry["width"])) - 1
@@ -105,7 +105,7 @@ def one_bit_each(device: Device, port: str, size: int, name: str = "values") -> 
     return int(mask ^ ((((1 << width) - 1) ^ kept) << found["offset"]))
 
 
-def _ring_parameters(device: Device, port: str, lanes: int, beats: int) -> dict[str, int]:
+def _ring_parameters(device: BoundDevice, port: str, lanes: int, beats: int) -> dict[str, int]:
     """Return parameters of a block with a ring of words in each lane; ``port`` has the payload of a word."""
     words = BLOCK_SIDE // beats
     return {

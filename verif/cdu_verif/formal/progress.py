@@ -6,11 +6,11 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE
 
 from cdu_verif.formal.binding import concat, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 
-def progress_harness(device: Device, cycles: int, watched: tuple[str, ...] = (), limits: str = "") -> str:
+def progress_harness(device: BoundDevice, cycles: int, watched: tuple[str, ...] = (), limits: str = "") -> str:
     """Return a harness: once all inputs stay valid and all outputs ready, one of ``watched`` transfers within ``cycles``.
 
     Before that moment, everything is free. Without ``watched``, any stream will do. ``limits`` are assumptions, in Verilog,
@@ -29,7 +29,7 @@ def progress_harness(device: Device, cycles: int, watched: tuple[str, ...] = (),
     return with_assumptions(device, body + limits)
 
 
-def job_progress_harness(device: Device, cycles: int) -> str:
+def job_progress_harness(device: BoundDevice, cycles: int) -> str:
     """Return :func:`progress_harness` for a block with a stream of jobs: counts are at least 1, beats whole blocks."""
     mode, beats = device.field("job__payload", "mode"), device.field("job__payload", "beats")
     limits = [f"assume ({device.field('job__payload', name)} != 0);" for name in ("beats", "row_beats", "channel_rows")]

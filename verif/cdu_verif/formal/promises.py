@@ -11,10 +11,10 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES
 
 from cdu_verif.formal.binding import fields, instance, mask
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 
 #: Makes the assumptions for a device that is a block of a configuration.
-Promise = Callable[[Device, CduConfig], str]
+Promise = Callable[[BoundDevice, CduConfig], str]
 #: Returns the configuration that a block is built for, from the given one: ``cdu.delivery.blocks``.
 Built = Callable[[CduConfig], CduConfig]
 
@@ -25,7 +25,7 @@ _HANDSHAKE = {"i_valid": "i__valid", "i_ready": "i__ready"}
 def tags(built: Built = lambda config: config) -> Promise:
     """Return the promise that tags at all inputs are those of built modes (``harness/promised_tag.sv``)."""
 
-    def assumptions(device: Device, config: CduConfig) -> str:
+    def assumptions(device: BoundDevice, config: CduConfig) -> str:
         own = built(config)
         settings = [mode for mode in own.built_modes if mode.is_affine or (mode is Mode.JPEG_ACT and own.has_gmc)]
         modes = {"MODES": mask(own.built_modes), "SETTINGS": mask(settings)}
@@ -49,7 +49,7 @@ def tags(built: Built = lambda config: config) -> Promise:
 def rows(built: Built) -> Promise:
     """Return the promise that inputs are rows of blocks (``harness/promised_rows.sv``), with tags."""
 
-    def assumptions(device: Device, config: CduConfig) -> str:
+    def assumptions(device: BoundDevice, config: CduConfig) -> str:
         modes = built(config).packed_modes
         parameters = {
             "WHOLE": mask(mode for mode in modes if mode.has_zvc or mode.in_tiles),
@@ -65,7 +65,7 @@ def rows(built: Built) -> Promise:
 def slices(built: Built) -> Promise:
     """Return the promise that inputs are slices of packed blocks (``harness/promised_slices.sv``), with tags."""
 
-    def assumptions(device: Device, config: CduConfig) -> str:
+    def assumptions(device: BoundDevice, config: CduConfig) -> str:
         own = built(config)
         parameters = {
             "WHOLE": mask(mode for mode in own.packed_modes if mode.has_zvc or mode.in_tiles),
@@ -80,7 +80,7 @@ def slices(built: Built) -> Promise:
     return assumptions
 
 
-def divisors(device: Device, config: CduConfig) -> str:
+def divisors(device: BoundDevice, config: CduConfig) -> str:
     """Return the assumption that no divisor is 0 (``harness/promised_divisors.sv``)."""
     return instance("promised_divisors", {"ENTRIES": BLOCK_VALUES, "DIVISOR_BITS": DIVISOR_BITS}, {})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 
 #: Reach of a proof that holds for every reachable state.
 UNBOUNDED = "unbounded"
@@ -33,7 +33,7 @@ class Method(Protocol):
     def reach(self) -> str:
         """Return :data:`UNBOUNDED`, or the bound in cycles from reset."""
 
-    def prove(self, device: Device, folder: Path) -> Verdict:
+    def prove(self, device: BoundDevice, folder: Path) -> Verdict:
         """Prove the statement in an empty ``folder``, which keeps the traces."""
 
 
@@ -58,7 +58,7 @@ class Property:
     block: str
     name: str
     statement: str
-    device: Callable[[], Device]
+    device: Callable[[], BoundDevice]
     method: Method
 
     @property

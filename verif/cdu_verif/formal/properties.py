@@ -9,7 +9,7 @@ from functools import cache, partial
 from cdu_spec.config import CduConfig
 
 from cdu_verif.formal import device, progress, stream_rules
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.netlist import Selection
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.solver import BOUNDED, COVER, INDUCTION, REACHABILITY, Sby
@@ -39,9 +39,9 @@ class StreamFacts:
         Cycles from reset in which every output can offer something; None for units that need more than can be searched.
     """
 
-    device: Callable[[CduConfig], Device] | None = None
-    held: Callable[[CduConfig], Device] | None = None
-    rules: Callable[[Device], str] = stream_rules.stream_harness
+    device: Callable[[CduConfig], BoundDevice] | None = None
+    held: Callable[[CduConfig], BoundDevice] | None = None
+    rules: Callable[[BoundDevice], str] = stream_rules.stream_harness
     reachable: int | None = None
     first_output: int | None = 24
 
@@ -69,12 +69,12 @@ def is_of_streams(name: str) -> bool:
 
 
 @cache
-def block_device(block: str, config: CduConfig) -> Device:
+def block_device(block: str, config: CduConfig) -> BoundDevice:
     """Return the device of a block for a configuration, generated once."""
     return device.of_block(block, config)
 
 
-def probed(block: str, config: CduConfig, probes: Mapping[str, int]) -> Device:
+def probed(block: str, config: CduConfig, probes: Mapping[str, int]) -> BoundDevice:
     """Return the device of a block with probes."""
     return block_device(block, config).probed(probes)
 
@@ -104,13 +104,13 @@ def something_moves(block: str, config: CduConfig, cycles: int) -> Property:
     return part_moves(block, partial(block_device, block, config), cycles)
 
 
-def part_moves(label: str, made: Callable[[], Device], cycles: int) -> Property:
+def part_moves(label: str, made: Callable[[], BoundDevice], cycles: int) -> Property:
     """Return the property that some stream of a device transfers."""
     text = partial(progress.progress_harness, cycles=cycles)
     return Property(label, "progress", moves("a transfer happens", cycles), made, Sby(REACHABILITY, 0, text))
 
 
-def end_moves(label: str, made: Callable[[], Device], end: str, cycles: int) -> Property:
+def end_moves(label: str, made: Callable[[], BoundDevice], end: str, cycles: int) -> Property:
     """Return the property that one stream of a device transfers."""
     text = partial(progress.progress_harness, cycles=cycles, watched=(end,))
     return Property(label, f"progress_{end}", moves(f"{end} transfers", cycles), made, Sby(REACHABILITY, 0, text))

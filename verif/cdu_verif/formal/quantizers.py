@@ -11,11 +11,11 @@ from cdu_spec.sfpr import VALUE_MAX, VALUE_MIN
 
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import concat, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 
-def quantizer_harness(config: CduConfig, device: Device, inverse: bool) -> str:
+def quantizer_harness(config: CduConfig, device: BoundDevice, inverse: bool) -> str:
     """Return a harness that compares every lane of every transfer with the reference, with the shift of its column.
 
     The references are ``q = sat8(round(c / 2**shift))``, by division, and ``c = sat12(q * 2**shift)``, in units with GMC with
@@ -51,7 +51,7 @@ def division_probes(config: CduConfig) -> dict[str, int]:
     return _probes(DivQuantizer.latency, _divided(config))
 
 
-def division_harness(config: CduConfig, device: Device) -> str:
+def division_harness(config: CduConfig, device: BoundDevice) -> str:
     """Return a harness that compares every lane of every transfer with the quotient by the divisor of its place.
 
     Divisors are free, except for 0; an entry takes effect in the cycle in which its column enters.
@@ -69,7 +69,7 @@ def multiplication_probes(config: CduConfig) -> dict[str, int]:
     return _probes(InverseDivQuantizer.latency, _multiplied(config))
 
 
-def multiplication_harness(config: CduConfig, device: Device) -> str:
+def multiplication_harness(config: CduConfig, device: BoundDevice) -> str:
     """Return a harness that compares every lane of every transfer with the product by the divisor of its place."""
     return _by_lane(config, device, "inverse_div_quantizer_rules", {}, _multiplied(config))
 
@@ -92,7 +92,7 @@ def _probes(latency: int, registers: dict[str, int]) -> dict[str, int]:
 
 
 def _by_lane(
-    config: CduConfig, device: Device, module: str, own: dict[str, int], registers: dict[str, int], promised: str = ""
+    config: CduConfig, device: BoundDevice, module: str, own: dict[str, int], registers: dict[str, int], promised: str = ""
 ) -> str:
     sizes = {"LANES": LANES, "COLUMNS": BLOCK_SIDE, "C_BITS": config.coefficient_bits, "DIVISOR_BITS": DIVISOR_BITS}
     ports = {register.rstrip("_"): concat([f"inner_{register}{lane}" for lane in range(LANES)]) for register in registers}

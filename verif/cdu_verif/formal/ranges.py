@@ -8,7 +8,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import BLOCK_SIDE, BLOCK_VALUES, LANES, TILE_BLOCKS, VALUE_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.order import one_bit_each
 from cdu_verif.formal.progress import progress_harness
 from cdu_verif.formal.queues import queue_counters, queue_probes
@@ -65,14 +65,14 @@ def finder_probes(beats: int) -> dict[str, int]:
     return {name: width for path, depth in queues for name, width in queue_probes(path, depth).items()}
 
 
-def finder_rules(device: Device) -> str:
+def finder_rules(device: BoundDevice) -> str:
     """Return a harness of the stream rules, with the invariants of the queues' counters."""
     seen = {probe.path for probe in device.probes}
     checks = "".join(queue_counters(path, depth) for path, depth in _QUEUES.items() if f"{path}.level" in seen)
     return stream_harness(device, body=checks)
 
 
-def step_harness(device: Device) -> str:
+def step_harness(device: BoundDevice) -> str:
     """Return a harness for the step found from least and greatest value, with any stalls.
 
     ``D = m * 2**e`` is the least number with that many significant bits that is not below ``max(1, ceil(R / B))``. So it
@@ -102,7 +102,7 @@ def step_harness(device: Device) -> str:
     return with_assumptions(device, instance("range_step", parameters, ports))
 
 
-def enclosing_harness(device: Device, beats: int, free_of_value: int, width: int | None = None) -> str:
+def enclosing_harness(device: BoundDevice, beats: int, free_of_value: int, width: int | None = None) -> str:
     """Return a harness that proves that every value of a block is between the least and greatest value found for it.
 
     The values come in tiles of ``width`` blocks (default: of any number), row by row; the bits ``free_of_value`` of each value
@@ -130,19 +130,19 @@ def enclosing_harness(device: Device, beats: int, free_of_value: int, width: int
     return with_assumptions(device, body, {"i__payload": others | values_free}, resets=False)
 
 
-def _ring(device: Device) -> str:
+def _ring(device: BoundDevice) -> str:
     """Return an instance of the invariants of a range store's registers."""
     outputs = ("enters", "entered", "width", "slots", "others")  # unused here
     ports = fields(device, "i__payload", "ends", "blocks") | dict.fromkeys(outputs, "")
     return instance("range_ring", _RING, ports)
 
 
-def store_rules(device: Device) -> str:
+def store_rules(device: BoundDevice) -> str:
     """Return a harness of the stream rules, and that the ring never holds more blocks than it has entries."""
     return stream_harness(device, body=_ring(device))
 
 
-def store_progress(device: Device, cycles: int) -> str:
+def store_progress(device: BoundDevice, cycles: int) -> str:
     """Return a harness: with all inputs offered and all outputs accepted something moves within ``cycles`` cycles."""
     return progress_harness(device, cycles, limits=_ring(device))
 
@@ -153,7 +153,7 @@ def order_probes(beats: int) -> dict[str, int]:
     return {**STORE_PROBES, "present": 1, "ranges": TILE_BLOCKS * _RANGE_BITS, "number": (words - 1).bit_length()}
 
 
-def store_order(device: Device, beats: int) -> str:
+def store_order(device: BoundDevice, beats: int) -> str:
     """Return a harness: beats leave with the range of their block; in mode actnn of the first block of their tile.
 
     Tiles are assumed to leave in the order in which they entered, a property of the alignment buffer in between.
@@ -175,7 +175,7 @@ def store_order(device: Device, beats: int) -> str:
     return with_assumptions(device, body, {"i__payload": free, "from_alignment__payload": beside})
 
 
-def join_rules(device: Device) -> str:
+def join_rules(device: BoundDevice) -> str:
     """Return a harness of the stream rules; in modes without ranges the range of a word is meaningless and may change."""
     mode = device.field("i__payload", "tag", "mode")
     ranged = " || ".join(f"{mode} == {mode_with_range:d}" for mode_with_range in (Mode.DIVISION, Mode.ACTNN))

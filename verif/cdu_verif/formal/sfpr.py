@@ -8,7 +8,7 @@ from cdu_spec.geometry import LANES, VALUE_BITS
 from cdu_spec.sfpr import SCALE_EXPONENT_LIMIT, VALUE_MAX, VALUE_MIN
 
 from cdu_verif.formal.binding import concat, fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 
@@ -24,7 +24,7 @@ def reference_parameters(config: CduConfig) -> dict[str, int]:
     }
 
 
-def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
+def arithmetic_harness(config: CduConfig, device: BoundDevice, stalls: bool) -> str:
     """Return a harness that compares every lane of every transfer with the reference for its input.
 
     Without ``stalls`` the output is always ready, so that results come a fixed time after the input.
@@ -39,7 +39,7 @@ def arithmetic_harness(config: CduConfig, device: Device, stalls: bool) -> str:
     return with_assumptions(device, instance("sfpr_arithmetic", parameters, ports), resets=stalls)
 
 
-def inverse_arithmetic_harness(config: CduConfig, device: Device) -> str:
+def inverse_arithmetic_harness(config: CduConfig, device: BoundDevice) -> str:
     """Return a harness that compares every lane of the inverse with the exact product of integers and reciprocals."""
     parameters = {
         "LANES": LANES,

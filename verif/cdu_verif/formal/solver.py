@@ -17,7 +17,7 @@ from cdu_tools.distribution import missing
 from cdu_tools.errors import MissingToolError
 
 from cdu_verif.formal import binding
-from cdu_verif.formal.device import HARNESS, Device
+from cdu_verif.formal.device import HARNESS, BoundDevice
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
 #: Seconds after which a proof is regarded as failed.
@@ -54,7 +54,7 @@ harness.sv
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProofKind:
     """A mode of sby with an engine."""
 
     mode: str
@@ -63,10 +63,10 @@ class Kind:
     bounded: bool
 
 
-INDUCTION = Kind("prove", "smtbmc yices", "k-induction (yices)", bounded=False)
-REACHABILITY = Kind("prove", "abc pdr", "PDR (ABC)", bounded=False)
-BOUNDED = Kind("bmc", "smtbmc yices", "BMC (yices)", bounded=True)
-COVER = Kind("cover", "smtbmc yices", "cover (yices)", bounded=True)
+INDUCTION = ProofKind("prove", "smtbmc yices", "k-induction (yices)", bounded=False)
+REACHABILITY = ProofKind("prove", "abc pdr", "PDR (ABC)", bounded=False)
+BOUNDED = ProofKind("bmc", "smtbmc yices", "BMC (yices)", bounded=True)
+COVER = ProofKind("cover", "smtbmc yices", "cover (yices)", bounded=True)
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Sby:
         Whether there are several clocks, each of which can rise and fall at any step; a step is not a cycle of any clock.
     """
 
-    kind: Kind
+    kind: ProofKind
     depth: int
-    harness: Callable[[Device], str]
+    harness: Callable[[BoundDevice], str]
     clocks: bool = False
 
     @property
@@ -103,7 +103,7 @@ class Sby:
         """Return unbounded, or the number of cycles."""
         return f"{self.depth} cycles" if self.kind.bounded else UNBOUNDED
 
-    def prove(self, device: Device, folder: Path) -> Verdict:
+    def prove(self, device: BoundDevice, folder: Path) -> Verdict:
         """Run sby in ``folder``, which has the device's Verilog."""
         (folder / "harness.sv").write_text(self.harness(device), encoding="utf-8")
         modules = [Path(shutil.copy(source, folder)).name for source in binding.sources()]
@@ -135,7 +135,7 @@ class Sby:
         return _verdict(folder, done.stdout + done.stderr)
 
 
-def _expose(device: Device) -> str:
+def _expose(device: BoundDevice) -> str:
     """Return Yosys commands that make ports of the probes."""
     if not device.probes:
         return ""

@@ -10,14 +10,14 @@ from cdu_spec.mx import MX_FORMATS
 from cdu_spec.registers import COUNT_BITS
 
 from cdu_verif.formal.binding import concat, fields, instance, lane_fields, mask, packed
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.stream_rules import with_assumptions
 
 #: Greatest number of beats of a job.
 _MOST_BEATS = 31
 
 
-def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
+def splitter_harness(config: CduConfig, device: BoundDevice, free_of_byte: int) -> str:
     """Return a harness: byte ``place`` of the payload of job ``number``, both chosen freely, is that of the job's slices.
 
     The bits of every byte that ``free_of_byte`` masks are free, the others are 0; bytes are followed by their first bit. Jobs
@@ -44,7 +44,7 @@ def splitter_harness(config: CduConfig, device: Device, free_of_byte: int) -> st
     return with_assumptions(device, instance("splitter_order", parameters, ports), free)
 
 
-def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
+def mx_harness(config: CduConfig, device: BoundDevice, free_of_byte: int) -> str:
     """Return :func:`splitter_harness` for jobs of mode mx, which leave past the lanes (``harness/splitter_mx.sv``)."""
     kinds = sorted(MX_FORMATS.values(), key=lambda kind: kind.number)
     parameters = {
@@ -75,7 +75,7 @@ def mx_harness(config: CduConfig, device: Device, free_of_byte: int) -> str:
     return with_assumptions(device, instance("splitter_mx", parameters, ports), free)
 
 
-def jobs_harness(device: Device) -> str:
+def jobs_harness(device: BoundDevice) -> str:
     """Return a harness: jobs of any number of beats end with their last block, and the splitter is not idle before."""
     ports = {
         **fields(device, "job__payload", "beats"),
@@ -88,7 +88,7 @@ def jobs_harness(device: Device) -> str:
     return with_assumptions(device, body, {"i__payload": free_bits(device, "i__payload", 0)})
 
 
-def free_bits(device: Device, port: str, free_of_byte: int) -> int:
+def free_bits(device: BoundDevice, port: str, free_of_byte: int) -> int:
     """Return the mask of a payload: of every byte of ``data`` the bits of a mask, of the other fields all bits."""
     entry = next(entry for entry in device.ports if entry["name"] == port)
     found = next(part for part in entry["fields"] if part["name"] == "data")
@@ -96,7 +96,7 @@ def free_bits(device: Device, port: str, free_of_byte: int) -> int:
     return int(((1 << int(entry["width"])) - 1) ^ ((((1 << found["width"]) - 1) ^ kept) << found["offset"]))
 
 
-def _small_jobs(device: Device) -> int:
+def _small_jobs(device: BoundDevice) -> int:
     """Return the mask of the bits of a job that the splitter uses, of its beats only the lowest ones."""
     entry = next(entry for entry in device.ports if entry["name"] == "job__payload")
     fields = {field["name"]: field for field in entry["fields"]}

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device, Stream, harness
+from cdu_verif.formal.device import BoundDevice, Stream, harness
 
 #: Cells that end a path within a cycle, in the form that Yosys' ``%ci`` takes behind its first ``-``.
 REGISTERS = ",-".join(("$dff", "$dffe", "$dffsr", "$dffsre"))
 
 
-def checkers(device: Device, assert_outputs: bool = True) -> str:
+def checkers(device: BoundDevice, assert_outputs: bool = True) -> str:
     """Return instances of the checker at all streams; without ``assert_outputs`` only the assumptions about the inputs.
 
     A stream with an output ``abort`` may lose its valid with it, as with a reset.
@@ -34,7 +34,7 @@ def checkers(device: Device, assert_outputs: bool = True) -> str:
     return "".join(bound(stream) for stream in device.streams if stream.received or assert_outputs)
 
 
-def stream_harness(device: Device, resets: bool = True, helper: str = "", body: str = "") -> str:
+def stream_harness(device: BoundDevice, resets: bool = True, helper: str = "", body: str = "") -> str:
     """Return a harness in which every stream port of the device has its checker.
 
     The cover of an output requires that valid rises and stays although ready has never been high. ``helper`` is an invariant
@@ -47,12 +47,12 @@ def stream_harness(device: Device, resets: bool = True, helper: str = "", body: 
     return harness(device, checkers(device) + invariant + body, resets=resets)
 
 
-def with_assumptions(device: Device, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
+def with_assumptions(device: BoundDevice, body: str, free: Mapping[str, int] | None = None, resets: bool = True) -> str:
     """Return a harness with ``body`` whose input streams keep the rules; ``free`` is that of :func:`harness`."""
     return harness(device, checkers(device, assert_outputs=False) + body, free, resets)
 
 
-def independence_script(device: Device) -> str:
+def independence_script(device: BoundDevice) -> str:
     """Return Yosys commands that fail if valid of an output stream depends on its ready without a register in between.
 
     The cone is followed in the netlist through everything but registers; memories are converted to registers and multiplexers
@@ -65,6 +65,6 @@ def independence_script(device: Device) -> str:
     return "\n".join([*lines, ""])
 
 
-def outputs(device: Device) -> tuple[Stream, ...]:
+def outputs(device: BoundDevice) -> tuple[Stream, ...]:
     """Return the streams that the device sends and whose receiver can stall it."""
     return tuple(stream for stream in device.streams if not stream.received and {"valid", "ready"} <= set(stream.signals))

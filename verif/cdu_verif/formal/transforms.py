@@ -13,8 +13,8 @@ from cdu_spec.config import CduConfig
 from cdu_spec.dct import POINTS, basis, pass_shifts
 from cdu_tools import yosys
 
-from cdu_verif.formal.affine import AnalysisError, DataPath, Floored, Form, Symbol, Word
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.affine import AffineForm, AffinePath, AffineWord, AnalysisError, Floored, Symbol
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import UNBOUNDED, Verdict
 
 _SCRIPT = """\
@@ -42,7 +42,7 @@ class TransformWidths:
     engine = "exact ranges of the netlist"
     reach = UNBOUNDED
 
-    def prove(self, device: Device, folder: Path) -> Verdict:
+    def prove(self, device: BoundDevice, folder: Path) -> Verdict:
         """Analyse the passes of the device."""
         yosys.run(_SCRIPT.format(name=device.name), folder, yosys.writer())
         modules = json.loads((folder / f"{device.name}.netlist.json").read_text(encoding="utf-8"))["modules"]
@@ -64,7 +64,7 @@ class TransformWidths:
         results = one.results([_input(symbol) for symbol in x], name)
         for k, result in enumerate(results):
             row = [matrix[n][k] if self.inverse else matrix[k][n] for n in range(POINTS)]
-            numerator = Form(half, {symbol: Fraction(entry) for symbol, entry in zip(x, row, strict=True)})
+            numerator = AffineForm(half, {symbol: Fraction(entry) for symbol, entry in zip(x, row, strict=True)})
             if result.floored != Floored(numerator, shift):
                 raise AnalysisError(f"result {k} of the pass over {name} is not that of the matrix")
         if len({result.stage for result in results}) > 1:
@@ -78,8 +78,8 @@ class TransformWidths:
             second.results([between[line][k] for line in lines], f"second{k}")
 
 
-def _input(symbol: Symbol) -> Word:
-    return Word(Form.of(symbol), symbol.low, symbol.high)
+def _input(symbol: Symbol) -> AffineWord:
+    return AffineWord(AffineForm.of(symbol), symbol.low, symbol.high)
 
 
 class _Pass:
@@ -95,9 +95,9 @@ class _Pass:
         """A symbol with the range of an input of this pass."""
         return Symbol(name, -(1 << (self._lane_bits - 1)), (1 << (self._lane_bits - 1)) - 1)
 
-    def results(self, inputs: Sequence[Word], name: str) -> list[Word]:
+    def results(self, inputs: Sequence[AffineWord], name: str) -> list[AffineWord]:
         """The results before saturation; AnalysisError when a word on the way may overflow."""
-        path = DataPath(self._module, list(zip(self._inputs, inputs, strict=True)), name)
+        path = AffinePath(self._module, list(zip(self._inputs, inputs, strict=True)), name)
         return [path.read(bits) for bits in self._outputs()]
 
     def _outputs(self) -> list[list[Any]]:

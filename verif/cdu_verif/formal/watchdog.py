@@ -5,7 +5,7 @@ from __future__ import annotations
 from cdu_spec.registers import REGISTER_BITS
 
 from cdu_verif.formal.binding import instance
-from cdu_verif.formal.device import Device, harness
+from cdu_verif.formal.device import BoundDevice, harness
 
 #: Signals of a channel's control that the harness observes.
 PROBES = {"busy": 1, "still": REGISTER_BITS, "expired": 1, "registers.watchdog_value": REGISTER_BITS}
@@ -18,7 +18,7 @@ _MOVES = (
 )
 
 
-def watchdog_harness(device: Device) -> str:
+def watchdog_harness(device: BoundDevice) -> str:
     """Return a harness: while a job is in progress and WATCHDOG constant, nothing moves for at most that many cycles.
 
     All inputs are free: no behaviour of the data path and of the ports is excluded.

@@ -14,7 +14,7 @@ from cdu_spec.geometry import LANES, VALUE_BITS
 
 from cdu_verif.formal import promises
 from cdu_verif.formal.binding import concat, fields, instance
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.formal.proof import Property
 from cdu_verif.formal.properties import probed
 from cdu_verif.formal.solver import INDUCTION, Sby
@@ -36,7 +36,7 @@ def encoder_content(config: CduConfig) -> Property:
     added = {"full": 1, "number": 3, "end": size.bit_length(), "rows": 4}
     sent = {"leaving": 8 * size, "left": size.bit_length()}
 
-    def harness(device: Device) -> str:
+    def harness(device: BoundDevice) -> str:
         width = BUILT(config).slice_bytes
         ports = {
             **{_TAKEN.get(name, name): f"inner_{name}" for name in taken | added | sent},
@@ -64,7 +64,7 @@ def decoder_content(config: CduConfig) -> Property:
     collected = counted | {"full": 1, "rows": 4, "collected": 8 * size}
     read = {"valid": 1, "left": 4, "block": 8 * size, "masks": 64, "place": size.bit_length()}
 
-    def harness(device: Device) -> str:
+    def harness(device: BoundDevice) -> str:
         begin, bits = device.offset("i__payload", "tag", "mode"), device.width("i__payload", "tag", "mode")
         mode = f"[{begin - device.offset('i__payload', 'tag')} +: {bits}]"
         ports = {
@@ -77,7 +77,7 @@ def decoder_content(config: CduConfig) -> Property:
         parameters = {"SLICE_BYTES": width, "SLICES": slices, "MODE": Mode.SFPR_ZVC}
         return _harness(device, promises.slices(BUILT)(device, config), "zvc_decoder_rules", parameters, ports)
 
-    def made() -> Device:
+    def made() -> BoundDevice:
         tag = probed("zvc_decoder", config, {}).width("i__payload", "tag")
         return probed("zvc_decoder", config, collected | read | {"collected_tag": tag, "tag": tag})
 
@@ -90,5 +90,5 @@ def decoder_content(config: CduConfig) -> Property:
     )
 
 
-def _harness(device: Device, promised: str, module: str, parameters: dict[str, int], ports: dict[str, str]) -> str:
+def _harness(device: BoundDevice, promised: str, module: str, parameters: dict[str, int], ports: dict[str, str]) -> str:
     return with_assumptions(device, promised + instance(module, parameters, {**_HANDSHAKES, **ports}))

@@ -10,7 +10,7 @@ from pathlib import Path
 from cdu_tools import yosys
 
 from cdu_verif.formal import binding, solver
-from cdu_verif.formal.device import HARNESS, Device, Stream
+from cdu_verif.formal.device import HARNESS, BoundDevice, Stream
 from cdu_verif.formal.stream_rules import checkers
 
 GOLD, GATE = "gold", "gate"
@@ -34,7 +34,7 @@ _SEARCH = f"read_aiger {_FILE}; fold; strash; scorr; dc2; scorr; orpos; pdr -T {
 _PROVEN = ("Property proved", "UNSATISFIABLE")
 
 
-def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str], folder: Path) -> bool:
+def equal(device: BoundDevice, promised: str, gold: Sequence[str], gate: Sequence[str], folder: Path) -> bool:
     """Return whether it is proven that outputs are equal in every state that a reset leads to.
 
     Both have the same inputs, which keep the stream rules; payloads are compared while they are valid.
@@ -71,7 +71,7 @@ def equal(device: Device, promised: str, gold: Sequence[str], gate: Sequence[str
     return any(word in done.stdout for word in _PROVEN)
 
 
-def _harness(device: Device, promised: str) -> str:
+def _harness(device: BoundDevice, promised: str) -> str:
     """Return the module with both; the mutant's outputs have the names of their ports with the prefix ``gate_``."""
     sends = [port for port in device.ports if port["direction"] == "output" and port["width"]]
     takes = [port for port in device.ports if port["direction"] == "input" and port["width"] and port["name"] != "clk"]

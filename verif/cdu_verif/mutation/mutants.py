@@ -12,7 +12,7 @@ from typing import Any
 from cdu.delivery.unread_bits import UNREAD
 from cdu_tools import yosys
 
-from cdu_verif.formal.device import Device
+from cdu_verif.formal.device import BoundDevice
 from cdu_verif.mutation import miter
 
 #: Argument of the simulation that selects a mutant; 0, or none, is the unchanged design.
@@ -92,7 +92,7 @@ def verilog(mutant: Mutant, folder: Path) -> str:
     return (place / "faulty.v").read_text("utf-8")
 
 
-def equivalent(mutant: Mutant, device: Device, promised: str, folder: Path) -> bool:
+def equivalent(mutant: Mutant, device: BoundDevice, promised: str, folder: Path) -> bool:
     """Return whether a mutant is proven equivalent for inputs that keep their promises (:func:`miter.equal`).
 
     A mutant of a clock never is, because the comparison has one clock for both.

@@ -33,7 +33,7 @@ WHOLE = (UNIT, DMA_UNIT)
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One block with one set of parameters: one build, one simulation."""
 
     block: str  #: one of WHOLE for the whole unit
@@ -56,13 +56,13 @@ class Run:
         return [f"{key}={_text(value)}" for key, value in self.parameters]
 
 
-def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> list[Run]:
+def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[str] = ()) -> list[PlannedRun]:
     """Return runs of the named blocks (all if none is named).
 
     ``pinned`` parameters keep the value of ``config``; a set that contradicts them is left out. Raises ConfigError for an
     unknown block.
     """
-    found: dict[tuple[str, CduConfig], Run] = {}
+    found: dict[tuple[str, CduConfig], PlannedRun] = {}
     for name in names or list(BLOCKS):
         check_block(name)
         tried = record(name)
@@ -73,11 +73,11 @@ def runs(config: CduConfig, names: Sequence[str], full: bool, pinned: Sequence[s
             except ConfigError:
                 continue
             changed = tuple((key, value) for key, value in free.items() if getattr(config, key) != value)
-            found.setdefault((name, chosen), Run(name, chosen, changed))
+            found.setdefault((name, chosen), PlannedRun(name, chosen, changed))
     return list(found.values())
 
 
-def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
+def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> PlannedRun:
     """Return a run of training through the whole unit, with 4 CDUs unless the configuration has several or pins ``cdus``.
 
     Raises ConfigError for a unit that does not have the modes of any policy, or does not take float32.
@@ -87,8 +87,8 @@ def training_run(config: CduConfig, pinned: Sequence[str] = ()) -> Run:
         raise ConfigError(f"training needs a unit with value_format = fp32 and the modes of a policy: use {choices}")
     block = DMA_UNIT if config.dma_bits else UNIT
     if config.cdus > 1 or "cdus" in pinned:
-        return Run(block, config, ())
-    return Run(block, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
+        return PlannedRun(block, config, ())
+    return PlannedRun(block, config.override(cdus=_TRAINING_CDUS), (("cdus", _TRAINING_CDUS),))
 
 
 def training_policies(config: CduConfig) -> list[str]:
@@ -97,7 +97,7 @@ def training_policies(config: CduConfig) -> list[str]:
     return [name for name in suited if name not in _TRAINING_CODERS or _TRAINING_CODERS[name] in config.built_coders]
 
 
-def cover_bins(planned: Sequence[Run]) -> dict[str, list[str]]:
+def cover_bins(planned: Sequence[PlannedRun]) -> dict[str, list[str]]:
     """Return the bins of the cover points that a whole regression of these runs must hit."""
     parts = merged(record(run.block).bins(run.config) for run in planned)
     return {point: sorted(names) for point, names in parts.items()}

@@ -21,7 +21,7 @@ from cdu_verif import blocks
 from cdu_verif.blocks import record
 from cdu_verif.cases import lent
 from cdu_verif.regression import results, test_names
-from cdu_verif.regression.plan import WHOLE, Run
+from cdu_verif.regression.plan import WHOLE, PlannedRun
 from cdu_verif.regression.results import FAILED, TestResult
 from cdu_verif.simulation import coverage, simulators
 from cdu_verif.simulation.bench import BLOCK, CASES, LEVEL, MANIFEST, RECORDS, SEED, STEPS
@@ -31,7 +31,7 @@ LEVELS = ("quick", "full")
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """Settings of a regression. UserError for impossible ones, MissingToolError if the simulator is missing."""
 
     folder: Path  #: folder in which simulations are built and run
@@ -69,14 +69,14 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """Results of one run."""
 
     tests: list[TestResult]
     coverage: dict[str, dict[str, float]]
 
 
-def check_tests(runs: Sequence[Run], tests: Sequence[str]) -> None:
+def check_tests(runs: Sequence[PlannedRun], tests: Sequence[str]) -> None:
     """Raise UserError for a name that no test of the runs has, before anything is simulated."""
     if not tests:
         return
@@ -108,14 +108,14 @@ def bench_variables(
 
 
 def regress(
-    runs: Sequence[Run], settings: Settings, notify: Callable[[TestResult], None] | None = None
+    runs: Sequence[PlannedRun], settings: RunSettings, notify: Callable[[TestResult], None] | None = None
 ) -> tuple[list[TestResult], dict[str, Any]]:
     """Do all runs, as many at a time as there are processors; return results and coverage by group, in the order of the runs.
 
     The last runs, which are those of the largest units, begin first, so that none of them runs alone at the end.
     """
     backwards = runs[::-1]
-    outcomes: list[Outcome] = []
+    outcomes: list[RunOutcome] = []
     with processes(max(1, min(len(runs), os.cpu_count() or 1))) as pool:
         for outcome in pool.map(simulate, backwards, [settings] * len(runs)):
             outcomes.insert(0, outcome)
@@ -126,7 +126,7 @@ def regress(
     return tests, {run.label: outcome.coverage for run, outcome in zip(runs, outcomes, strict=True) if outcome.coverage}
 
 
-def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None = None) -> Outcome:
+def simulate(run: PlannedRun, settings: RunSettings, mutate: Callable[[str], str] | None = None) -> RunOutcome:
     """Do one run, from generation to results.
 
     ``mutate`` changes the Verilog text before it is built; in this way benches are tried on faulty units.
@@ -147,7 +147,7 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     try:
         simulation.build()
     except BuildError as error:
-        return Outcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
+        return RunOutcome([TestResult(run.label, "build", FAILED, settings.seed, 0.0, str(error), repeat=repeat)], {})
     chosen = "|".join(rf"\.{re.escape(test)}$" for test in settings.tests) or None
     with bench_variables(
         paths[".json"], run.block, records.resolve(), seed=settings.seed, full=settings.full, steps=settings.steps
@@ -157,4 +157,4 @@ def simulate(run: Run, settings: Settings, mutate: Callable[[str], str] | None =
     crash = "the simulation ended without results: " + (log.read_text(errors="replace")[-1500:] if log.is_file() else "no log")
     tests = results.read(run.label, found, records, settings.seed, repeat, crash, expects_tests=not settings.tests)
     counts = simulation.coverage_file
-    return Outcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})
+    return RunOutcome(tests, coverage.summary(coverage.read(counts)) if settings.coverage and counts.is_file() else {})

@@ -12,7 +12,7 @@ from typing import Any
 from cdu_tools.report import Report, json_text
 
 from cdu_verif.blocks import record
-from cdu_verif.regression.plan import Run
+from cdu_verif.regression.plan import PlannedRun
 from cdu_verif.simulation.cover_points import Bins, merged
 
 PASSED, FAILED, SKIPPED = "pass", "FAIL", "skip"
@@ -196,7 +196,7 @@ def summary(
     command: str,
     coverage: dict[str, Any],
     functional: dict[str, dict[str, Any]] | None = None,
-    runs: Sequence[Run] = (),
+    runs: Sequence[PlannedRun] = (),
 ) -> dict[str, Any]:
     """Return the content of report.json; ``runs`` give scripts the folder of a group, and the bins that its block must hit."""
     return {
@@ -220,7 +220,7 @@ def report(
     command: str,
     coverage: dict[str, Any],
     bins: Bins | None = None,
-    runs: Sequence[Run] = (),
+    runs: Sequence[PlannedRun] = (),
 ) -> Report:
     """Return the report of a regression: results.xml, report.md and report.json.
 

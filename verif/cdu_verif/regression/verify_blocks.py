@@ -12,7 +12,7 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report
 
 from cdu_verif.regression import plan, regression, results
-from cdu_verif.regression.regression import Settings
+from cdu_verif.regression.regression import RunSettings
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class VerifySettings:
     """
 
     config: CduConfig
-    how: Settings
+    how: RunSettings
     blocks: Sequence[str] = ()
     pinned: Sequence[str] = ()
     training: bool = False
@@ -49,7 +49,7 @@ class VerifySettings:
         regression.check_tests(self.runs, self.how.tests)
 
     @property
-    def runs(self) -> list[plan.Run]:
+    def runs(self) -> list[plan.PlannedRun]:
         """Return the blocks with their parameters."""
         if self.training:
             return [plan.training_run(self.config, self.pinned)]

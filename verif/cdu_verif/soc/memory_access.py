@@ -23,7 +23,7 @@ Wishbone = wiring.Signature(
 )
 
 
-class Access(data.StructLayout):
+class MemoryAccess(data.StructLayout):
     """Access to a word of memory with the bytes to write: none for a read, whose word comes in the next cycle."""
 
     def __init__(self, word_bits: int) -> None:
@@ -31,8 +31,8 @@ class Access(data.StructLayout):
 
 
 def memory_port(word_bits: int) -> wiring.Signature:
-    """Return the requesting end: a stream of :class:`Access`, and ``found``, the word of the transfer one cycle before."""
-    return wiring.Signature({"o": Out(stream.Signature(Access(word_bits))), "found": In(8 * WORD_BYTES)})
+    """Return the requesting end: a stream of :class:`MemoryAccess`, and ``found``, the word of the transfer before."""
+    return wiring.Signature({"o": Out(stream.Signature(MemoryAccess(word_bits))), "found": In(8 * WORD_BYTES)})
 
 
 class WishboneAccess(wiring.Component):

@@ -19,7 +19,7 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Page, Report, Table, json_text
 
 from cdu_verif.soc import program, system, tasks
-from cdu_verif.soc.tasks import Found, Placed, Task
+from cdu_verif.soc.tasks import FoundTask, PlacedTask, Task
 from cdu_verif.stimulus import recorded_jobs
 
 #: Number of tensors of a training step that are used.
@@ -28,11 +28,11 @@ _UNIT_ERROR = 1 << next(place for place, (name, _) in enumerate(DMA_ERRORS) if n
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """Outcome of a task: its results as the program left them, and a sentence for each fault."""
 
     task: Task
-    found: Found
+    found: FoundTask
     faults: Sequence[str]
 
     @property
@@ -53,7 +53,7 @@ def recorded_tasks(config: CduConfig) -> list[Task]:
     return [Task.of(config, one.name, one.values, mode) for one in recorded[:_TENSORS] for mode in config.built_modes]
 
 
-def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[Outcome], int]:
+def run_tasks(config: CduConfig, given: Sequence[Task], progress: Progress | None = None) -> tuple[list[TaskOutcome], int]:
     """Build the system, run the program on tasks, and compare memory; return the outcomes and the total number of cycles.
 
     ``config`` is one of :func:`cdu_verif.soc.system.configuration`. Raises MissingToolError if the compiler for RISC-V, the
@@ -80,7 +80,7 @@ def recorded_report(config: CduConfig, command: str, progress: Progress | None =
     return _report(chosen, outcomes, cycles, command)
 
 
-def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
+def _judged(placed: PlacedTask, found: FoundTask, memory: bytes) -> TaskOutcome:
     task, golden = placed.task, placed.task.item.payload
     checks = {
         "compression failed": found.compressed == 1,
@@ -90,10 +90,10 @@ def _judged(placed: Placed, found: Found, memory: bytes) -> Outcome:
         "no interrupt was taken": found.interrupts > 0,
     }
     faults = [f"{task.label}: {said}" for said, good in checks.items() if not good]
-    return Outcome(task, found, [*faults, *tasks.differences(memory, placed)])
+    return TaskOutcome(task, found, [*faults, *tasks.differences(memory, placed)])
 
 
-def _report(config: CduConfig, outcomes: Sequence[Outcome], cycles: int, command: str) -> Report:
+def _report(config: CduConfig, outcomes: Sequence[TaskOutcome], cycles: int, command: str) -> Report:
     header = ["activation", "mode", "values", "bytes", "payload", "compress, cycles", "decompress, cycles", "damaged payload"]
     rows = [
         [

@@ -40,7 +40,7 @@ _FILLING, _BEHIND = b"\xa5", 64
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTask:
     """Results of a task, as the program left them.
 
     Parameters
@@ -94,7 +94,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTask:
     """A task in memory, with the addresses of its results."""
 
     task: Task
@@ -112,7 +112,7 @@ class Memory:
         self.content = bytearray(_FILLING * size)
         self.content[:TASKS] = program.ljust(TASKS, b"\0")
 
-    def put_tasks(self, tasks: Sequence[Task]) -> list[Placed]:
+    def put_tasks(self, tasks: Sequence[Task]) -> list[PlacedTask]:
         """Put tasks behind the program; UserError if they do not fit."""
         self._next = TASKS + _TASK.size * len(tasks) + _ALIGN
         placed = []
@@ -123,7 +123,7 @@ class Memory:
         self._write(TASKS + len(tasks) * _TASK.size, bytes(4))  # a task of mode 0 ends the list
         return placed
 
-    def _put(self, task: Task) -> tuple[Placed, bytes]:
+    def _put(self, task: Task) -> tuple[PlacedTask, bytes]:
         item, job = task.item, task.item.compression
         extents = tensor_extents(tuple(task.values.shape), task.mode)
         strides = row_major_strides(extents, task.values.element_size())
@@ -141,7 +141,7 @@ class Memory:
         }
         shifts = pack_shifts(job.shifts) if job.shifts else bytes(SHIFT_TABLE_BYTES)
         raw = _TASK.pack(*(given[name] for name in GIVEN), shifts, *(0 for _ in FOUND))
-        return Placed(task, given["payload"], given["restored"]), raw
+        return PlacedTask(task, given["payload"], given["restored"]), raw
 
     def _add(self, content: bytes) -> int:
         begin = self._next
@@ -155,13 +155,13 @@ class Memory:
         self.content[begin : begin + len(content)] = content
 
 
-def found(memory: bytes, number: int) -> Found:
+def found(memory: bytes, number: int) -> FoundTask:
     """Return the results of a task, as the program left them."""
     values = _TASK.unpack_from(memory, TASKS + number * _TASK.size)
-    return Found(*values[len(GIVEN) + 1 :])
+    return FoundTask(*values[len(GIVEN) + 1 :])
 
 
-def differences(memory: bytes, placed: Placed) -> list[str]:
+def differences(memory: bytes, placed: PlacedTask) -> list[str]:
     """Return the differences of memory from the golden model, none if it is right; bytes behind the results are checked too."""
     told = []
     for what, begin, golden in (
@@ -178,7 +178,7 @@ def differences(memory: bytes, placed: Placed) -> list[str]:
 
 def c_header() -> str:
     """Return tasks.h, which gives the program the addresses and fields of tasks."""
-    assert tuple(field.name for field in fields(Found)) == FOUND
+    assert tuple(field.name for field in fields(FoundTask)) == FOUND
     members = [
         *(f"uint32_t {name};" for name in GIVEN),
         f"uint8_t shifts[{SHIFT_TABLE_BYTES}];",

@@ -13,7 +13,7 @@ import torch
 from actcodec.golden.dct import dct, idct
 from scipy.fft import dctn
 
-from cdu_verif.stimulus.ieee1180 import Blocks, Errors, runs
+from cdu_verif.stimulus.ieee1180 import AccuracyErrors, Blocks, runs
 
 #: Random blocks that the forward transform is measured on.
 FORWARD_BLOCKS = 100_000
@@ -28,13 +28,13 @@ class ForwardErrors:
 
 
 @cache
-def inverse_errors(const_bits: int, pass1_bits: int) -> tuple[Errors, ...]:
+def inverse_errors(const_bits: int, pass1_bits: int) -> tuple[AccuracyErrors, ...]:
     """The errors of all six runs of IEEE 1180, for fraction bits of the constants and bits kept between the passes."""
     found = []
     for run in runs():
         coefficients, reference = run.stimulus()
         samples = idct(torch.from_numpy(coefficients.astype(np.int16)), const_bits, pass1_bits, sample_bits=9)
-        found.append(Errors.of(samples.numpy().astype(np.int64), reference))
+        found.append(AccuracyErrors.of(samples.numpy().astype(np.int64), reference))
     return tuple(found)
 
 

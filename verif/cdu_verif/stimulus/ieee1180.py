@@ -43,7 +43,7 @@ def applies(config: CduConfig) -> bool:
 
 
 @dataclass(frozen=True)
-class Run:
+class AccuracyRun:
     """One of the six runs: random samples between -low and high, with or without their sign reversed."""
 
     low: int
@@ -59,15 +59,15 @@ class Run:
         return coefficients, np.clip(np.rint(inverse), *SAMPLE_LIMITS).astype(np.int64)
 
 
-def runs() -> Iterator[Run]:
+def runs() -> Iterator[AccuracyRun]:
     """Yield the six runs of the procedure."""
     for sign in (1, -1):
         for low, high in ((256, 255), (5, 5), (300, 300)):
-            yield Run(low, high, sign)
+            yield AccuracyRun(low, high, sign)
 
 
 @dataclass(frozen=True)
-class Errors:
+class AccuracyErrors:
     """The five figures that the standard limits."""
 
     peak: float
@@ -77,7 +77,7 @@ class Errors:
     mean: float
 
     @classmethod
-    def of(cls, samples: Blocks, reference: Blocks) -> Errors:
+    def of(cls, samples: Blocks, reference: Blocks) -> AccuracyErrors:
         """Return the errors of samples (n, 8, 8) against the reference."""
         error = (np.clip(samples, *SAMPLE_LIMITS) - reference).astype(np.float64)
         return cls(
@@ -94,10 +94,10 @@ class Errors:
         return all(getattr(self, name) <= limit for name, limit in vars(LIMITS).items())
 
     @staticmethod
-    def worst(found: Sequence[Errors]) -> Errors:
+    def worst(found: Sequence[AccuracyErrors]) -> AccuracyErrors:
         """Return the greatest of each figure over several runs."""
-        return Errors(*(max(getattr(errors, name) for errors in found) for name in vars(LIMITS)))
+        return AccuracyErrors(*(max(getattr(errors, name) for errors in found) for name in vars(LIMITS)))
 
 
 #: The limits of the standard.
-LIMITS = Errors(peak=1, worst_pixel_mean_square=0.06, mean_square=0.02, worst_pixel_mean=0.015, mean=0.0015)
+LIMITS = AccuracyErrors(peak=1, worst_pixel_mean_square=0.06, mean_square=0.02, worst_pixel_mean=0.015, mean=0.0015)

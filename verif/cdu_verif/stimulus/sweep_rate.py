@@ -63,8 +63,8 @@ class Rate:
         modes = [mode for mode in config.built_modes if mode is not Mode.BYPASS]
         names = tuple(f"rate/direction={channel.value}/mode={mode.name.lower()}" for channel in Channel for mode in modes)
         with tempfile.TemporaryDirectory(prefix="cdu-rate-") as folder:
-            settings = regression.Settings(Path(folder), seed=what["seed"], tests=names)
-            tests = regression.simulate(plan.Run(plan.ARRAY, config, ()), settings).tests
+            settings = regression.RunSettings(Path(folder), seed=what["seed"], tests=names)
+            tests = regression.simulate(plan.PlannedRun(plan.ARRAY, config, ()), settings).tests
         failed = [test for test in tests if test.status == results.FAILED]
         if failed or {test.name for test in tests if test.status == results.PASSED} != set(names):
             raise RateError("; ".join(f"{test.name}: {test.message}" for test in failed) or "not all tests of the rate ran")

@@ -42,7 +42,7 @@ from actcodec.golden.sfpr import channel_maxima, check_scale_bits, reciprocals, 
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModeKind:
     """Settings that differ only in their step."""
 
     mode: Mode
@@ -57,11 +57,11 @@ class Kind:
 
 #: Kinds by name. A register decides the step of each of them.
 KINDS = {
-    Mode.SFPR_ZVC.label: Kind(Mode.SFPR_ZVC),
-    Mode.SFPR.label: Kind(Mode.SFPR),
-    Mode.JPEG_ACT.label: Kind(Mode.JPEG_ACT, range(dqt.MAX_SHIFT, dqt.LEAST_SHIFT - 1, -1)),
-    f"{Mode.JPEG_ACT.label} fine": Kind(Mode.JPEG_ACT, range(2, 0, -1)),
-    Mode.AUTOQUANTZ.label: Kind(Mode.AUTOQUANTZ),
+    Mode.SFPR_ZVC.label: ModeKind(Mode.SFPR_ZVC),
+    Mode.SFPR.label: ModeKind(Mode.SFPR),
+    Mode.JPEG_ACT.label: ModeKind(Mode.JPEG_ACT, range(dqt.MAX_SHIFT, dqt.LEAST_SHIFT - 1, -1)),
+    f"{Mode.JPEG_ACT.label} fine": ModeKind(Mode.JPEG_ACT, range(2, 0, -1)),
+    Mode.AUTOQUANTZ.label: ModeKind(Mode.AUTOQUANTZ),
 }
 #: Kind that takes any tensor and any step.
 FIRST_KIND = Mode.SFPR_ZVC.label

@@ -37,7 +37,7 @@ from actcodec import codecs
 from actcodec.backends.named import TORCH
 from actcodec.codecs import Codec
 from actcodec.policies.auto.candidates import CANDIDATES, Candidate, candidate_specs
-from actcodec.policies.auto.step import CandidateEstimate, Item, ItemCodec, Step, Undecided
+from actcodec.policies.auto.step import AutoItem, AutoStep, CandidateEstimate, ItemCodec, Undecided
 from actcodec.policies.budget.knapsack import Option, lightest_choice, no_worse_choice
 from actcodec.policies.policy import CODED_DTYPES, CodecFactory, CodecSpec, Policy, Rule, SavedTensor
 from actcodec.policies.tables.rules import first_rules
@@ -125,9 +125,9 @@ class AutoPolicy(Policy):
         return codec
 
     def _begin(self) -> None:
-        self._items: dict[ItemKey, Item] = {}
+        self._items: dict[ItemKey, AutoItem] = {}
         self._factors: dict[ItemKey, float] = {}
-        self._step: Step | None = None
+        self._step: AutoStep | None = None
         self._measured_at: int | None = None
         self._steps = self._original = self._kept = 0
         self._warned = False
@@ -146,11 +146,11 @@ class AutoPolicy(Policy):
         for codec in self._measuring:
             codec.set_epoch(epoch)
 
-    def observer(self) -> Step:
+    def observer(self) -> AutoStep:
         """Implement :class:`Policy`. Decides first if the last step was measured."""
         self._conclude()
         due = self._measured_at is None or self._steps - self._measured_at >= self._interval
-        self._step = Step(self._undecided, self._measured_codec if due else self._codec, due)
+        self._step = AutoStep(self._undecided, self._measured_codec if due else self._codec, due)
         self._steps += 1
         return self._step
 
@@ -176,7 +176,7 @@ class AutoPolicy(Policy):
         for codec, one in zip(self._measuring, state["measuring"], strict=True):
             codec.load_state_dict(one)
         self._begin()
-        self._items = {key: Item.of_state(one, self._specs) for key, one in state["items"]}
+        self._items = {key: AutoItem.of_state(one, self._specs) for key, one in state["items"]}
         self._factors = dict(state["factors"])
         for name in _COUNTS:
             setattr(self, name, state["counts"][name])
@@ -225,7 +225,7 @@ class AutoPolicy(Policy):
         """
         self._held = None if candidate is None else self._specs.index(candidate)
 
-    def _place(self, item: Item) -> int | None:
+    def _place(self, item: AutoItem) -> int | None:
         """Return the index of the candidate that an item uses; None while nothing is chosen."""
         held = self._held is not None and bool(item.estimates) and item.estimates[self._held] is not None
         return self._held if held else item.chosen
@@ -245,7 +245,7 @@ class AutoPolicy(Policy):
 
     def _codec(self, tensor: SavedTensor, candidates: Sequence[Codec] = ()) -> ItemCodec:
         """Return the codec of the next tensor."""
-        item = self._items.setdefault(item_key(tensor), Item())
+        item = self._items.setdefault(item_key(tensor), AutoItem())
         spec, codec = START, self._start
         place = self._place(item)
         if place is not None and self._used[place].fits(tensor.shape):
@@ -255,7 +255,7 @@ class AutoPolicy(Policy):
     def _measured_codec(self, tensor: SavedTensor) -> ItemCodec:
         return self._codec(tensor, self._measuring)
 
-    def _decide(self, step: Step) -> None:
+    def _decide(self, step: AutoStep) -> None:
         """Choose candidates for the items that a step measured, unless its backward pass gave no finite gradient."""
         items = [item for item in self._items.values() if item.measured]
         if items and 0 < step.squared_gradient < math.inf:
@@ -268,7 +268,7 @@ class AutoPolicy(Policy):
         for item in items:
             item.measured = []
 
-    def _choice(self, items: Sequence[Item], step: Step) -> list[int]:
+    def _choice(self, items: Sequence[AutoItem], step: AutoStep) -> list[int]:
         """Return the index of the chosen candidate of each item."""
         fitting = [[(place, one) for place, one in enumerate(item.estimates) if one is not None] for item in items]
         if self._goal_name == "activation_error":

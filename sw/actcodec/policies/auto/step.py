@@ -29,7 +29,7 @@ class CandidateEstimate:
 
 
 @dataclass
-class Item:
+class AutoItem:
     """Tensors that share one codec."""
 
     chosen: int | None = None  #: index of the chosen candidate
@@ -55,7 +55,7 @@ class Item:
         return {"chosen": self.chosen, "estimates": numbers}
 
     @classmethod
-    def of_state(cls, state: Mapping[str, Any], candidates: Sequence[CodecSpec]) -> Item:
+    def of_state(cls, state: Mapping[str, Any], candidates: Sequence[CodecSpec]) -> AutoItem:
         """Return an item with saved choice and estimates."""
         pairs = zip(candidates, state["estimates"], strict=True) if state["estimates"] else ()
         return cls(state["chosen"], estimates=[numbers and CandidateEstimate(spec, *numbers) for spec, numbers in pairs])
@@ -78,7 +78,7 @@ class Undecided(Codec):
 class ItemCodec(Codec):
     """The codec of one saved tensor in one step."""
 
-    def __init__(self, item: Item, spec: CodecSpec, codec: Codec, candidates: Sequence[Codec]) -> None:
+    def __init__(self, item: AutoItem, spec: CodecSpec, codec: Codec, candidates: Sequence[Codec]) -> None:
         self.name, self.item = spec.name, item
         # A measuring step keeps the signs beside the values so that their bytes are counted.
         self.keeps_zeros = codec.keeps_zeros and not candidates
@@ -100,7 +100,7 @@ class ItemCodec(Codec):
         return self._codec.decompress(compressed)
 
 
-class Step:
+class AutoStep:
     """The observer of one context.
 
     Parameters

@@ -123,7 +123,7 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RecomputedCall:
     """A call whose arguments are all available: each is a KeptCodec, a _Held, a Recipe, or a plain value."""
 
     function: Callable[..., Any]
@@ -134,7 +134,7 @@ class Recipe:
     @property
     def nbytes(self) -> int:
         """Return the bytes of tensors that are held for this recipe alone."""
-        return sum(part.nbytes for part in self._parts() if isinstance(part, (_Held, Recipe)))
+        return sum(part.nbytes for part in self._parts() if isinstance(part, (_Held, RecomputedCall)))
 
     def value(self) -> Tensor:
         """Compute the result. Floating-point arguments are converted to its dtype, as autocast may have done."""
@@ -148,14 +148,14 @@ class Recipe:
         for part in self._parts():
             if isinstance(part, KeptCodec):
                 yield part
-            elif isinstance(part, Recipe):
+            elif isinstance(part, RecomputedCall):
                 yield from part.sources()
 
     def _parts(self) -> tuple[Any, ...]:
         return (*self.arguments, *self.keywords.values())
 
     def _value(self, argument: Any) -> Any:
-        if not isinstance(argument, (KeptCodec, _Held, Recipe)):
+        if not isinstance(argument, (KeptCodec, _Held, RecomputedCall)):
             return argument
         value = argument.value()
         return value.to(self.result.dtype) if value.is_floating_point() else value  # masks are not converted
@@ -166,7 +166,7 @@ class RecomputedForm:
     """A saved tensor of the given shape that a recipe computes."""
 
     shape: tuple[int, ...]
-    recipe: Recipe
+    recipe: RecomputedCall
 
     @property
     def nbytes(self) -> int:
@@ -186,7 +186,7 @@ class RecomputedForm:
 class _RecomputedCodec(Codec):
     """The codec of one tensor that is recomputed."""
 
-    recipe: Recipe
+    recipe: RecomputedCall
     name: str = field(default=RECOMPUTED_NAME, init=False)
 
     def compress(self, x: Tensor) -> RecomputedForm:
@@ -274,7 +274,7 @@ def _reference(argument: Any, operation: Operation, result: Tensor) -> Any:
     return _Origin.of(argument)
 
 
-def recipe_of(x: Tensor) -> Recipe | None:
+def recipe_of(x: Tensor) -> RecomputedCall | None:
     """Return the recipe that computes ``x`` from kept tensors; None if there is none."""
     node = x.grad_fn
     copied = False
@@ -287,13 +287,13 @@ def recipe_of(x: Tensor) -> Recipe | None:
     return _resolved(call, x.new_empty(0), _MOST_CALLS)
 
 
-def _resolved(call: _Call, result: Tensor, calls: int) -> Recipe | None:
+def _resolved(call: _Call, result: Tensor, calls: int) -> RecomputedCall | None:
     arguments = [_source(argument, result, calls) for argument in call.arguments]
     keywords = {name: _source(argument, result, calls) for name, argument in call.keywords.items()}
     found = (*arguments, *keywords.values())
-    if any(one is _LOST for one in found) or not any(isinstance(one, (KeptCodec, Recipe)) for one in found):
+    if any(one is _LOST for one in found) or not any(isinstance(one, (KeptCodec, RecomputedCall)) for one in found):
         return None
-    return Recipe(call.function, tuple(arguments), keywords, result)
+    return RecomputedCall(call.function, tuple(arguments), keywords, result)
 
 
 _LOST = object()

@@ -2,20 +2,20 @@
 
 from actcodec.study.dqt.coefficients import coefficients, histogram
 from actcodec.study.dqt.curves import Curves, Measure
-from actcodec.study.dqt.measure import Bench, Point
+from actcodec.study.dqt.measure import RateBench, RatePoint
 from actcodec.study.dqt.optimizers import Sgd, search
-from actcodec.study.dqt.quantizer import Quantizer
-from actcodec.study.dqt.study import Settings, Study, study
+from actcodec.study.dqt.quantizer import TableQuantizer
+from actcodec.study.dqt.study import DqtSettings, DqtStudy, study
 
 __all__ = [
-    "Bench",
     "Curves",
+    "DqtSettings",
+    "DqtStudy",
     "Measure",
-    "Point",
-    "Quantizer",
-    "Settings",
+    "RateBench",
+    "RatePoint",
     "Sgd",
-    "Study",
+    "TableQuantizer",
     "coefficients",
     "histogram",
     "search",

@@ -8,13 +8,13 @@ from math import exp, log
 
 import numpy as np
 
-from actcodec.study.dqt.study import Measured, Study, known_tables
+from actcodec.study.dqt.study import DqtStudy, MeasuredTable, known_tables
 
 _IMAGES = ("image30", "image50", "image80")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DqtComparison:
     """A known table and the sweep over alpha, interpolated on two logarithmic axes; None beyond the ends of the sweep."""
 
     table: str
@@ -28,7 +28,7 @@ class Comparison:
     bytes_at_equal_error: float | None
 
 
-def comparisons(study: Study) -> list[Comparison]:
+def comparisons(study: DqtStudy) -> list[DqtComparison]:
     """Compare known tables and some of image quality, with each codec's usual rounding, with tables searched for its rate."""
     found = []
     for quantizer in study.settings.compared:
@@ -39,24 +39,24 @@ def comparisons(study: Study) -> list[Comparison]:
     return found
 
 
-def errors_at(size: float, sweep: Sequence[Measured]) -> float | None:
+def errors_at(size: float, sweep: Sequence[MeasuredTable]) -> float | None:
     """Return the relative error at ``size`` bytes per value, of a sweep in the order of bytes; None outside it."""
     return interpolated(size, [one.point.bytes_per_value for one in sweep], [one.point.relative_error for one in sweep])
 
 
-def nearest(size: float, sweep: Sequence[Measured]) -> Measured:
+def nearest(size: float, sweep: Sequence[MeasuredTable]) -> MeasuredTable:
     """Return the table of a sweep with the nearest bytes."""
     return min(sweep, key=lambda one: abs(log(one.point.bytes_per_value / size)))
 
 
-def _compare(known: Measured, sweep: Sequence[Measured], codec: str) -> Comparison:
+def _compare(known: MeasuredTable, sweep: Sequence[MeasuredTable], codec: str) -> DqtComparison:
     size, error = known.point.bytes_per_value, known.point.relative_error
     sizes = [one.point.bytes_per_value for one in sweep]
     errors = [one.point.relative_error for one in sweep]
     # Alpha by its odds, as the sweep is spaced.
     odds = [one.alpha / (1 - one.alpha) for one in sweep if one.alpha is not None]
     at_size = interpolated(size, sizes, odds)
-    return Comparison(
+    return DqtComparison(
         known.name,
         codec,
         known.kind,

@@ -15,7 +15,7 @@ from cdu_tools.errors import UserError
 from torch import Tensor
 
 from actcodec.study.dqt.coefficients import COEFFICIENT_VALUES
-from actcodec.study.dqt.quantizer import ENTROPY, SHIFT, ZVC, Quantizer
+from actcodec.study.dqt.quantizer import ENTROPY, SHIFT, ZVC, TableQuantizer
 
 #: Rates that are a sum over coefficients.
 RATES = (ENTROPY, ZVC)
@@ -34,7 +34,7 @@ class Measure:
     UserError for another rate, and for ``zvc`` with divisors.
     """
 
-    quantizer: Quantizer
+    quantizer: TableQuantizer
     rate: str = ENTROPY
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ def entropy(counts: Tensor) -> Tensor:
 class Curves:
     """Rate and distortion of every coefficient at every rung, float64 (64, rungs) each."""
 
-    quantizer: Quantizer
+    quantizer: TableQuantizer
     rate: Tensor  #: bits per coefficient
     distortion: Tensor  #: mean squared error
 

@@ -13,7 +13,7 @@ from cdu_tools.report import Report, json_text
 
 from actcodec.study.activations import Activation, load_activations, record_training, save_activations
 from actcodec.study.dqt import plot, report
-from actcodec.study.dqt.study import Settings, study
+from actcodec.study.dqt.study import DqtSettings, study
 from actcodec.study.setup import TrainingSetup
 
 
@@ -36,7 +36,7 @@ class TableSettings:
         File to which the recorded activations are written.
     """
 
-    table: Settings
+    table: DqtSettings
     setup: TrainingSetup = field(default_factory=lambda: TrainingSetup(epochs=3, batch=32))
     seed: int = 0
     recorded: Path | None = None

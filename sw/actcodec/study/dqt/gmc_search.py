@@ -18,7 +18,7 @@ from torch import Tensor
 from actcodec.golden import gmc
 from actcodec.study.dqt.coefficients import histogram
 from actcodec.study.dqt.curves import Curves, Measure, check_alpha
-from actcodec.study.dqt.quantizer import Quantizer
+from actcodec.study.dqt.quantizer import TableQuantizer
 
 #: Number of blocks on which a table is searched, at equal distances among all.
 SAMPLE_BLOCKS = 1 << 13
@@ -28,12 +28,12 @@ SAMPLE_BLOCKS = 1 << 13
 class GmcBlocks:
     """Some blocks, with their lengths and errors for any table of shifts."""
 
-    quantizer: Quantizer
+    quantizer: TableQuantizer
     coefficients: Tensor  #: int16 (blocks, 64), in row order
     curves: Curves  #: curves of these blocks; the errors are those of every table, the rate is the entropy of each coefficient
 
     @classmethod
-    def of(cls, coefficients: Tensor, quantizer: Quantizer, most: int = SAMPLE_BLOCKS) -> GmcBlocks:
+    def of(cls, coefficients: Tensor, quantizer: TableQuantizer, most: int = SAMPLE_BLOCKS) -> GmcBlocks:
         """Return at most ``most`` of the blocks of coefficients, int16 (blocks, 64), with a quantiser of kind ``shift``."""
         count = min(len(coefficients), most)
         chosen = coefficients[torch.arange(count) * len(coefficients) // count]

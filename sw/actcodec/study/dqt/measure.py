@@ -25,13 +25,13 @@ from actcodec.golden.jpeg_base_stream import JpegBaseHeader
 from actcodec.golden.sfpr import inverse_sfpr, reciprocals
 from actcodec.study.dqt.coefficients import coefficients, quantized_matrix
 from actcodec.study.dqt.gmc_search import gmc_lengths
-from actcodec.study.dqt.quantizer import SHIFT, Quantizer
+from actcodec.study.dqt.quantizer import SHIFT, TableQuantizer
 
 _FORMATS = {dtype: form for form, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
-class Point:
+class RatePoint:
     """One table on some activations."""
 
     bytes_per_value: float  #: stream bytes, headers and scales included
@@ -57,7 +57,7 @@ class _Transformed:
     coefficients: Tensor  #: int16 (blocks, 64)
 
 
-class Bench:
+class RateBench:
     """Activations on which any number of tables is measured, after the DCT of the default unit, for any quantiser.
 
     Parameters
@@ -71,7 +71,7 @@ class Bench:
     def __init__(self, tensors: Sequence[Tensor], S: float) -> None:  # noqa: N803
         self._all = [_transformed(x, S) for x in tensors]
 
-    def __call__(self, quantizer: Quantizer, table: str | Sequence[int]) -> Point:
+    def __call__(self, quantizer: TableQuantizer, table: str | Sequence[int]) -> RatePoint:
         """Measure a table given by name or 64 divisors; kind ``shift`` uses its powers of two. ValueError if it is invalid."""
         steps = quantizer.steps_of(table)
         rungs = quantizer.rungs(steps)
@@ -84,7 +84,7 @@ class Bench:
             padded += integers.numel()
             error += _relative_error(tensor, integers)
         values = sum(tensor.x.numel() for tensor in self._all)
-        return Point(size / values, error / len(self._all), squared / padded)
+        return RatePoint(size / values, error / len(self._all), squared / padded)
 
 
 def _transformed(x: Tensor, S: float) -> _Transformed:  # noqa: N803
@@ -93,7 +93,7 @@ def _transformed(x: Tensor, S: float) -> _Transformed:  # noqa: N803
     return _Transformed(x, view, _FORMATS[x.dtype], integers, reciprocals(k, SFPR_RECIPROCAL_BITS), coefficients([x], S))
 
 
-def _stream_bytes(tensor: _Transformed, quantizer: Quantizer, steps: Sequence[int], codes: Tensor) -> int:
+def _stream_bytes(tensor: _Transformed, quantizer: TableQuantizer, steps: Sequence[int], codes: Tensor) -> int:
     config = CduConfig()
     precision = (config.const_bits, config.pass1_bits)
     shape = tuple(tensor.x.shape)

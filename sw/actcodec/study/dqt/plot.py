@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from actcodec.study.dqt.comparison import errors_at
-from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC, Quantizer
-from actcodec.study.dqt.study import Measured, Study, known_tables
+from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC, TableQuantizer
+from actcodec.study.dqt.study import DqtStudy, MeasuredTable, known_tables
 
 # Colours that colour-blind readers can tell apart (Okabe and Ito).
 _SEARCHED = {ENTROPY: "#0072B2", ZVC: "#D55E00", GMC: "#D55E00"}
@@ -27,7 +27,7 @@ _MARKERS = {"optL": ("o", "#009E73"), "optH": ("s", "#009E73"), "optsL": ("^", "
 _MARKERS |= {f"uniform-{step}": (marker, "#000000") for step, marker in ((8, "v"), (16, "o"), (32, "s"), (64, "D"))}
 
 
-def rate_distortion(title: str, study: Study) -> bytes:
+def rate_distortion(title: str, study: DqtStudy) -> bytes:
     """Return a PNG with a column for each codec: tables and rounding rules above, values of S, if there are several, below."""
     compared, several = study.settings.compared, len(study.settings.scales) > 1
     rows = 1 + several
@@ -44,7 +44,7 @@ def rate_distortion(title: str, study: Study) -> bytes:
     return file.getvalue()
 
 
-def _tables(axes: Axes, study: Study, usual: Quantizer) -> None:
+def _tables(axes: Axes, study: DqtStudy, usual: TableQuantizer) -> None:
     kind = usual.kind
     for rule in sorted(study.settings.roundings, key=lambda rule: rule is not usual.rounding):
         style = "-" if rule is usual.rounding else "--"
@@ -76,7 +76,7 @@ def _tables(axes: Axes, study: Study, usual: Quantizer) -> None:
     _finish(axes, title, "relative error ||x - x'|| / ||x||", _BYTES_GMC if usual.written == GMC else _BYTES)
 
 
-def _scales(axes: Axes, study: Study, usual: Quantizer) -> None:
+def _scales(axes: Axes, study: DqtStudy, usual: TableQuantizer) -> None:
     """Plot errors relative to those with the S of the settings, at equal bytes; the curves themselves would coincide."""
     reference = study.written(usual)
     values = sorted(study.settings.scales)
@@ -95,7 +95,7 @@ def _scales(axes: Axes, study: Study, usual: Quantizer) -> None:
     _finish(axes, title, f"error at equal bytes / that with S = {study.settings.S:g}", _BYTES)
 
 
-def _line(axes: Axes, curve: Sequence[Measured], label: str, colour: str, style: str) -> None:
+def _line(axes: Axes, curve: Sequence[MeasuredTable], label: str, colour: str, style: str) -> None:
     points = [one.point for one in curve]
     axes.plot(
         [point.bytes_per_value for point in points],

@@ -22,7 +22,7 @@ ENTROPY, ZVC, GMC = "entropy", Coder.ZVC.label, Coder.GMC.label
 
 
 @dataclass(frozen=True)
-class Quantizer:
+class TableQuantizer:
     """``div``, the divisors of jpeg-base, or ``shift``, the powers of two of jpeg-act and jpeg-gmc, with a rounding rule.
 
     A rung is an index into :attr:`steps`. UserError for an unknown kind, and for divisors with a reconstruction point or GMC.
@@ -42,7 +42,7 @@ class Quantizer:
             raise UserError("a reconstruction point goes with kind 'shift': jpeg-base, which divides, has none; use rec 0")
 
     @classmethod
-    def usual(cls, kind: str) -> Quantizer:
+    def usual(cls, kind: str) -> TableQuantizer:
         """Return the quantiser with the rounding rule that the codec has by default."""
         return cls(kind, DEFAULT_ROUNDING if kind == SHIFT else Rounding.HALF_AWAY)
 

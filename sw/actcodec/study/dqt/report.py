@@ -13,14 +13,14 @@ from cdu_tools.report import Page, Table
 
 from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
 from actcodec.study.dqt.quantizer import ENTROPY, GMC, ZVC
-from actcodec.study.dqt.study import Study, known_tables
+from actcodec.study.dqt.study import DqtStudy, known_tables
 
 #: Diagonals (sum of both frequencies) of a band, without the DC entry.
 _RATES = {ENTROPY: "bits of entropy of each coefficient", ZVC: "bits of ZVC", GMC: "bits of GMC, of a sample of blocks"}
 _BANDS = {"low (1-4)": range(1, 5), "middle (5-9)": range(5, 10), "high (10-14)": range(10, 15)}
 
 
-def results(study: Study) -> dict[str, Any]:
+def results(study: DqtStudy) -> dict[str, Any]:
     """Return plain values with all tables and measurements."""
     return {
         "settings": asdict(study.settings) | _resolved(study),
@@ -31,13 +31,13 @@ def results(study: Study) -> dict[str, Any]:
     }
 
 
-def _resolved(study: Study) -> dict[str, Any]:
+def _resolved(study: DqtStudy) -> dict[str, Any]:
     """Return the settings with defaults filled in."""
     quantizer = study.settings.quantizer
     return {"rounding": quantizer.rounding.value, "rec": quantizer.point / STEP_POINTS}
 
 
-def markdown(command: str, about: Sequence[str], study: Study) -> str:
+def markdown(command: str, about: Sequence[str], study: DqtStudy) -> str:
     """Return the report; ``about`` are sentences on the activations."""
     settings = study.settings
     quantizer = settings.quantizer
@@ -70,7 +70,7 @@ def markdown(command: str, about: Sequence[str], study: Study) -> str:
     return Page(f"DQT optimisation: {settings.kind}, alpha = {settings.alpha:g}", parts).markdown()
 
 
-def _found(study: Study) -> Table:
+def _found(study: DqtStudy) -> Table:
     rows = []
     for one in study.found:
         figures = [f"{one.objective:.4f}", f"{one.rate:.3f}", f"{one.distortion:.3f}", f"{one.measured:.3f}"]
@@ -78,7 +78,7 @@ def _found(study: Study) -> Table:
     return Table(["table", "objective", "rate, bits", "error", "error measured", "seconds"], rows)
 
 
-def _known(study: Study) -> Table:
+def _known(study: DqtStudy) -> Table:
     head = ["codec", "table", "bytes/value", "error", "alpha at equal bytes", "its error", "change of error"]
     rows = []
     for one in comparisons(study):
@@ -102,7 +102,7 @@ def _change(found: float | None, known: float) -> str:
     return "-" if found is None else f"{100 * (found / known - 1):+.1f} %"
 
 
-def _bands(study: Study) -> Table:
+def _bands(study: DqtStudy) -> Table:
     rows = []
     for usual in study.settings.compared:
         sweep = study.written(usual)
@@ -118,7 +118,7 @@ def _bands(study: Study) -> Table:
     return Table(["codec", "table", "bytes/value", *_BANDS], rows)
 
 
-def _scales(study: Study) -> Iterator[str | Table]:
+def _scales(study: DqtStudy) -> Iterator[str | Table]:
     """Yield a table per codec, a row per S; nothing if S is always that of the settings."""
     if len(study.settings.scales) == 1:
         return
@@ -133,7 +133,7 @@ def _scales(study: Study) -> Iterator[str | Table]:
         yield Table([f"{usual.codec}, S", *(f"at {one.name} ({one.point.bytes_per_value:.3f})" for one in known)], rows)
 
 
-def _sweeps(study: Study) -> Table:
+def _sweeps(study: DqtStudy) -> Table:
     sweeps = [study.written(usual) for usual in study.settings.compared]
     rows = []
     for alpha in sorted({one.alpha for one in sweeps[0] if one.alpha is not None}):

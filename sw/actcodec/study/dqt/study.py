@@ -19,9 +19,9 @@ from actcodec.codecs.codec import JpegActCodec, JpegGmcCodec, check_s
 from actcodec.study.dqt.coefficients import coefficients, histogram
 from actcodec.study.dqt.curves import RATES, Curves, Measure, check_alpha
 from actcodec.study.dqt.gmc_search import GmcBlocks, descend
-from actcodec.study.dqt.measure import Bench, Point
+from actcodec.study.dqt.measure import RateBench, RatePoint
 from actcodec.study.dqt.optimizers import OPTIMIZERS, SEARCH, SGD, Sgd, search
-from actcodec.study.dqt.quantizer import DIV, ENTROPY, GMC, SHIFT, Quantizer
+from actcodec.study.dqt.quantizer import DIV, ENTROPY, GMC, SHIFT, TableQuantizer
 
 #: Tables of the paper that are measured with each kind; as shifts optL is optsL and optH is optsH.
 PUBLISHED = {DIV: ("optL", "optH", "optsL", "optsH"), SHIFT: ("optsL", "optsH")}
@@ -39,7 +39,7 @@ _ALPHAS_OF_DESCENTS = ALPHAS[::2]
 
 
 @dataclass(frozen=True)
-class Settings:
+class DqtSettings:
     """Settings of a search for a table. UserError for impossible settings.
 
     Parameters
@@ -91,18 +91,18 @@ class Settings:
         return point_of(usual.rec if self.rec is None else self.rec)
 
     @property
-    def quantizer(self) -> Quantizer:
+    def quantizer(self) -> TableQuantizer:
         """Quantiser of the table. UserError for settings that exclude each other."""
         usual = self._as_set(self.kind)
         return usual if self.rounding is None else replace(usual, rounding=Rounding(self.rounding))
 
     @property
-    def compared(self) -> tuple[Quantizer, ...]:
+    def compared(self) -> tuple[TableQuantizer, ...]:
         """Quantisers of the codecs whose known and searched tables are measured, with their usual rounding.
 
         With ``gmc``, where every table costs a descent, only that of the table.
         """
-        return (self.quantizer,) if self.rate == GMC else (Quantizer.usual(DIV), self._as_set(SHIFT))
+        return (self.quantizer,) if self.rate == GMC else (TableQuantizer.usual(DIV), self._as_set(SHIFT))
 
     @property
     def roundings(self) -> tuple[Rounding, ...]:
@@ -114,13 +114,13 @@ class Settings:
         """Values of S with which tables are searched."""
         return (self.S,) if self.rate == GMC else tuple(dict.fromkeys((self.S, *SCALES)))
 
-    def _as_set(self, kind: str) -> Quantizer:
+    def _as_set(self, kind: str) -> TableQuantizer:
         coder = Coder.GMC if self.rate == GMC else Coder.ZVC
-        return replace(Quantizer.usual(kind), point=self.point, coder=coder)
+        return replace(TableQuantizer.usual(kind), point=self.point, coder=coder)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTable:
     """The objective of a table on the activations of its search."""
 
     name: str
@@ -132,7 +132,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTable:
     """A table, measured on activations that were not used in a search."""
 
     name: str  #: name of a known table, or of the rate that was minimised
@@ -141,28 +141,28 @@ class Measured:
     S: float
     alpha: float | None  #: for a searched table
     table: Table  #: steps of the table
-    point: Point
+    point: RatePoint
 
 
 @dataclass(frozen=True)
-class Study:
+class DqtStudy:
     """All results."""
 
-    settings: Settings
+    settings: DqtSettings
     table: Table
-    found: list[Found]
-    measured: list[Measured]
+    found: list[FoundTable]
+    measured: list[MeasuredTable]
 
-    def known(self, name: str, kind: str, rounding: str) -> Measured:
+    def known(self, name: str, kind: str, rounding: str) -> MeasuredTable:
         """Return a known table with the S of the settings."""
         wanted = (name, kind, rounding, self.settings.S)
         return next(one for one in self.measured if (one.name, one.kind, one.rounding, one.S) == wanted)
 
-    def written(self, quantizer: Quantizer, S: float | None = None) -> list[Measured]:  # noqa: N803
+    def written(self, quantizer: TableQuantizer, S: float | None = None) -> list[MeasuredTable]:  # noqa: N803
         """Return the sweep for a codec's own rate; S is that of the settings by default."""
         return self.curve(quantizer.written, quantizer.kind, quantizer.rounding.value, self.settings.S if S is None else S)
 
-    def curve(self, name: str | None, kind: str, rounding: str, S: float) -> list[Measured]:  # noqa: N803
+    def curve(self, name: str | None, kind: str, rounding: str, S: float) -> list[MeasuredTable]:  # noqa: N803
         """Return the sweep over alpha that minimised ``name``, or without a name the tables of image quality, by bytes."""
         names = {name} if name else set(IMAGES)
         mine = [one for one in self.measured if one.name in names and (one.kind, one.rounding, one.S) == (kind, rounding, S)]
@@ -172,11 +172,11 @@ class Study:
 def study(
     tensors: Sequence[Tensor],
     held_out: Sequence[Tensor],
-    settings: Settings,
+    settings: DqtSettings,
     seed: int = 0,
     progress: Callable[[str], None] = lambda what: None,
-) -> Study:
-    """Search tables on ``tensors``, and measure them on ``held_out`` (both as in :class:`~actcodec.study.dqt.measure.Bench`).
+) -> DqtStudy:
+    """Search tables on ``tensors`` and measure them on ``held_out``: both as in :class:`~.measure.RateBench`.
 
     ``seed`` is that of SGD; ``progress`` receives the name of each part that begins.
     """
@@ -184,7 +184,7 @@ def study(
     table, found = _one_table(tensors, settings, seed)
     measured = []
     for S in settings.scales:  # noqa: N806
-        blocks, bench = coefficients(tensors, S), Bench(held_out, S)
+        blocks, bench = coefficients(tensors, S), RateBench(held_out, S)
         counts = histogram(blocks)
         for quantizer, rate in _sweeps(settings, usual_only=S != settings.S):
             progress(f"{quantizer.kind}, {quantizer.rounding.value}, {rate}, S = {S:g}")
@@ -194,20 +194,20 @@ def study(
                 swept = _searches(Curves.of(counts, Measure(quantizer, rate)), _ALPHAS_PER_SCALE if S != settings.S else ALPHAS)
             for alpha, steps in swept:
                 where = (quantizer.kind, quantizer.rounding.value, S, alpha)
-                measured.append(Measured(rate, *where, steps, bench(quantizer, steps)))
+                measured.append(MeasuredTable(rate, *where, steps, bench(quantizer, steps)))
         if S == settings.S:
             for quantizer in _with_every_rounding(settings):
                 progress(f"known tables, {quantizer.kind}, {quantizer.rounding.value}")
                 measured += [_known(name, quantizer, bench, S) for name in (*known_tables(quantizer), *IMAGES)]
-    return Study(settings, table, found, measured)
+    return DqtStudy(settings, table, found, measured)
 
 
-def known_tables(quantizer: Quantizer) -> tuple[str, ...]:
+def known_tables(quantizer: TableQuantizer) -> tuple[str, ...]:
     """Return the names of the tables with which searched ones are compared."""
     return PUBLISHED[quantizer.kind] + (UNIFORM if quantizer.coder is Coder.GMC else ())
 
 
-def _one_table(tensors: Sequence[Tensor], settings: Settings, seed: int) -> tuple[Table, list[Found]]:
+def _one_table(tensors: Sequence[Tensor], settings: DqtSettings, seed: int) -> tuple[Table, list[FoundTable]]:
     """Return the table of the settings, with both optimisers (``gmc``: one) and known tables on the same objective."""
     quantizer, alpha = settings.quantizer, settings.alpha
     blocks = coefficients(tensors, settings.S)
@@ -226,12 +226,12 @@ def _one_table(tensors: Sequence[Tensor], settings: Settings, seed: int) -> tupl
         descended = Sgd(seed=seed)(blocks, measure, alpha)
         candidates[SGD] = quantizer.table(descended), time.perf_counter() - start
     candidates |= {name: (quantizer.steps_of(name), None) for name in known_tables(quantizer)}
-    bench = Bench(tensors, settings.S)
+    bench = RateBench(tensors, settings.S)
     found = []
     for name, (table, seconds) in candidates.items():
         rungs = quantizer.rungs(table)
         point = bench(quantizer, table)
-        found.append(Found(name, objective.objective(rungs, alpha), *objective.at(rungs), point.squared_error, seconds))
+        found.append(FoundTable(name, objective.objective(rungs, alpha), *objective.at(rungs), point.squared_error, seconds))
     return candidates[settings.optimizer][0], found
 
 
@@ -253,16 +253,16 @@ def _starts(blocks: GmcBlocks, alpha: float) -> list[Tensor]:
     return [*(quantizer.rungs(quantizer.steps_of(name)) for name in known_tables(quantizer)), search(blocks.curves, alpha)]
 
 
-def _known(name: str, quantizer: Quantizer, bench: Bench, S: float) -> Measured:  # noqa: N803
+def _known(name: str, quantizer: TableQuantizer, bench: RateBench, S: float) -> MeasuredTable:  # noqa: N803
     table = quantizer.steps_of(name)
-    return Measured(name, quantizer.kind, quantizer.rounding.value, S, None, table, bench(quantizer, table))
+    return MeasuredTable(name, quantizer.kind, quantizer.rounding.value, S, None, table, bench(quantizer, table))
 
 
-def _with_every_rounding(settings: Settings) -> Iterator[Quantizer]:
+def _with_every_rounding(settings: DqtSettings) -> Iterator[TableQuantizer]:
     return (replace(quantizer, rounding=rounding) for quantizer in settings.compared for rounding in settings.roundings)
 
 
-def _sweeps(settings: Settings, *, usual_only: bool) -> Iterator[tuple[Quantizer, str]]:
+def _sweeps(settings: DqtSettings, *, usual_only: bool) -> Iterator[tuple[TableQuantizer, str]]:
     """Yield the rate that each codec writes, with every rounding rule, and for shifts entropy too; or only the codec's own
     rule.
     """

@@ -129,7 +129,7 @@ def test_generator_jumps_as_it_steps():
 def inverse_errors(run, **precision):
     coefficients, reference = run.stimulus()
     samples = idct(torch.from_numpy(coefficients.astype(np.int16)), sample_bits=9, **precision)
-    return ieee1180.Errors.of(samples.numpy().astype(np.int64), reference)
+    return ieee1180.AccuracyErrors.of(samples.numpy().astype(np.int64), reference)
 
 
 @pytest.mark.parametrize("run", list(ieee1180.runs()), ids=str)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from actcodec.codecs import CODEC_NAMES, codec_options
 from actcodec.saved.allocations import allocations
-from actcodec.saved.forms import Bits, Coded
+from actcodec.saved.forms import BitForm, Coded
 from actcodec.saved.operations import Operation
 from actcodec.saved.pool_indices import WindowPositions
 from actcodec.saved.shape_only import ShapeOnly
@@ -82,9 +82,9 @@ def test_masks(dtype, layout):
     }[layout]()
     # A tensor with gaps takes more memory than it has values.
     compact = x.clone(memory_format=torch.preserve_format) if layout == "with gaps" else x
-    y = assert_small(compact, lambda: Bits.of(compact))
+    y = assert_small(compact, lambda: BitForm.of(compact))
     assert torch.equal(y, x)
-    back = Bits.of(x).tensor()
+    back = BitForm.of(x).tensor()
     assert torch.equal(back, x)
     assert back.stride() == x.stride()
 

@@ -4,13 +4,13 @@ import math
 
 import pytest
 from actcodec.study.dqt.comparison import comparisons, errors_at, nearest
-from actcodec.study.dqt.measure import Point
-from actcodec.study.dqt.study import IMAGES, PUBLISHED, Measured, Settings, Study
+from actcodec.study.dqt.measure import RatePoint
+from actcodec.study.dqt.study import IMAGES, PUBLISHED, DqtSettings, DqtStudy, MeasuredTable
 
 
 def measured(name, kind, alpha, size, error):
     rounding = {"div": "half_away", "shift": "trunc"}[kind]
-    return Measured(name, kind, rounding, 1.125, alpha, (8,) * 64, Point(size, error, 0.0))
+    return MeasuredTable(name, kind, rounding, 1.125, alpha, (8,) * 64, RatePoint(size, error, 0.0))
 
 
 def test_equal_bytes_and_equal_error_on_a_power_law():
@@ -26,7 +26,7 @@ def test_equal_bytes_and_equal_error_on_a_power_law():
         for kind in ("div", "shift")
         for name in (*PUBLISHED[kind], *IMAGES)
     ]
-    found = {(one.kind, one.table): one for one in comparisons(Study(Settings(0.1), (8,) * 64, [], sweep + known))}
+    found = {(one.kind, one.table): one for one in comparisons(DqtStudy(DqtSettings(0.1), (8,) * 64, [], sweep + known))}
     for name, size in sizes.items():
         one = found["div", name]
         assert one.relative_error == pytest.approx(0.2 / size)
@@ -36,7 +36,7 @@ def test_equal_bytes_and_equal_error_on_a_power_law():
     assert found["div", "optH"].bytes_at_equal_error is None  # 0.075 bytes: below the sweep
     outside = found["shift", "optsL"]
     assert outside.alpha is outside.error_at_equal_bytes is None
-    curve = Study(Settings(0.1), (8,) * 64, [], sweep).curve("zvc", "shift", "trunc", 1.125)
+    curve = DqtStudy(DqtSettings(0.1), (8,) * 64, [], sweep).curve("zvc", "shift", "trunc", 1.125)
     assert [one.point.bytes_per_value for one in curve] == [0.1, 0.2, 0.4, 0.8]
     assert errors_at(math.sqrt(0.1 * 0.2), curve) == pytest.approx(0.1 / math.sqrt(0.02))
     assert nearest(0.29, curve).point.bytes_per_value == 0.4

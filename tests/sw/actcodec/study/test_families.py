@@ -7,7 +7,7 @@ import pytest
 import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import GOOD
-from actcodec.study.families import BITS, Row, on_family, rows_of
+from actcodec.study.families import BITS, FamilyRow, on_family, rows_of
 from actcodec.study.likeness import Likeness
 from actcodec.study.zoo import Foreign
 from torch import nn
@@ -68,7 +68,7 @@ def test_seeds_give_other_weights_and_bits_have_one_alone():
 
 def row(cosine, later, ratio, seed=0, model=None):
     first, second = (Likeness(one, 1.0, "", one) for one in (cosine, later))
-    return Row("CNN", model or f"model {ratio}", seed, "sfpr", first, second, ratio, ratio)
+    return FamilyRow("CNN", model or f"model {ratio}", seed, "sfpr", first, second, ratio, ratio)
 
 
 def test_a_family_has_the_lowest_cosine_and_the_mean_ratio():

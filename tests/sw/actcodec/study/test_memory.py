@@ -4,7 +4,7 @@ import pytest
 import torch
 from actcodec.policies.recommended import measured
 from actcodec.saved.allocations import allocations
-from actcodec.study.live_storages import BACKWARD, UPDATE, LiveStorages, Place
+from actcodec.study.live_storages import BACKWARD, UPDATE, LiveStorages, StoragePlace
 from actcodec.study.memory import OPTIMIZERS, blocks, check_policy, predict
 from actcodec.study.memory_subject import Subject, of_script, of_zoo, without_values
 from actcodec.study.zoo import ZOO
@@ -167,7 +167,7 @@ def test_the_place_of_the_peak_names_a_module():
             return self.narrow(self.act(self.wide(x))).mean()
 
     found = predict(subject(Narrow(), torch.randn(4096, 64)))
-    assert found.place == Place(BACKWARD, "narrow", "AddmmBackward0")
+    assert found.place == StoragePlace(BACKWARD, "narrow", "AddmmBackward0")
 
 
 SCRIPT = """

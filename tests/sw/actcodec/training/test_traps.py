@@ -185,9 +185,9 @@ def test_s11_indices_and_masks_are_exact_and_masks_are_packed():
     want = F.cross_entropy(reference.masked_fill(mask, 0.0) * 1, torch.tensor([1, 2, 3]))
     (want + reference.gather(1, torch.tensor([[0], [5], [7]])).sum()).backward()
     assert torch.equal(x.grad, reference.grad)
-    from actcodec.saved.forms import Bits
+    from actcodec.saved.forms import BitForm
 
-    packed = Bits.of(mask)
+    packed = BitForm.of(mask)
     assert packed.nbytes == 15 + 1
     assert torch.equal(packed.tensor(), mask)
 

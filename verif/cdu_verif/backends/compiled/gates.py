@@ -59,7 +59,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Part:
+class GatePart:
     """Instances with a clock of their own.
 
     The top has two more ports for them: input ``clock_NAME`` and output ``watch_NAME`` with all their inputs.
@@ -69,7 +69,7 @@ class Part:
     instances: tuple[Instance, ...]
 
 
-def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[Part]:
+def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[GatePart]:
     """Return the wanted parts that a generated file has."""
     modules = {match["name"]: match[0] for match in _MODULE.finditer(text)}
 
@@ -90,11 +90,11 @@ def parts(text: str, unit: str, wanted: Mapping[str, str] = PARTS) -> list[Part]
     for name, pattern in wanted.items():
         instances = [instance(path, module) for path, module in everything if re.fullmatch(pattern, path)]
         if instances:
-            found.append(Part(name, tuple(instances)))
+            found.append(GatePart(name, tuple(instances)))
     return found
 
 
-def gated(text: str, unit: str, ports: Mapping[str, tuple[str, int]], found: Sequence[Part]) -> str:
+def gated(text: str, unit: str, ports: Mapping[str, tuple[str, int]], found: Sequence[GatePart]) -> str:
     """Return the unit in one module :data:`TOP`.
 
     It has the ports of the unit (direction and width by name) and of the parts. An input takes effect at the next edge of its

@@ -58,7 +58,7 @@ class CompileError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Port:
+class UnitPort:
     """An AXI4-Stream port: name (``s_axis``), bytes per transfer, and whether the unit receives there."""
 
     name: str
@@ -67,7 +67,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Design:
+class UnitDesign:
     """Input of a compilation.
 
     A Verilog file's text, the name of its top, its stream ports, its interrupt output, and the direction and width of each of
@@ -76,18 +76,18 @@ class Design:
 
     name: str
     verilog: str
-    streams: tuple[Port, ...]
+    streams: tuple[UnitPort, ...]
     interrupt: str | None
     ports: Mapping[str, tuple[str, int]]
 
     @classmethod
-    def of(cls, text: str, manifest: Mapping[str, Any]) -> Design:
+    def of(cls, text: str, manifest: Mapping[str, Any]) -> UnitDesign:
         """Return the design of a generated file and its manifest."""
         ports = {port["name"]: (port["direction"], port["width"]) for port in manifest["ports"]}
         streams = []
         for name, (direction, width) in ports.items():
             if name.endswith("_tdata"):
-                streams.append(Port(name.removesuffix("_tdata"), width // 8, direction == "input"))
+                streams.append(UnitPort(name.removesuffix("_tdata"), width // 8, direction == "input"))
         return cls(manifest["top"], text, tuple(streams), "irq" if "irq" in ports else None, ports)
 
 
@@ -99,14 +99,14 @@ def unit(config: CduConfig) -> Path:
     return library(generated(config))
 
 
-def generated(config: CduConfig) -> Design:
+def generated(config: CduConfig) -> UnitDesign:
     """Return a configuration's design with the harness's reset; it is generated once for each state of the generator."""
     config = config.override(reset_active="high", reset_kind="sync")
     made = generator.kept(config, notify=lambda: _tell(f"generating the Verilog of unit {config.unit_name} (once)"))
-    return Design.of(made.verilog, made.manifest)
+    return UnitDesign.of(made.verilog, made.manifest)
 
 
-def library(design: Design) -> Path:
+def library(design: UnitDesign) -> Path:
     """Return the shared library of a design, which is made if it is not in the cache."""
     tool, compiler = verilator.find(), cpp_compiler("backend 'rtl'")
     parts = gates.parts(design.verilog, design.name)
@@ -188,7 +188,7 @@ def _compile(compiler: str, sources: Sequence[Path], include: Path, work: Path) 
         return list(pool.map(one, sources))
 
 
-def _header(design: Design, parts: Sequence[gates.Part]) -> str:
+def _header(design: UnitDesign, parts: Sequence[gates.GatePart]) -> str:
     """Return the text of ports.h."""
     entries = {
         True: "".join(f" F({port.name}, {port.size})" for port in design.streams if port.receives),
@@ -203,7 +203,7 @@ def _header(design: Design, parts: Sequence[gates.Part]) -> str:
     return "".join(f"#define {line}\n" for line in lines)
 
 
-def _class(design: Design) -> str:
+def _class(design: UnitDesign) -> str:
     return f"V{design.name}"
 
 

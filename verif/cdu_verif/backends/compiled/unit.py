@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cdu_driver import BusError
 from cdu_tools.cache import load_library
 
-from cdu_verif.backends.compiled.library import Port
+from cdu_verif.backends.compiled.library import UnitPort
 
 #: Cycles within which a register access must be answered.
 PATIENCE = 10_000
@@ -82,7 +82,7 @@ class CompiledUnit:
         Stream ports of the unit, from :class:`cdu_verif.backends.compiled.library.Design`.
     """
 
-    def __init__(self, path: Path, streams: Sequence[Port]) -> None:
+    def __init__(self, path: Path, streams: Sequence[UnitPort]) -> None:
         self._library = _load(path)
         ordered = sorted(streams, key=lambda port: not port.receives)
         self._numbers = {port.name: number for number, port in enumerate(ordered)}

@@ -22,10 +22,21 @@ from cdu_verif.stimulus.streams.plain import (
     Matrix,
     example,
 )
-from cdu_verif.stimulus.streams.rule import BEYOND, LEAST, MOST, MOST_AFFINE, Refuses, Rule, every, float32, packed, sealed
+from cdu_verif.stimulus.streams.rule import (
+    BEYOND,
+    LEAST,
+    MOST,
+    MOST_AFFINE,
+    Refuses,
+    StreamRule,
+    every,
+    float32,
+    packed,
+    sealed,
+)
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[StreamRule]:
     """Yield the rules, in the order of the page."""
     yield from _sections()
     yield from _header()
@@ -33,7 +44,7 @@ def rules() -> Iterator[Rule]:
     yield from _numbers()
 
 
-def _sections() -> Iterator[Rule]:
+def _sections() -> Iterator[StreamRule]:
     streams = every()
     good = packed(streams)
     cut = {
@@ -45,7 +56,7 @@ def _sections() -> Iterator[Rule]:
     longer = {f"{name}, a byte behind the checksum": stream + b"\0" for name, stream in good.items()}
     longer |= {f"{name}, a stream behind it": stream * 2 for name, stream in good.items()}
     longer |= {f"{name}, a byte behind the payload": bytes(stream.but(behind=b"\0")) for name, stream in streams.items()}
-    yield Rule(
+    yield StreamRule(
         "sections",
         1,
         Refuses.READER,
@@ -60,22 +71,22 @@ def _sections() -> Iterator[Rule]:
         bad[f"{name}, without the final exclusive-or"] = body + struct.pack("<I", crc ^ 0xFFFFFFFF)
         bad[f"{name}, without the header"] = body + struct.pack("<I", zlib.crc32(body[20:]))
         bad[f"{name}, another payload"] = body[:-1] + bytes([body[-1] ^ 0x10]) + stream[-4:]
-    yield Rule("checksum", 1, Refuses.READER, good, bad)
+    yield StreamRule("checksum", 1, Refuses.READER, good, bad)
 
 
-def _header() -> Iterator[Rule]:
+def _header() -> Iterator[StreamRule]:
     streams = every()
     good = packed(streams)
     magics = [b"\0DU\x1a", b"CdU\x1a", b"CD\x1a\x1a", b"CDU\n", b"cdu\x1a", bytes(4)]
     bad = {f"{name}, magic {magic!r}": bytes(stream.but(magic=magic)) for name, stream in streams.items() for magic in magics}
-    yield Rule("magic", 1, Refuses.READER, good, bad)
+    yield StreamRule("magic", 1, Refuses.READER, good, bad)
 
     bad = {f"{name}, version {v}": bytes(stream.but(version=v)) for name, stream in streams.items() for v in (0, 2, 255)}
-    yield Rule("version", 1, Refuses.READER, good, bad)
+    yield StreamRule("version", 1, Refuses.READER, good, bad)
 
     bad = {f"mode {mode}": bytes(example(SFPR).but(mode=mode)) for mode in (0, 12, 15, 16, 17, 128 + SFPR, 255)}
     modes = {f"mode {mode}": bytes(example(mode)) for mode in MODES}
-    yield Rule("mode", 1, Refuses.READER, modes, bad)
+    yield StreamRule("mode", 1, Refuses.READER, modes, bad)
 
     formats = {}
     for mode in MODES:
@@ -87,7 +98,7 @@ def _header() -> Iterator[Rule]:
                 scaled = stream.but(reciprocals=(number,) * len(stream.reciprocals))
                 formats[f"mode {mode}, format {form}, reciprocals of {number}"] = bytes(scaled)
     bad = {f"mode {mode}, format {f}": bytes(example(mode).but(form=f)) for mode in MODES for f in (3, 4, 128, 255)}
-    yield Rule("number format", 1, Refuses.READER, formats, bad)
+    yield StreamRule("number format", 1, Refuses.READER, formats, bad)
 
     free = [mode for mode in MODES if mode not in (JPEG_ACT, DIVISION)]
     ranks = {
@@ -96,7 +107,7 @@ def _header() -> Iterator[Rule]:
     bad = {f"mode {mode}, rank 0": bytes(example(mode, (1,)).but(shape=())) for mode in free}
     bad |= {f"mode {mode}, rank 9": bytes(example(mode, (1,) * 8 + (19,))) for mode in free}
     bad |= {f"mode {mode}, rank {rank}": bytes(example(mode).but(rank=rank)) for mode in MODES for rank in (0, 9, 128, 255)}
-    yield Rule("rank", 1, Refuses.READER, ranks, bad)
+    yield StreamRule("rank", 1, Refuses.READER, ranks, bad)
 
     ranks, bad = {}, {}
     for mode in (JPEG_ACT, DIVISION):
@@ -104,7 +115,7 @@ def _header() -> Iterator[Rule]:
         ranks[f"mode {mode}"] = bytes(stream)
         for shape in (stream.shape[1:], (1, *stream.shape), (9, 13), (117,), (1,) * 4 + stream.shape):
             bad[f"mode {mode}, shape {shape}"] = bytes(stream.but(shape=shape))
-    yield Rule("four axes", 1, Refuses.READER, ranks, bad)
+    yield StreamRule("four axes", 1, Refuses.READER, ranks, bad)
 
     jpeg = example(JPEG_ACT)
     others = {name: stream for name, stream in streams.items() if stream.mode != JPEG_ACT}
@@ -115,10 +126,10 @@ def _header() -> Iterator[Rule]:
         right = {f"{field} {value}": bytes(jpeg.but(**{field: value})) for value in allowed}
         bad = {f"{field} {value}": bytes(jpeg.but(**{field: value})) for value in beyond}
         bad |= {f"{label}, {field} {v}": bytes(s.but(**{field: v})) for label, s in others.items() for v in (1, 2, 12, 255)}
-        yield Rule(field, 1, Refuses.READER, right | packed(others), bad)
+        yield StreamRule(field, 1, Refuses.READER, right | packed(others), bad)
 
 
-def _affine_header() -> Iterator[Rule]:
+def _affine_header() -> Iterator[StreamRule]:
     streams = every()
     good = packed(streams)
     bad = {}
@@ -129,24 +140,24 @@ def _affine_header() -> Iterator[Rule]:
             bad[f"mode {mode}, bits {bits}"] = bytes(stream.but(bits=bits))
             codes = bytes(Matrix.of(mode, stream.shape).beats * bits)
             bad[f"mode {mode}, bits {bits} and as many codes"] = bytes(stream.but(bits=bits, payload=codes))
-    yield Rule("bits", 1, Refuses.READER, good, bad)
+    yield StreamRule("bits", 1, Refuses.READER, good, bad)
 
     bad = {
         f"{name}, bit {bit}": bytes(stream.but(step=stream.step | 1 << bit))
         for name, stream in streams.items()
         for bit in (4, 5, 6)
     }
-    yield Rule("reserved bits", 1, Refuses.READER, good, bad)
+    yield StreamRule("reserved bits", 1, Refuses.READER, good, bad)
 
     bad = {}
     for name, stream in streams.items():
         if stream.mode != DIVISION:
             bad[name] = bytes(stream.but(step=stream.step | 0x80))
-    yield Rule("block_range", 1, Refuses.READER, good, bad)
+    yield StreamRule("block_range", 1, Refuses.READER, good, bad)
 
     none = {name: s for name, s in streams.items() if s.mode not in AFFINE or s.mode == ACTNN or s.step == 0x80}
     bad = {f"{name}, step_log2 {n}": bytes(s.but(step=s.step | n)) for name, s in none.items() for n in (1, 2, 8, 15)}
-    yield Rule("no step", 1, Refuses.READER, packed(none), bad)
+    yield StreamRule("no step", 1, Refuses.READER, packed(none), bad)
 
     right: dict[str, bytes] = {}
     bad = {}
@@ -156,10 +167,10 @@ def _affine_header() -> Iterator[Rule]:
             for n in range(16):
                 chosen = right if least <= n <= 16 - bits else bad
                 chosen[f"mode {mode}, {bits} bits, step_log2 {n}"] = bytes(example(mode, bits=bits, step=n))
-    yield Rule("step_log2", 1, Refuses.READER, right, bad)
+    yield StreamRule("step_log2", 1, Refuses.READER, right, bad)
 
 
-def _numbers() -> Iterator[Rule]:
+def _numbers() -> Iterator[StreamRule]:
     streams = every()
     bad = {}
     for name, stream in streams.items():
@@ -167,7 +178,7 @@ def _numbers() -> Iterator[Rule]:
             shape = (*stream.shape[:axis], 0, *stream.shape[axis + 1 :])
             bad[f"{name}, axis {axis}"] = bytes(stream.but(shape=shape))
             bad[f"{name}, axis {axis}, and no payload"] = bytes(stream.but(shape=shape, payload=b""))
-    yield Rule(
+    yield StreamRule(
         "extents",
         1,
         Refuses.READER,
@@ -179,7 +190,7 @@ def _numbers() -> Iterator[Rule]:
     right = {f"a table of {name}": bytes(example(JPEG_ACT).but(table=table)) for name, table in tables.items()}
     bad = {f"a table of {n} bytes": bytes(example(JPEG_ACT).but(table=bytes(n))) for n in (0, 1, 23, 25, 48)}
     bad |= {f"a table in {name}": bytes(s.but(table=bytes(24))) for name, s in streams.items() if s.mode != JPEG_ACT}
-    yield Rule("shift table", 1, Refuses.READER, right, bad)
+    yield StreamRule("shift table", 1, Refuses.READER, right, bad)
 
     right, bad = {}, {}
     for name, stream in streams.items():
@@ -198,7 +209,7 @@ def _numbers() -> Iterator[Rule]:
             for label, number in {**BEYOND, "above the most": above}.items():
                 numbers = (*stream.reciprocals[:place], number, *stream.reciprocals[place + 1 :])
                 bad[f"{name}, number {place} is {label}"] = bytes(stream.but(reciprocals=numbers))
-    yield Rule(
+    yield StreamRule(
         "reciprocals",
         1,
         Refuses.READER,
@@ -210,4 +221,4 @@ def _numbers() -> Iterator[Rule]:
     right = {f"offsets of {n}": bytes(blpa.but(offsets=(n,) * len(blpa.offsets))) for n in (-32768, -1, 0, 1, 32767)}
     bad = {f"{n} offsets": bytes(blpa.but(offsets=(0,) * n)) for n in (0, len(blpa.offsets) - 1, len(blpa.offsets) + 1)}
     bad |= {f"an offset in {name}": bytes(s.but(offsets=(0,))) for name, s in streams.items() if s.mode != BLPA}
-    yield Rule("offsets", 1, Refuses.READER, right, bad)
+    yield StreamRule("offsets", 1, Refuses.READER, right, bad)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cdu_verif.stimulus.streams.rule import BEYOND, LEAST, MOST, Refuses, Rule, float32, sealed
+from cdu_verif.stimulus.streams.rule import BEYOND, LEAST, MOST, Refuses, StreamRule, float32, sealed
 
 #: Codes of the standard tables (T.81, K.3 and K.5): DC categories 0, 1, 10 and 11, end of block, sixteen zeros, AC coefficients
 #: of one bit behind 0, 14 and 15 zeros, and one of ten bits.
@@ -89,7 +89,7 @@ def own(dc: bytes = ONE_CODE, ac: bytes = ONE_CODE, payload: bytes = segment("00
     return PlainJpegBase(payload, tables=1, huffman=dc + ac)
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[StreamRule]:
     """Yield all rules, in the order of the page."""
     yield from _whole()
     yield from _header()
@@ -100,12 +100,12 @@ def rules() -> Iterator[Rule]:
     yield from _segments()
 
 
-def _rule(name: str, good: Mapping[str, Any], bad: Mapping[str, Any], by: Refuses = Refuses.READER) -> Rule:
+def _rule(name: str, good: Mapping[str, Any], bad: Mapping[str, Any], by: Refuses = Refuses.READER) -> StreamRule:
     packed = ({label: bytes(stream) for label, stream in streams.items()} for streams in (good, bad))
-    return Rule(f"jpeg-base, {name}", 8, by, *packed)
+    return StreamRule(f"jpeg-base, {name}", 8, by, *packed)
 
 
-def _whole() -> Iterator[Rule]:
+def _whole() -> Iterator[StreamRule]:
     base = example()
     good = {"zeros": base, "own tables": own(), "two channels": example((2, 2, 9, 17))}
     body = {name: bytes(stream)[:-4] for name, stream in good.items()}
@@ -117,7 +117,7 @@ def _whole() -> Iterator[Rule]:
     yield _rule("checksum", good, bad)
 
 
-def _header() -> Iterator[Rule]:
+def _header() -> Iterator[StreamRule]:
     base = example()
     bad = {f"magic {magic!r}": base.but(magic=magic) for magic in (b"CDJ\n", b"cdj\x1a", b"\0DJ\x1a", bytes(4))}
     yield _rule("magic", {"zeros": base}, bad)
@@ -135,7 +135,7 @@ def _header() -> Iterator[Rule]:
     yield _rule("reserved", {"zeros": base}, bad)
 
 
-def _shape_and_divisors() -> Iterator[Rule]:
+def _shape_and_divisors() -> Iterator[StreamRule]:
     base = example()
     shapes = ((1, 1, 1, 1), (2, 3, 1, 1), (1, 1, 8, 8), (1, 8, 1, 7), (2, 3, 5, 7), (1, 2, 9, 65))
     right: dict[str, Any] = {f"shape {shape}": example(shape) for shape in shapes}
@@ -156,7 +156,7 @@ def _shape_and_divisors() -> Iterator[Rule]:
     yield _rule("divisors", right, bad)
 
 
-def _reciprocals() -> Iterator[Rule]:
+def _reciprocals() -> Iterator[StreamRule]:
     two = example((1, 2, 8, 8))
     right = {f"number {place} is {n}": two.but(reciprocals=_put(two, place, n)) for place in (0, 1) for n in (LEAST, MOST)}
     numbers = {**BEYOND, "above 2**120": float32(0x7B800001)}
@@ -167,7 +167,7 @@ def _reciprocals() -> Iterator[Rule]:
     yield _rule("reciprocals", right, bad)
 
 
-def _lengths() -> Iterator[Rule]:
+def _lengths() -> Iterator[StreamRule]:
     right: dict[str, Any] = {}
     bad: dict[str, Any] = {}
     for count in (1, 3, 4, 5, 16):
@@ -186,7 +186,7 @@ def _put(stream: PlainJpegBase, place: int, number: float) -> tuple[float, ...]:
     return (*stream.reciprocals[:place], number, *stream.reciprocals[place + 1 :])
 
 
-def _tables() -> Iterator[Rule]:
+def _tables() -> Iterator[StreamRule]:
     # Codes of every length, as many as possible without a code of ones only.
     longest = table(dict.fromkeys(range(1, 16), 1) | {16: 1}, [0x00, *range(1, 11), *(0x11 + n for n in range(5))])
     right = {"one code each": own(), "codes of 1 to 16 bits": own(ac=longest)}
@@ -226,7 +226,7 @@ def _tables() -> Iterator[Rule]:
     yield _rule("standard tables", right, {"both": standard})
 
 
-def _segments() -> Iterator[Rule]:
+def _segments() -> Iterator[StreamRule]:
     base = example()
 
     def of(*words: str, shape: tuple[int, ...] = (1, 1, 8, 8), fill: str = "1") -> PlainJpegBase:

@@ -20,10 +20,10 @@ from cdu_verif.stimulus.streams.plain import (
     masked,
     with_head,
 )
-from cdu_verif.stimulus.streams.rule import Refuses, Rule, every
+from cdu_verif.stimulus.streams.rule import Refuses, StreamRule, every
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[StreamRule]:
     """Yield the rules, in the order of the page."""
     yield from _lengths()
     yield from _masks()
@@ -46,7 +46,7 @@ _SHAPES = (
 )
 
 
-def _lengths() -> Iterator[Rule]:
+def _lengths() -> Iterator[StreamRule]:
     right: dict[str, bytes] = {}
     bad: dict[str, bytes] = {}
     for name, stream in every().items():
@@ -70,7 +70,7 @@ def _lengths() -> Iterator[Rule]:
                     bad[f"{label}, said to be {told} bytes"] = bytes(of_shape.but(payload_bytes=told))
         giant = (2**32 - 1,) * len(stream.shape)
         bad[f"{name}, a giant shape"] = bytes(stream.but(shape=giant))
-    yield Rule(
+    yield StreamRule(
         "payload bytes",
         2,
         Refuses.READER,
@@ -79,7 +79,7 @@ def _lengths() -> Iterator[Rule]:
     )
 
 
-def _masks() -> Iterator[Rule]:
+def _masks() -> Iterator[StreamRule]:
     right: dict[str, bytes] = {}
     bad: dict[str, bytes] = {}
     for mode in MASKED:
@@ -111,7 +111,7 @@ def _masks() -> Iterator[Rule]:
                         if not _chain_ends(content, 4, bits):
                             broken[f"mask byte {row} of block {place} is {lie}"] = content
             bad |= {f"{label}, {what}": bytes(stream.but(payload=content)) for what, content in broken.items()}
-    yield Rule(
+    yield StreamRule(
         "masks",
         3,
         Refuses.UNIT,
@@ -131,7 +131,7 @@ def _chain_ends(payload: bytes, count: int, bits: int) -> bool:
     return place == len(payload)
 
 
-def _heads() -> Iterator[Rule]:
+def _heads() -> Iterator[StreamRule]:
     right: dict[str, bytes] = {}
     bad: dict[str, bytes] = {}
     for mode, flag in RANGED:
@@ -163,4 +163,4 @@ def _heads() -> Iterator[Rule]:
                 where = f"mode {mode}, {bits} bits, head {place}: "
                 right |= {where + name: bytes(with_head(stream, place, content)) for name, content in kept.items()}
                 bad |= {where + name: bytes(with_head(stream, place, content)) for name, content in lost.items()}
-    yield Rule("heads", 3, Refuses.HOST, right, bad)
+    yield StreamRule("heads", 3, Refuses.HOST, right, bad)

@@ -20,7 +20,7 @@ class Refuses(Enum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class StreamRule:
     """One rule of a section of the page, the component that refuses a stream that breaks it, and streams by their label."""
 
     name: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdu_verif.stimulus.streams import header_rules, payload_rules
-from cdu_verif.stimulus.streams.rule import Rule
+from cdu_verif.stimulus.streams.rule import StreamRule
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[StreamRule]:
     """All rules, in the order of the page."""
     yield from header_rules.rules()
     yield from payload_rules.rules()
