@@ -12,7 +12,7 @@ import argparse
 
 from cdu_tools.report import table_row
 from cdu_verif.stimulus.dct_accuracy import forward_errors, inverse_errors
-from cdu_verif.stimulus.ieee1180 import LIMITS
+from cdu_verif.stimulus.ieee1180 import LIMITS, AccuracyErrors
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import typer
 from actcodec.study.activations import Activation, load_activations, save_activations
-from actcodec.study.dqt import Bench, Quantizer, coefficients
+from actcodec.study.dqt import RateBench, TableQuantizer, coefficients
 from cdu_cli import dqt, train
 from cdu_spec.dqt_file import read_table
 from PIL import Image
@@ -53,7 +53,7 @@ def test_a_table_for_shifts(tmp_path, files, maps):
     known = next(one for one in measured if (one["name"], one["kind"], one["rounding"]) == ("optH", "div", "half_away"))
     packed = actcodec.codec("jpeg-base", dqt="optH", S=1.0).compress(maps[2])
     assert known["point"]["bytes_per_value"] == packed.nbytes / maps[2].numel()
-    assert known["point"] == vars(Bench(maps[2:], 1.0)(Quantizer.usual("div"), "optH"))
+    assert known["point"] == vars(RateBench(maps[2:], 1.0)(TableQuantizer.usual("div"), "optH"))
     swept = next(one for one in measured if one["alpha"] and one["name"] == "zvc")
     packed = actcodec.codec("jpeg-act", dqt=swept["table"], S=1.0, rounding=swept["rounding"]).compress(maps[2])
     assert swept["point"]["bytes_per_value"] == packed.nbytes / maps[2].numel()

@@ -5,7 +5,7 @@ import pytest
 import torch
 from actcodec.study import data
 from actcodec.study.activations import record_training
-from actcodec.study.dqt import Bench, Quantizer
+from actcodec.study.dqt import RateBench, TableQuantizer
 from actcodec.study.experiment import Recipe
 from cdu_spec import dqt
 from cdu_spec.dct import LEAST
@@ -20,7 +20,7 @@ def test_bytes_and_errors_are_the_codecs(maps, kind, codec, rounding, dtype):
     random = torch.Generator().manual_seed(1)
     table = tuple(torch.randint(1, 256, (64,), generator=random).tolist())
     for S in (0.7, 1.125):  # noqa: N806
-        bench = Bench(maps, S)
+        bench = RateBench(maps, S)
         for one_table in ("optH", "optsL", table):
             one = actcodec.codec(codec, dqt=one_table, S=S, rounding=rounding.value, **LEAST._asdict())
             size, error = 0, 0.0
@@ -29,13 +29,13 @@ def test_bytes_and_errors_are_the_codecs(maps, kind, codec, rounding, dtype):
                 size += len(packed.to_bytes())
                 difference = x.double() - one.decompress(packed).double()
                 error += float(difference.norm() / x.double().norm()) / len(maps)
-            point = bench(Quantizer(kind, rounding), one_table)
+            point = bench(TableQuantizer(kind, rounding), one_table)
             assert point.bytes_per_value == size / sum(x.numel() for x in maps)
             assert point.relative_error == pytest.approx(error, rel=1e-12)
 
 
 def test_zeros():
-    point = Bench([torch.zeros(1, 1, 8, 8)], 1.0)(Quantizer.usual("div"), "optL")
+    point = RateBench([torch.zeros(1, 1, 8, 8)], 1.0)(TableQuantizer.usual("div"), "optL")
     assert point.relative_error == point.squared_error == 0.0
 
 
@@ -48,7 +48,7 @@ def test_the_searched_table_that_is_shipped():
     assert dqt.SEARCHS_H[0] == dqt.DC_DIVISOR
     assert all(1 << shift == step for shift, step in zip(dqt.shifts("searchsH"), dqt.SEARCHS_H, strict=True))
     recorded = record_training(Recipe(width=8, epochs=1, batch=64), data.load("digits", limit=64), 7)
-    bench, shift = Bench([one.values for one in recorded], 1.125), Quantizer.usual("shift")
+    bench, shift = RateBench([one.values for one in recorded], 1.125), TableQuantizer.usual("shift")
     ours, published = bench(shift, "searchsH"), bench(shift, "optsH")
     uniform = [bench(shift, (8, *[step] * 63)) for step in (16, 32)]
     products = [point.bytes_per_value * point.relative_error for point in (*uniform, ours, published)]

@@ -5,7 +5,7 @@ import numpy as np
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import Bench, Curves, Measure, Quantizer, coefficients, histogram
+from actcodec.study.dqt import Curves, Measure, RateBench, TableQuantizer, coefficients, histogram
 from actcodec.study.dqt.curves import entropy
 from cdu_spec.rounding import Rounding
 from cdu_tools.errors import UserError
@@ -26,7 +26,7 @@ def test_entropy_is_scipys(counts):
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_rate_and_distortion_of_any_table(kind, rate, rounding, seed, data):
-    quantizer = Quantizer(kind, Rounding(rounding))
+    quantizer = TableQuantizer(kind, Rounding(rounding))
     c = drawn(seed, 40)
     rungs = data.draw(st.lists(st.integers(0, len(quantizer.steps) - 1), min_size=64, max_size=64))
     found = Measure(quantizer, rate)(histogram(torch.from_numpy(c)), torch.tensor(rungs))
@@ -37,7 +37,7 @@ def test_rate_and_distortion_of_any_table(kind, rate, rounding, seed, data):
 
 @pytest.mark.parametrize(("kind", "rate"), CASES)
 def test_curves_hold_every_rung(kind, rate):
-    measure, c = Measure(Quantizer.usual(kind), rate), drawn(1)
+    measure, c = Measure(TableQuantizer.usual(kind), rate), drawn(1)
     curves = Curves.of(histogram(torch.from_numpy(c)), measure)
     assert curves.rate.shape == curves.distortion.shape == (64, {"div": 255, "shift": 5}[kind])
     for rung in {0, 1, 3, len(measure.quantizer.steps) - 1}:
@@ -69,7 +69,7 @@ def test_coefficients_are_those_of_scipys_transform(maps, S):  # noqa: N803
 
 def test_zvc_rate_is_what_the_codec_writes(maps):
     for table in ("optsL", "optsH", "image60"):
-        quantizer = Quantizer.usual("shift")
+        quantizer = TableQuantizer.usual("shift")
         for x in maps:
             c = coefficients([x], 1.125)
             rate, _ = Measure(quantizer, "zvc")(histogram(c), quantizer.rungs(quantizer.steps_of(table)))
@@ -80,8 +80,8 @@ def test_zvc_rate_is_what_the_codec_writes(maps):
 @pytest.mark.parametrize("kind", ["div", "shift"])
 def test_error_is_additive_but_for_the_integer_transform(maps, kind):
     """Rounding coefficients and samples adds 1/12 each; saturation can only bring values nearer to the original ones."""
-    quantizer = Quantizer.usual(kind)
-    counts, bench = histogram(coefficients(maps, 1.125)), Bench(maps, 1.125)
+    quantizer = TableQuantizer.usual(kind)
+    counts, bench = histogram(coefficients(maps, 1.125)), RateBench(maps, 1.125)
     for table in ("optL", "optH", "image50"):
         _, error = Measure(quantizer)(counts, quantizer.rungs(quantizer.steps_of(table)))
         measured = bench(quantizer, table).squared_error
@@ -91,9 +91,9 @@ def test_error_is_additive_but_for_the_integer_transform(maps, kind):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Measure(Quantizer.usual("div"), "zvc"), "rate 'zvc' goes with kind 'shift'"),
-        (lambda: Measure(Quantizer.usual("div"), "bits"), "unknown rate 'bits': use entropy or zvc"),
-        (lambda: Quantizer.usual("sh"), "unknown kind of table 'sh': use div or shift"),
+        (lambda: Measure(TableQuantizer.usual("div"), "zvc"), "rate 'zvc' goes with kind 'shift'"),
+        (lambda: Measure(TableQuantizer.usual("div"), "bits"), "unknown rate 'bits': use entropy or zvc"),
+        (lambda: TableQuantizer.usual("sh"), "unknown kind of table 'sh': use div or shift"),
     ],
 )
 def test_what_is_not_possible(make, message):

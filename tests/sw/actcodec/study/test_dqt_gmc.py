@@ -5,7 +5,7 @@ import numpy as np
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import Bench, Quantizer, Settings, coefficients
+from actcodec.study.dqt import DqtSettings, RateBench, TableQuantizer, coefficients
 from actcodec.study.dqt.gmc_search import GmcBlocks, descend
 from cdu_spec.bitstream import Coder
 from cdu_spec.rounding import Rounding
@@ -16,7 +16,7 @@ STARTS = ("uniform-8", "uniform-16", "uniform-32", "uniform-64", "optL", "optH")
 
 
 def quantizer(rounding="trunc", point=3):
-    return Quantizer("shift", Rounding(rounding), point, Coder.GMC)
+    return TableQuantizer("shift", Rounding(rounding), point, Coder.GMC)
 
 
 def written(maps, table, rounding, point):
@@ -84,7 +84,7 @@ def test_a_sample_is_spread_over_all_blocks(maps):
 
 @pytest.mark.parametrize(("rounding", "point"), [("trunc", 3), ("trunc", 0), ("half_away", 1)])
 def test_the_bench_measures_whole_streams(maps, rounding, point):
-    point_of_bench = Bench(maps, S)(quantizer(rounding, point), "uniform-16")
+    point_of_bench = RateBench(maps, S)(quantizer(rounding, point), "uniform-16")
     codec = actcodec.codec("jpeg-gmc", S=S, rounding=rounding, rec=point / 8)
     packed = [codec.compress(x) for x in maps]
     assert point_of_bench.bytes_per_value == sum(len(one.to_bytes()) for one in packed) / sum(x.numel() for x in maps)
@@ -93,9 +93,9 @@ def test_the_bench_measures_whole_streams(maps, rounding, point):
 
 
 def test_settings_without_more_are_those_of_the_codec():
-    settings = Settings(0.02, "shift", "gmc")
+    settings = DqtSettings(0.02, "shift", "gmc")
     assert (settings.quantizer.point, settings.quantizer.rounding.value, settings.quantizer.codec) == (3, "trunc", "jpeg-gmc")
-    assert Settings(0.02, "shift", "zvc").quantizer == Quantizer.usual("shift")
+    assert DqtSettings(0.02, "shift", "zvc").quantizer == TableQuantizer.usual("shift")
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_settings_without_more_are_those_of_the_codec():
 )
 def test_what_is_not_possible(settings, message):
     with pytest.raises(UserError, match=message):
-        Settings(0.1, **settings)
+        DqtSettings(0.1, **settings)

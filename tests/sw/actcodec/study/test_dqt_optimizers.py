@@ -3,7 +3,7 @@
 import plain_dqt
 import pytest
 import torch
-from actcodec.study.dqt import Curves, Measure, Quantizer, Sgd, histogram, search
+from actcodec.study.dqt import Curves, Measure, Sgd, TableQuantizer, histogram, search
 from actcodec.study.dqt.optimizers import gradient, nearest
 from cdu_tools.errors import UserError
 from drawn_coefficients import CASES, drawn
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 @pytest.mark.parametrize("alpha", [0.01, 0.2])
 def test_no_table_has_a_lower_objective_than_the_searched_one(kind, rate, alpha):
     """The whole objective, with every step of some entries in turn and with random tables."""
-    measure, c = Measure(Quantizer.usual(kind), rate), drawn(3)
+    measure, c = Measure(TableQuantizer.usual(kind), rate), drawn(3)
     quantizer = measure.quantizer
     curves = Curves.of(histogram(torch.from_numpy(c)), measure)
     rungs = search(curves, alpha)
@@ -35,7 +35,7 @@ def test_no_table_has_a_lower_objective_than_the_searched_one(kind, rate, alpha)
 
 
 def test_ends_of_alpha():
-    curves = Curves.of(histogram(torch.from_numpy(drawn(3))), Measure(Quantizer.usual("div")))
+    curves = Curves.of(histogram(torch.from_numpy(drawn(3))), Measure(TableQuantizer.usual("div")))
     assert (search(curves, 1.0)[1:] == 0).all()  # only error: steps of 1
     only_rate = search(curves, 0.0)
     rates = curves.rate[torch.arange(64), only_rate]
@@ -49,7 +49,7 @@ def test_ends_of_alpha():
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), alpha=st.floats(0, 1), data=st.data())
 def test_gradient_is_the_difference_of_the_whole_objective(kind, rate, seed, alpha, data):
-    measure, c = Measure(Quantizer.usual(kind), rate), drawn(seed, 60)
+    measure, c = Measure(TableQuantizer.usual(kind), rate), drawn(seed, 60)
     quantizer, last = measure.quantizer, len(measure.quantizer.steps) - 1
     rungs = data.draw(st.lists(st.sampled_from((0, 1, 4, last - 1, last)), min_size=64, max_size=64))
     slopes = gradient(histogram(torch.from_numpy(c)), measure, torch.tensor(rungs), alpha)
@@ -67,7 +67,7 @@ def test_gradient_is_the_difference_of_the_whole_objective(kind, rate, seed, alp
 
 @pytest.mark.parametrize(("kind", "rate"), CASES)
 def test_sgd_comes_near_the_exact_optimum(kind, rate):
-    measure, c = Measure(Quantizer.usual(kind), rate), torch.from_numpy(drawn(4, 1500, largest=40)[2:])
+    measure, c = Measure(TableQuantizer.usual(kind), rate), torch.from_numpy(drawn(4, 1500, largest=40)[2:])
     quantizer, alpha = measure.quantizer, 0.02
     curves = Curves.of(histogram(c), measure)
     best = curves.objective(search(curves, alpha), alpha)
