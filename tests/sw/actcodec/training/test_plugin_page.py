@@ -1,4 +1,4 @@
-"""docs/user/plugin_traps.csv: the tests that it names exist. Snippets of docs/user/plugin.md are run by tests/test_snippets.py."""
+"""docs/user/plugin_traps.csv: the tests that it names exist. Snippets of the page are run by tests/test_snippets.py."""
 
 import ast
 import csv
