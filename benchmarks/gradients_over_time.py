@@ -9,9 +9,12 @@ docs/evidence/gradients_over_time.csv.
 
 from __future__ import annotations
 
+import argparse
 import sys
+import warnings
 from pathlib import Path
 
+import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
 from actcodec.study.families import rows_of
@@ -51,5 +54,13 @@ def table() -> Table:
     return Table(("family", "model", "policy", "steps", "cosine", "norm", "worst layer", "its cosine", "of everything"), every)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Measure on one thread and write the table."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
     write_whole(FILE, table().csv())
+
+
+if __name__ == "__main__":
+    main()
