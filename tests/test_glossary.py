@@ -11,7 +11,7 @@ GLOSSARY = page_text("reference/glossary.md")
 TERMS = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", GLOSSARY, re.MULTILINE)
 #: Registers and a command to the unit, which have pages of their own, and abbreviations that a reader knows from elsewhere.
 REGISTERS = {register.name for register in (*GLOBAL, *CHANNEL, *DMA_CHANNEL)} | {"START"}
-KNOWN = {"CPU", "CUDA", "FPGA", "GPU", "IEEE", "ID", "IP", "JPEG", "JSON", "NAND", "RAM", "RISC", "SLVERR", "TOML"}
+KNOWN = {"CPU", "CUDA", "FPGA", "GPU", "IEEE", "ID", "IP", "JPEG", "JSON", "NAME", "NAND", "RAM", "RISC", "SLVERR", "TOML"}
 NAMES = {"ASAP7", "BERT", "CIFAR", "CNN", "ECP5", "GELU", "GPT", "LFE5U", "RNN", "VDSR", "VGG"}
 
 

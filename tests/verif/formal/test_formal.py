@@ -1,5 +1,6 @@
 """Proofs of small blocks, and faulty Verilog that every kind of proof must reject."""
 
+import csv
 import json
 import re
 import struct
@@ -15,8 +16,9 @@ from actcodec.golden import sfpr as golden
 from cdu_spec.config import CduConfig, ConfigError
 from cdu_tools import verilator
 from cdu_tools.errors import UserError
-from cdu_verif.formal import affine, axi, binding, campaign, catalog, properties, sfpr, solver
+from cdu_verif.formal import affine, axi, binding, properties, sfpr, solver
 from cdu_verif.formal.proof import Verdict, prove
+from cdu_verif.proofs import campaign, catalog
 from tools_here import needs_provers
 
 
@@ -146,12 +148,17 @@ def test_a_fault_is_found(tmp_path, block, name, bounded, pattern, replacement):
         assert verdict.trace.read_text().startswith("$")
 
 
+EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
+
+
 def test_what_faults_are_found_by_is_proven_without_them():
-    """By the table of the last campaign: block[parameters], property, statement, method, how far, seconds, result."""
-    page = (Path(__file__).parents[3] / "docs" / "evidence" / "verification.md").read_text("utf-8")
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")]
-    proven = {(row[0].partition("[")[0], row[1]) for row in rows if row[-1] == "proven"}
+    proven = campaign.proven(EVIDENCE / campaign.TABLE)
     assert {(block, name) for block, name, *_ in FAULTS} - proven == set()
+
+
+def test_the_page_counts_the_rows_of_its_table():
+    (_, *rows) = csv.reader((EVIDENCE / campaign.TABLE).read_text("utf-8").splitlines())
+    assert campaign.MARKS.parts(EVIDENCE / "formal.md")[1] == f"\n{campaign.summary(rows)}\n"
 
 
 def test_the_channels_of_axi_ports_are_streams():
@@ -258,7 +265,9 @@ def test_reports_name_the_counterexample(tmp_path):
     assert "stale" not in text
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| shift_quantizer | hold |" in text
+    assert f"| {properties.HOLD} | 1 | 1 | 1 | 1 |\n" in text
+    assert "| all | 1 | 2 | 1 | 1 |\n" in text
+    assert campaign.proven(tmp_path / "proofs.csv") == {("shift_quantizer", "hold")}
     page.write_text("no marks")
     with pytest.raises(UserError, match="lacks the lines"):
         campaign.put_table(page, proofs, "cdu formal")
@@ -273,29 +282,30 @@ def test_rows_of_properties_that_were_not_run_stay(tmp_path):
     page.write_text(f"before\n{campaign.MARKS.begin}\n{campaign.MARKS.end}\nafter\n")
 
     def rows():
-        lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
-        return [tuple(line.strip("| ").split(" | ")) for line in lines[1:]]
+        (_, *lines) = csv.reader((tmp_path / "proofs.csv").read_text().splitlines())
+        return [tuple(line) for line in lines]
 
     campaign.put_table(page, proven[::-1], "first", planned)
     assert [row[:2] for row in rows()] == [(one.block, one.name) for one in planned]
-    assert {row[-2:] for row in rows()} == {("100", "proven")}
+    assert {row[-3:] for row in rows()} == {("100", "proven", "first")}
     # One of them again: its row is a new one, the others are as they were.
     campaign.put_table(page, [campaign.Proof(hold, Verdict(False), 7)], "second", planned)
-    assert [(row[1], *row[-2:]) for row in rows()] == [
-        ("inverse", "100", "proven"),
-        ("hold", "7", "NOT PROVEN"),
-        ("independence", "100", "proven"),
-        ("unasked", "100", "proven"),
+    assert [(row[1], *row[-3:]) for row in rows()] == [
+        ("inverse", "100", "proven", "first"),
+        ("hold", "7", "NOT PROVEN", "second"),
+        ("independence", "100", "proven", "first"),
+        ("unasked", "100", "proven", "first"),
     ]
-    assert "\n`first`\n`second`\n" in page.read_text()
     # The order is that of the list, and what is not in it goes.
     campaign.put_table(page, [campaign.Proof(unasked, Verdict(True), 5)], "third", [unasked, packing, independence])
-    assert [(row[1], row[-2]) for row in rows()] == [("unasked", "5"), ("inverse", "100"), ("independence", "100")]
+    assert [(row[1], row[-3]) for row in rows()] == [("unasked", "5"), ("inverse", "100"), ("independence", "100")]
     assert page.read_text().startswith("before\n")
     assert page.read_text().endswith("\nafter\n")
-    # Nothing of the earlier commands is left.
-    campaign.put_table(page, proven, "fourth", planned)
-    assert page.read_text().count("`") == 2
+    # Another file is refused and kept.
+    (tmp_path / "proofs.csv").write_text("a,b\n")
+    with pytest.raises(UserError, match="is no table of proofs: use a file that `cdu formal --table` has written"):
+        campaign.put_table(page, proven, "fourth", planned)
+    assert (tmp_path / "proofs.csv").read_text() == "a,b\n"
 
 
 def test_statements_fit_in_cells_of_a_table():
