@@ -148,7 +148,7 @@ def test_names_in_the_text_are_there(page):
 @pytest.mark.parametrize(("page", "line"), SCRIPTS, ids=lambda part: part[:80])
 def test_script_is_there_and_has_its_options(page, line):
     script, *words = shlex.split(line)[1:]
-    if script.startswith("-"):
+    if script.startswith("-") or f'title="{script}"' in TEXTS[page]:
         return
     text = (ROOT / script).read_text(encoding="utf-8")
     for word in words:
