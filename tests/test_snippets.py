@@ -18,8 +18,6 @@ from cdu_spec import CONFIGS, CduConfig
 from cdu_spec.dqt_file import table_text
 from command_line import ENTRY
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -79,8 +77,6 @@ def names(tmp_path, monkeypatch):
         "F": F,
         "dist": dist,
         "checkpoint": checkpoint,
-        "fully_shard": fully_shard,
-        "init_device_mesh": init_device_mesh,
         "Rule": Rule,
         "my_codec": actcodec.codec("acgc-quant"),
         "model": model,
