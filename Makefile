@@ -1,6 +1,8 @@
 # make install an environment in .venv
 # make demo    the whole product once, results in build/demo
 # make test    everything that CI runs
+# make quick   in two minutes: lint, and some tests of every room
+# make near    lint and tests of what has changed
 # The environment has the versions of constraints.txt; the other targets make it first.
 
 PYTHON ?= python3
@@ -18,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What begins with this is left out, and that is said in one line, where the second simulator is not installed.
 WITH_ICARUS := $(if $(shell command -v iverilog),,@echo "left out, because iverilog is not installed:")
 
-.PHONY: install demo test lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
+.PHONY: install demo test quick quick-tests near lint warm unit verify verify-blocks verify-training verify-icarus formal mutate coverage full results results-hw compare docs release-check clean
 
 # Modules are compiled when they are imported, which few of torch's are: half a minute less
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile -c constraints.txt
@@ -46,6 +48,17 @@ test: $(INSTALLED)
 	$(MAKE) --jobs=2 lint warm
 	$(MAKE) unit
 	$(MAKE) verify
+
+# tests/quick.txt says which tests
+quick: $(INSTALLED)
+	$(MAKE) --jobs=2 lint quick-tests
+
+quick-tests: $(INSTALLED)
+	$(BIN)/pytest -n auto --dist worksteal @tests/quick.txt
+
+# What has changed since main, and the tests that mirror it
+near: $(INSTALLED)
+	$(BIN)/python tests/support/near.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

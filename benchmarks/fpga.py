@@ -66,11 +66,11 @@ SHOWN_BLOCKS = ("sfpr", "alignment_buffer", "dct", "idct", "zvc_decoder", "gmc_d
 READING = """\
 ## Columns
 
-- **LUT4** counts all that takes the place of a four-input look-up table: logic, carry chains and distributed RAM.
+- **LUT4** counts logic, carry chains and distributed RAM.
 - **DSP**: SFPR needs two 18 x 18 multipliers for each of 8 values, inverse SFPR one; each coder of GMC needs two.
 - **BRAM**: the banks of the alignment buffers; with four CDUs these become distributed RAM, as do all queues.
 - **MHz**: nextpnr's timing analysis after routing. Most of the delay is wires.
-- **Million values per second** is MHz times the [measured values per cycle](configurations.md) in each direction.
+- **Million values/s** is MHz times the [measured values per cycle](configurations.md).
 """
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import typer.main
@@ -28,6 +29,7 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     return files
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the text of every page by its path: an index, then each command in the order of ``cdu --help``."""
     made, rows = {}, []

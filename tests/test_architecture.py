@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from near import MIRRORED
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "developer" / "architecture.md").read_text(encoding="utf-8")
@@ -93,10 +94,6 @@ def test_no_module_imports_itself_through_others():
         # A name within a module that has its own file is that file, not the package around it.
         graph[module] = {name for name in inner if not any(other.startswith(f"{name}.") for other in inner)} - {module}
     assert not circles(graph)
-
-
-#: Folders of tests, and the folder of code whose folders they have.
-MIRRORED = {"hw": "hw/cdu", "verif": "verif/cdu_verif", "synth": "synth/cdu_synth", "sw": "sw", "sw/actcodec": "sw/actcodec"}
 
 
 @pytest.mark.parametrize("tests", MIRRORED)

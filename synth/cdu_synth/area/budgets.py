@@ -65,12 +65,12 @@ class Budgets:
     built_with: Mapping[str, Mapping[str, Any]]
 
     def origin(self, block: str, config: CduConfig) -> str:
-        """Return a checksum of everything that determines a block's area: its Verilog without comments, and mapping sources.
+        """Return a checksum of everything that determines a block's area, comments apart: its Verilog and mapping sources.
 
         While it equals the one in ``origins`` the area is that of the budget, and need not be measured again.
         """
         code = re.sub(r"^ *//.*\n", "", generator.kept(config, block).verilog, flags=re.MULTILINE)
-        return hashlib.sha256((code + sources_sha256(*_MAPPING)).encode()).hexdigest()
+        return hashlib.sha256((code + sources_sha256(*_MAPPING, code_only=True)).encode()).hexdigest()
 
     @property
     def build(self) -> Engine:
