@@ -3,25 +3,25 @@
     python benchmarks/gradients_over_time.py
 
 Models, batches and policies are those of benchmarks/families.py, here only the recommended policies,
-the papers' and common ones. A model is trained without compression; the gradient is that of one batch. Writes every row
-to docs/evidence/gradients_over_time.csv and the cosines between the marks of docs/user/policies.md.
+the papers' and common ones. A model is trained without compression; the gradient is that of one batch. Writes
+docs/evidence/gradients_over_time.csv.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import warnings
 from pathlib import Path
 
+import torch
 from actcodec.policies.policy import CodecSpec
 from actcodec.policies.recommended import named
 from actcodec.study.families import rows_of
 from actcodec.study.zoo import ZOO
 from cdu_tools.files import write_whole
-from cdu_tools.marks import Marks
 from cdu_tools.report import Table
-from marked_table import measure
 
-PAGE, MARKS = Path("docs", "user", "policies.md"), Marks("gradients-over-time")
 FILE = Path("docs", "evidence", "gradients_over_time.csv")
 MODELS = (
     *("torchvision.resnet18", "torchvision.mobilenet_v3_small", "timm.test_convnext", "timm.test_vit", "transformers.gpt2"),
@@ -37,26 +37,30 @@ STEPS = (8, 200)
 
 
 def table() -> Table:
-    """A row for each policy, and in each cell the cosines after 0, 8 and 200 steps."""
-    every, cosines = [], {named(spec): dict.fromkeys(MODELS, "") for spec in POLICIES}
+    """Return a row for each model, policy and number of steps."""
+    every, policies = [], {named(spec) for spec in POLICIES}
     for model in MODELS:
         early, late = ({row.policy: row for row in rows_of(ZOO[model], POLICIES, steps)} for steps in STEPS)
         for policy, row in early.items():
-            if policy not in cosines:
+            if policy not in policies:
                 continue
-            seen = {0: row.first, STEPS[0]: row.later, STEPS[1]: late[policy].later}
-            cosines[policy][model] = " / ".join(f"{one.cosine:.3f}" for one in seen.values())
-            for steps, one in seen.items():
+            for steps, one in {0: row.first, STEPS[0]: row.later, STEPS[1]: late[policy].later}.items():
                 ratio = f"{(late[policy] if steps == STEPS[1] else row).ratio_of_everything:.2f}" if steps else ""
                 worst = (one.worst_layer, f"{one.worst_cosine:.4f}")
                 every.append(
                     (row.family, model, policy, str(steps), f"{one.cosine:.4f}", f"{one.norm_ratio:.3f}", *worst, ratio)
                 )
-            print(model, policy, cosines[policy][model], file=sys.stderr, flush=True)
-    head = ("family", "model", "policy", "steps", "cosine", "norm", "worst layer", "its cosine", "of everything")
-    write_whole(FILE, Table(head, every).csv())
-    return Table(("policy", *MODELS), [(f"`{policy}`", *cells.values()) for policy, cells in cosines.items()])
+                print(model, policy, steps, f"{one.cosine:.3f}", file=sys.stderr, flush=True)
+    return Table(("family", "model", "policy", "steps", "cosine", "norm", "worst layer", "its cosine", "of everything"), every)
+
+
+def main() -> None:
+    """Measure on one thread and write the table."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    write_whole(FILE, table().csv())
 
 
 if __name__ == "__main__":
-    measure(__doc__.splitlines()[0], table, PAGE, MARKS)
+    main()

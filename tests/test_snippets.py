@@ -18,8 +18,6 @@ from cdu_spec import CONFIGS, CduConfig
 from cdu_spec.dqt_file import table_text
 from command_line import ENTRY
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -79,8 +77,6 @@ def names(tmp_path, monkeypatch):
         "F": F,
         "dist": dist,
         "checkpoint": checkpoint,
-        "fully_shard": fully_shard,
-        "init_device_mesh": init_device_mesh,
         "Rule": Rule,
         "my_codec": actcodec.codec("acgc-quant"),
         "model": model,
@@ -148,7 +144,7 @@ def test_names_in_the_text_are_there(page):
 @pytest.mark.parametrize(("page", "line"), SCRIPTS, ids=lambda part: part[:80])
 def test_script_is_there_and_has_its_options(page, line):
     script, *words = shlex.split(line)[1:]
-    if script.startswith("-"):
+    if script.startswith("-") or f'title="{script}"' in TEXTS[page]:
         return
     text = (ROOT / script).read_text(encoding="utf-8")
     for word in words:
