@@ -71,6 +71,15 @@ def change_width(codec: Codec, bits: int) -> None:
         setattr(codec, option, value)
 
 
+def factors(case: tuple) -> tuple:
+    """Return a case of a codec, a width and other values with the width in the form of the codec's option.
+
+    A float of 10 bits and a code of 10 bits have nothing in common: each is to meet what the others meet.
+    """
+    name, bits, *others = case
+    return (name, *((None,) if bits is None else _width(name, bits).values()), *others)
+
+
 #: Every codec with every width.
 VARIANTS = tuple((name, bits) for name in NAMES for bits in widths(name))
 VARIANT_IDS = tuple(name if bits is None else f"{name}-{bits}" for name, bits in VARIANTS)

@@ -10,14 +10,15 @@ def pairs(case):
     return list(combinations(enumerate(case), 2))
 
 
-def pairwise(product, seed=0):
+def pairwise(product, factors=tuple, seed=0):
     """Return cases of a product, in its order, that have every pair of values that any case of the product has.
 
-    A greedy search takes the case with the most new pairs, over and over. ``seed`` decides between cases that have as many.
+    A greedy search takes the case with the most new pairs, over and over. ``factors(case)`` are the values of a case that are
+    paired, by default its own. ``seed`` decides between cases that have as many new pairs.
     """
     cases = np.random.default_rng(seed).permutation(len(product))
     numbers = {}
-    table = np.array([[numbers.setdefault(pair, len(numbers)) for pair in pairs(product[case])] for case in cases])
+    table = np.array([[numbers.setdefault(pair, len(numbers)) for pair in pairs(factors(product[case]))] for case in cases])
     missing, chosen = np.ones(len(numbers), bool), []
     while missing.any():
         best = missing[table].sum(1).argmax()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import Policy, Rule, policy
-from catalog_facts import FLOATS, NAMES, VARIANT_IDS, VARIANTS, backends, make
+from catalog_facts import FLOATS, NAMES, VARIANT_IDS, VARIANTS, backends, factors, make
 from pairwise import pairwise
 from torch import nn
 
@@ -62,7 +62,7 @@ def test_c12_two_models_with_one_policy_each(name):
 GRADIENTS = [(*variant, dtype, backend) for variant in VARIANTS for dtype in FLOATS for backend in backends(variant[0])]
 
 
-@pytest.mark.parametrize(("name", "bits", "dtype", "backend"), pairwise(GRADIENTS), ids=str)
+@pytest.mark.parametrize(("name", "bits", "dtype", "backend"), pairwise(GRADIENTS, factors), ids=str)
 def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype, backend):
     """The last layer's gradient multiplies the loss's gradient with a compressed activation, the first one's with the input."""
     model = convnet(8, dtype)
