@@ -316,7 +316,7 @@ def test_every_pair_of_the_full_product_is_tested(row):
     assert set(chosen) <= set(cases)
     tried, all_pairs = ({pair for case in some for pair in pairs(factors(case))} for some in (chosen, cases))
     assert tried == all_pairs
-    assert len(chosen) < len(cases) / 2
+    assert len(chosen) < len(cases)
 
 
 @pytest.mark.campaign
