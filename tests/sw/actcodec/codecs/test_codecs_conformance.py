@@ -1,6 +1,6 @@
-"""Rows C1 to C7, C9 to C11 and C14 of docs/user/plugin.md: every codec of the catalogue, every width, every format, on the CPU.
+"""Rows C1 to C7, C9 to C11 and C14 of docs/user/plugin.md: every codec of the catalogue, on the CPU.
 
-Every codec in the catalogue is tested. Codecs to which a row does not apply are facts of catalog_facts.py, never names.
+Every codec in the catalogue is tested at every width. Cases are few (:func:`in_pairs`); `make full` has all of them. Codecs to which a row does not apply are facts of catalog_facts.py, never names.
 """
 
 import copy
@@ -74,10 +74,7 @@ def anything(name):
 
 
 def in_pairs(of=anything, shapes=FILLED, dtypes=FLOATS):
-    """Parametrise over cases in which all pairs of codec, width, format, shape and backend occur.
-
-    `make full` has the whole product.
-    """
+    """Parametrise a row over cases in which any two of codec, width, format, shape and backend meet in all their values."""
     cases, texts = few(of, shapes, dtypes)
 
     def mark(row):
