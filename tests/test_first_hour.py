@@ -22,7 +22,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("user")
     (snippet,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     assert FIRST.read_text(encoding="utf-8").endswith(f'"""\n\n{snippet}')
-    said = subprocess.run([sys.executable, "-c", snippet], cwd=folder, check=True, capture_output=True, text=True).stdout
+    seeded = f"import torch\ntorch.manual_seed(0)\n{snippet}"  # the error of one file in hundreds is above the bound below
+    said = subprocess.run([sys.executable, "-c", seeded], cwd=folder, check=True, capture_output=True, text=True).stdout
     assert re.search(r"^activations .* (\d\.\d\d)$", said, re.MULTILINE), said
     return folder
 

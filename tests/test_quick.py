@@ -40,3 +40,16 @@ def test_every_codec_and_the_first_lines_of_the_readme_are_tried():
 
 def test_no_line_is_there_twice():
     assert len(set(CHOSEN)) == len(CHOSEN)
+
+
+def test_the_table_of_contributing_names_what_is_there():
+    _, _, section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Touched this, run that\n")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]*`[^|]+) \| [^|]+ \|$", section, re.MULTILINE)
+    assert 8 < len(rows) <= 12
+    commands = [command.split() for row in rows for command in re.findall(r"`((?:make|pytest|cdu|python) [^`]+)`", row)]
+    assert len(commands) > 10
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for program, *words in commands:
+        if program == "make":
+            assert re.search(rf"^{words[0]}:", makefile, re.MULTILINE), words
+        assert all((ROOT / word).exists() for word in words if "/" in word and not word.startswith("build/")), words

@@ -44,6 +44,11 @@ class Case(NamedTuple):
         parts = (self.subject.name, self.bits, str(self.dtype).removeprefix("torch."), shape, self.backend)
         return "-".join(str(part) for part in parts if part is not None)
 
+    @property
+    def factors(self) -> tuple[Any, ...]:
+        """Return the values of the case of which any two are to meet in some case."""
+        return (self.subject, self.subject.width(self.bits), *self[2:])
+
     def codec(self, **options: Any) -> Codec:
         """Return the codec."""
         return self.subject.make(self.bits, self.backend, **options)

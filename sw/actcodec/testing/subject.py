@@ -61,6 +61,10 @@ class Subject:
         for option, value in self._width(bits).items():
             setattr(codec, option, value)
 
+    def width(self, bits: int | None) -> object:
+        """Return a number of bits in the form of the codec's option: a float of 10 bits is no code of 10 bits."""
+        return None if bits is None else next(iter(self._width(bits).values()))
+
     def _width(self, bits: int) -> dict[str, object]:
         (option,) = (option for option in _WIDTH_OPTIONS if option in self.options)
         return {option: _WIDTH_OPTIONS[option](bits)}

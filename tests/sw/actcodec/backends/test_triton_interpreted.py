@@ -37,12 +37,11 @@ def interpreted(*arguments, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "file", ["test_triton_codecs.py", "test_triton_payloads.py", "test_triton_training.py", "test_uncoded.py"]
-)
-def test_kernels(file):
+@pytest.mark.parametrize("files", [("triton_codecs",), ("triton_payloads", "triton_training", "uncoded")], ids="-".join)
+def test_kernels(files):
+    """Start few processes: each imports torch and Triton, which takes as long as some files."""
     pytest.importorskip("triton")
-    assert "skipped" not in interpreted(HERE / file)
+    assert "skipped" not in interpreted(*(HERE / f"test_{file}.py" for file in files))
 
 
 def test_conformance():

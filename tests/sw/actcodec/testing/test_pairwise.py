@@ -14,7 +14,7 @@ def all_pairs(cases):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_pair_of_a_product_is_chosen(extents, seed):
     cases = list(product(*map(range, extents)))
-    chosen = pairwise(cases, seed)
+    chosen = pairwise(cases, seed=seed)
     assert all_pairs(chosen) == all_pairs(cases)
     assert chosen == sorted(set(chosen))
 
@@ -32,5 +32,10 @@ def test_few_cases_are_chosen():
 
 def test_a_seed_decides():
     cases = list(product(range(4), repeat=4))
-    assert pairwise(cases, 3) == pairwise(cases, 3)
-    assert pairwise(cases, 3) != pairwise(cases, 4)
+    assert pairwise(cases, seed=3) == pairwise(cases, seed=3)
+    assert pairwise(cases, seed=3) != pairwise(cases, seed=4)
+
+
+def test_other_values_than_those_of_a_case_are_paired():
+    cases = [(number, letter) for number in range(4) for letter in "ab"]
+    assert len(pairwise(cases, lambda case: (case[0] % 2, case[1]))) == 4
