@@ -1,6 +1,7 @@
 """Rows C1 to C7, C9 to C11 and C14 of docs/user/plugin.md: every codec of the catalogue, on the CPU.
 
-Every codec in the catalogue is tested at every width. Cases are few (:func:`in_pairs`); `make full` has all of them. Codecs to which a row does not apply are facts of catalog_facts.py, never names.
+Every codec in the catalogue is tested at every width. Cases are few (:func:`in_pairs`); `make full` has all of them. Codecs to
+which a row does not apply are facts of catalog_facts.py, never names.
 """
 
 import copy
