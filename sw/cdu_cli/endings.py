@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from cdu_tools.distribution import extra_of, missing
+from cdu_tools.distribution import missing_module
 from cdu_tools.errors import UserError
 
 #: Exit code of what the user can mend: arguments, files, room.
@@ -58,11 +58,10 @@ def in_one_sentence() -> Iterator[None]:
     except UserError as error:
         _end(str(error), INPUT_ERROR)
     except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        extra = extra_of(module)
-        if extra is None:
+        told = missing_module(error)
+        if told is error:
             raise
-        _end(str(missing(module, extra)), INPUT_ERROR)
+        _end(str(told), INPUT_ERROR)
     except BrokenPipeError:
         _drop_output()
         sys.exit(_NOBODY_READS)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec import dqt
-from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Dtype, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Mode
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.reconstruction import STEP_POINTS
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
-from cdu_cli.tensor_compression import dtype_name, printed
+from cdu_cli.tensor_compression import printed, stored_dtype
 
 if TYPE_CHECKING:
     from actcodec.codecs.container import Entry
@@ -54,15 +54,12 @@ def info(
 
 def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
     """Return the description of one tensor, as --json writes it."""
-    from actcodec.backends.job import DTYPES
-
     header = entry.header
-    dtype = DTYPES[header.dtype] if isinstance(header.dtype, Dtype) else header.dtype
     return {
         "codec": entry.codec,
         "options": _options(entry),
         "shape": list(header.shape),
-        "dtype": dtype_name(dtype),
+        "dtype": stored_dtype(header.dtype),
         "version": header.version,
         "checksum": f"{int.from_bytes(stream[-CRC_BYTES:], 'little'):08x}",
         "bytes_original": header.tensor_bytes,

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 from cdu_spec.config import CONFIGS
-from cdu_tools.distribution import adding
+from cdu_tools.distribution import missing_module
 from cdu_tools.errors import MissingToolError
 
 from cdu_cli.measured import REGISTERS, measured_configurations, tests_in_words
@@ -115,8 +115,8 @@ def _blocks() -> list[Row]:
 def _codecs() -> list[Row]:
     try:
         from actcodec.codecs import CODEC_NAMES
-    except ImportError as error:
-        return [_absent("actcodec", f"{error}; {adding('train')} adds what the codecs need")]
+    except ModuleNotFoundError as error:
+        return [_absent("actcodec", str(missing_module(error)))]
     return [_present(name) for name in CODEC_NAMES]
 
 
@@ -126,8 +126,8 @@ def _policies() -> list[Row]:
         from actcodec.policies.catalog import POLICY_NAMES
         from actcodec.policies.kernels import kernels_of
         from actcodec.policies.recommended import good_for, status
-    except ImportError as error:
-        return [_absent("actcodec", f"{error}; {adding('train')} adds what policies need")]
+    except ModuleNotFoundError as error:
+        return [_absent("actcodec", str(missing_module(error)))]
     rows = []
     for name in POLICY_NAMES:
         own = list(good_for(name, options=False))
@@ -142,8 +142,8 @@ def _backends() -> list[Row]:
     try:
         from actcodec.backends.backend import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
-    except ImportError as error:
-        return [_absent("torch", f"{error}; {adding('train')} adds it")]
+    except ModuleNotFoundError as error:
+        return [_absent("torch", str(missing_module(error)))]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     gpu = _asked(TRITON, _triton)
     others = [_asked(name, partial(_added_backend, name)) for name in added()]
@@ -175,8 +175,8 @@ def _models() -> list[Row]:
     names = ("torchvision", "timm", "transformers", "lightning")
     try:
         from actcodec.study.models import library
-    except ImportError as error:
-        return [_absent(name, f"{error}; {adding('train')} adds what it needs") for name in names]
+    except ModuleNotFoundError as error:
+        return [_absent(name, str(missing_module(error))) for name in names]
     return [_asked(name, partial(_versioned, name, library.version)) for name in names]
 
 

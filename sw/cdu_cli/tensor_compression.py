@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from cdu_spec.bitstream import Dtype
 from cdu_tools.errors import UserError
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class TensorCompression:
         from actcodec.codecs import codec
         from actcodec.codecs.exact_copy import ExactCopy
         from actcodec.codecs.option_search import search
+        from actcodec.golden.dtype_names import dtype_name
 
         packed: Packed
         found: Mapping[str, Any] = {}
@@ -141,6 +143,7 @@ class TensorCompression:
         import torch
         from actcodec.backends.job import FORMATS
         from actcodec.codecs.tensor_kinds import kind_of
+        from actcodec.golden.dtype_names import dtype_name
 
         if (kind := kind_of(tensor)) is not None:
             raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
@@ -168,6 +171,9 @@ def printed(name: str) -> str:
     return name if name.isprintable() else ascii(name)
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return the name of a number format in numpy and torch, such as ``float32``."""
-    return str(dtype).removeprefix("torch.")
+def stored_dtype(dtype: Dtype | torch.dtype) -> str:
+    """Return the name of the number format that the header of a stream or of an exact copy states, such as ``float32``."""
+    from actcodec.backends.job import DTYPES
+    from actcodec.golden.dtype_names import dtype_name
+
+    return dtype_name(DTYPES[dtype] if isinstance(dtype, Dtype) else dtype)

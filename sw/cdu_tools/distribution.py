@@ -43,6 +43,13 @@ def extra_of(module: str) -> str | None:
     return min((extra for extra in extras if wanted in extras[extra]), key=lambda extra: len(extras[extra]), default=None)
 
 
+def missing_module(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return the error of an import with the command of the extra that adds the module; the given one if no extra does."""
+    module = (error.name or "").partition(".")[0]
+    extra = extra_of(module)
+    return error if extra is None else ModuleNotFoundError(str(missing(module, extra)), name=error.name)
+
+
 def require(module: str) -> None:
     """Raise MissingToolError if a module of an extra is not installed: for work that needs it at its end alone."""
     if importlib.util.find_spec(module) is None:

@@ -26,6 +26,7 @@ from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
 
 
@@ -330,8 +331,7 @@ def check_input(x: Tensor) -> Dtype:
     if kind is not None:
         raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
     if x.dtype not in FORMATS:
-        dtype = str(x.dtype).removeprefix("torch.")
-        raise UserError(f"cannot compress a tensor of dtype {dtype}: use float32, bfloat16 or float16")
+        raise UserError(f"cannot compress a tensor of dtype {dtype_name(x.dtype)}: use float32, bfloat16 or float16")
     if x.numel() == 0:
         raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:

@@ -17,6 +17,7 @@ from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES
 from actcodec.codecs.tensor_kinds import kind_of
 from actcodec.golden.bitstream import numbers, with_checksum
+from actcodec.golden.dtype_names import dtype_name
 
 MAGIC = b"CDX\x1a"
 VERSION = 1
@@ -104,8 +105,8 @@ class ExactCopy:
         if (kind := kind_of(x)) is not None:
             raise UserError(f"cannot keep {kind.name}: {kind.remedy}")
         if x.dtype not in NUMBER_FORMATS:
-            names = ", ".join(str(dtype).removeprefix("torch.") for dtype in NUMBER_FORMATS)
-            raise UserError(f"cannot keep a tensor of dtype {str(x.dtype).removeprefix('torch.')}: use {names}")
+            names = ", ".join(map(dtype_name, NUMBER_FORMATS))
+            raise UserError(f"cannot keep a tensor of dtype {dtype_name(x.dtype)}: use {names}")
         return cls(x.detach().cpu().contiguous().clone())
 
     @property

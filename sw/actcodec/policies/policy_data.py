@@ -37,11 +37,12 @@ from cdu_tools.texts import read_text
 
 from actcodec import codecs
 from actcodec.codecs import Codec
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
 
 #: Suffixes of policy files.
 SUFFIXES = (".toml", ".json")
-_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*CODED_DTYPES, torch.float64)}
+_DTYPES = {dtype_name(dtype): dtype for dtype in (*CODED_DTYPES, torch.float64)}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
 
 

@@ -13,6 +13,8 @@ import torch
 from cdu_tools.errors import UserError
 from torch import Tensor
 
+from actcodec.golden.dtype_names import dtype_name
+
 #: Default part of each axis that counts as low frequencies.
 DEFAULT_CORNER = 0.25
 _MAP_AXES = 2
@@ -98,7 +100,8 @@ def _extents(x: Tensor) -> tuple[int, int]:
 def _matrices(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the transforms of columns and of rows; UserError for a tensor without maps."""
     if x.ndim < _MAP_AXES or x.numel() == 0 or not x.is_floating_point():
-        kind = str(x.dtype).removeprefix("torch.")
-        raise UserError(f"a {kind} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)")
+        raise UserError(
+            f"a {dtype_name(x.dtype)} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)"
+        )
     height, width = _extents(x)
     return dct_matrix(height, x.device), dct_matrix(width, x.device)

@@ -5,6 +5,7 @@ import copy
 import actcodec
 import pytest
 import torch
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.catalog import POLICY_NAMES
 from actcodec.training import Policy, Rule, policy
 from catalog_facts import FLOATS, VARIANT_IDS, VARIANTS, make
@@ -58,7 +59,7 @@ def test_c12_two_models_with_one_policy_each(name):
 
 
 @every_variant
-@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: str(dtype).removeprefix("torch."))
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtype_name)
 def test_c13_first_and_last_layers_get_their_gradient(name, bits, dtype):
     """The last layer's gradient multiplies the loss's gradient with a compressed activation, the first one's with the input."""
     model = convnet(8, dtype)
