@@ -100,8 +100,7 @@ def _extents(x: Tensor) -> tuple[int, int]:
 def _matrices(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the transforms of columns and of rows; UserError for a tensor without maps."""
     if x.ndim < _MAP_AXES or x.numel() == 0 or not x.is_floating_point():
-        raise UserError(
-            f"a {dtype_name(x.dtype)} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)"
-        )
+        kind = dtype_name(x.dtype)
+        raise UserError(f"a {kind} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)")
     height, width = _extents(x)
     return dct_matrix(height, x.device), dct_matrix(width, x.device)
