@@ -12,6 +12,7 @@ from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Mode
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.reconstruction import STEP_POINTS
+from cdu_tools.texts import extents
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
@@ -115,5 +116,7 @@ def _print(name: str, about: dict[str, Any]) -> None:
     options = "".join(f", {option} {value}" for option, value in about["options"].items())
     parts = ", ".join(f"{part} {size}" for part, size in about["bytes_by_part"].items())
     typer.echo(f"{printed(name)}: {about['codec']}{options}")
-    typer.echo(f"  {about['dtype']} {tuple(about['shape'])}, version {about['version']}, checksum {about['checksum']} (right)")
+    typer.echo(
+        f"  {about['dtype']} {extents(about['shape'])}, version {about['version']}, checksum {about['checksum']} (right)"
+    )
     typer.echo(f"  {about['bytes_compressed']} bytes from {about['bytes_original']}, ratio {about['ratio']:.2f}: {parts}")

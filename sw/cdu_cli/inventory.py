@@ -233,7 +233,7 @@ def _libraries() -> list[Row]:
     rows = [_present(source.name, files=[path.name for path in source.files]) for source in sources]
     missing = [name for name in pdk.KNOWN if name not in {source.name for source in sources}]
     for name in missing:
-        rows.append(_absent(name, pdk.file_hint(name) + ("" if name == pdk.DEFAULT else " (optional)")))
+        rows.append(_absent(name, f"add it with {pdk.adding(name)}"))
     return rows
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from cdu_spec.bitstream import Dtype
+from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
+from cdu_tools.texts import extents
 
 if TYPE_CHECKING:
     import torch
@@ -57,7 +59,7 @@ class CompressedTensor:
 
     def line(self, name: str) -> str:
         """Return one line of a report."""
-        parts = [f"{self.codec}, {self.dtype} {self.shape}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
+        parts = [f"{self.codec}, {self.dtype} {extents(self.shape)}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
         parts.append(f"ratio {self.ratio:.2f}")
         parts += [f"--{option} {value}" for option, value in self.found.items()]
         if self.error is not None:
@@ -94,11 +96,13 @@ class TensorCompression:
     report: bool = False
 
     def __post_init__(self) -> None:
-        from actcodec.codecs import codec
+        from actcodec.codecs import CODEC_NAMES, codec
 
+        if self.codec not in CODEC_NAMES:
+            raise UserError(unknown("codec", self.codec, STREAM_NAMES))
         codec(self.codec, backend=self.backend, **self.options)
         if self.cast is not None and self.cast not in CASTS:
-            raise UserError(f"--cast {self.cast} is not known: use {', '.join(CASTS)}")
+            raise UserError(unknown("--cast", self.cast, CASTS))
         if self.goal is not None:
             self.goal.settings(self.codec, self.options)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 #: Activations are float32.
 VALUE_BYTES = 4
@@ -135,6 +136,7 @@ def shipped() -> dict[str, Network]:
 def chosen(names: list[str] | None) -> list[Network]:
     """Return some of the shipped networks (all if none is named); UserError for an unknown name."""
     known = shipped()
-    if unknown := [name for name in names or [] if name not in known]:
-        raise UserError(f"--network {unknown[0]} is not known: use {', '.join(known)}")
+    for name in names or ():
+        if name not in known:
+            raise UserError(unknown("--network", name, known))
     return [known[name] for name in names or known]

@@ -7,7 +7,7 @@ import importlib.util
 import re
 from collections import defaultdict
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, not_installed
 
 #: Name on the package index, as in pyproject.toml. The name of the command, ``cdu``, belongs to another project there.
 NAME = "actcodec"
@@ -30,7 +30,7 @@ def adding(extra: str) -> str:
 
 def missing(what: str | None, extra: str) -> MissingToolError:
     """Return the error of a package or program that is not installed, with the command of the extra that adds it."""
-    return MissingToolError(f"{what} is not installed: add it with {adding(extra)}")
+    return not_installed(str(what), adding(extra))
 
 
 def extra_of(module: str) -> str | None:

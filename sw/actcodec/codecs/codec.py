@@ -18,6 +18,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.reconstruction import STEP_POINTS, point_of
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend, backend
@@ -333,7 +334,7 @@ def check_input(x: Tensor) -> Dtype:
     if x.dtype not in FORMATS:
         raise UserError(f"cannot compress a tensor of dtype {dtype_name(x.dtype)}: use float32, bfloat16 or float16")
     if x.numel() == 0:
-        raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
+        raise UserError(f"cannot compress the empty tensor of shape {extents(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:
         raise UserError(f"cannot compress a tensor of rank {x.ndim}: reshape it to a rank from 1 to {MAX_RANK}")
     return FORMATS[x.dtype]

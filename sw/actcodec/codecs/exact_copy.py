@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 from cdu_spec.bitstream import CRC_BYTES, BitstreamError, Dtype
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -50,7 +51,9 @@ class ExactHeader:
 
     def __post_init__(self) -> None:
         if len(self.shape) > _MAX_RANK or self.tensor_bytes >= 1 << 63:
-            raise BitstreamError(f"shape {self.shape} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do")
+            raise BitstreamError(
+                f"shape {extents(self.shape)} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do"
+            )
 
     @property
     def tensor_bytes(self) -> int:

@@ -29,6 +29,7 @@ import torch
 from cdu_spec.affine import RangeKind
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice
 from torch import Tensor
 
 from actcodec import codecs
@@ -292,7 +293,7 @@ def check_options(codec: str, options: dict[str, Any]) -> None:
     allowed = codecs.codec_options(codec)
     for option in options:
         if option not in allowed:
-            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            choice = advice(option, allowed) if allowed else "it has none"
             raise UserError(f"codec {codec!r} has no option {option!r}: {choice}")
 
 

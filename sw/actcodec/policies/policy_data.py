@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 from cdu_tools.files import write_whole
+from cdu_tools.near_names import unknown
 from cdu_tools.texts import read_text
 
 from actcodec import codecs
@@ -60,9 +61,9 @@ def read_data(path: str | Path, what: str = "policy file") -> dict[str, Any]:
         text = read_text(path)
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
-        raise UserError(f"cannot read {what} {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {what} {path}: {reason(error)}") from None
     except ValueError as error:
-        raise UserError(f"{what} {path} is not valid {path.suffix[1:].upper()}: {error}") from None
+        raise UserError(f"{what} {path} is not valid {path.suffix[1:].upper()}: {reason(error)}") from None
     if not isinstance(content, dict):
         raise UserError(f"{what} {path} holds no table: write rules, or the name of a policy")
     return content
@@ -203,7 +204,7 @@ def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 def _dtype(name: str) -> torch.dtype:
     if name not in _DTYPES:
-        raise UserError(f"unknown number format {name!r} in a policy: use {', '.join(_DTYPES)}")
+        raise UserError(unknown("number format", name, _DTYPES))
     return _DTYPES[name]
 
 

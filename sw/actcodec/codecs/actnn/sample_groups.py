@@ -18,6 +18,7 @@ from cdu_spec.affine import GROUP_VALUES
 from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -143,7 +144,7 @@ class ActnnSampleCodec(RandomCodec):
         elif self.bits.numel() == samples:
             bits = self.bits.to(x.device, torch.uint8)
         else:
-            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {tuple(x.shape)}: give {samples}")
+            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
         return self.compress_with(x, lambda _: bits)
 
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:

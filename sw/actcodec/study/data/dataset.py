@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor
 
 
@@ -97,7 +98,7 @@ def load(name: str, data: Path | None = None, limit: int | None = None) -> Datas
             raise UserError(f"--data is for {' and '.join(disk)}: data set {name} comes with scikit-learn, leave it out")
         dataset = shipped.LOADERS[name]()
     else:
-        raise UserError(f"unknown data set {name!r}: use {', '.join(DATASET_NAMES)}")
+        raise UserError(unknown("data set", name, DATASET_NAMES))
     if limit is None:
         return dataset
     return Dataset(
