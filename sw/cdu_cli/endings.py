@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -98,7 +99,8 @@ def _signals_raise() -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    """Print a message as one line, whatever the words that it repeats."""
+    """Print a message as one line, whatever the words that it repeats, and nothing after it: parts left half-made warn."""
+    warnings.simplefilter("ignore")
     line = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...{word[0][-20:]}", " ".join(sentence.split()))
     with suppress(OSError):
         print(f"cdu: error: {line}", file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ import typer
 from cdu_tools.files import make_folder
 
 from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
+from cdu_cli.shown import Shown
 
 BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
 
@@ -34,7 +35,8 @@ def generate(
     chosen = configuration(config, settings)
     from cdu.delivery import generator
 
-    result = generator.generate(chosen, block, bound(memories))
+    with Shown() as shown:
+        result = generator.generate(chosen, block, bound(memories), shown=shown)
     folder = make_folder(output)
     for path in result.write(folder):
         typer.echo(path)

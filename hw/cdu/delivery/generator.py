@@ -16,6 +16,7 @@ from cdu_spec.svd import svd
 from cdu_spec.systemrdl import systemrdl
 from cdu_tools import cache
 from cdu_tools.files import write_whole
+from cdu_tools.progress import Progress, Silent
 from cdu_tools.sources import sources_sha256
 
 from cdu.delivery import blocks
@@ -84,21 +85,28 @@ _UNITS = (None, *blocks.UNITS, *blocks.HALVES, "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(
-    config: CduConfig, block: str | None = None, memories: Memories | None = None, *, every_name: bool = False
+    config: CduConfig,
+    block: str | None = None,
+    memories: Memories | None = None,
+    *,
+    every_name: bool = False,
+    shown: Progress | None = None,
 ) -> Generated:
     """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
 
-    With ``every_name`` unused names are kept. Raises ConfigError for an unknown block, and for a unit with samples of another
-    width than SFPR's.
+    With ``every_name`` unused names are kept; ``shown`` receives the parts of the work as they begin. Raises ConfigError for an
+    unknown block, and for a unit with samples of another width than SFPR's.
     """
     config = _configured(config, block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
     name = config.unit_name if block is None else block
     # An Amaranth component can be used once only: the manifest describes the one that the Verilog was made from.
+    shown = shown or Silent()
+    shown.begin(f"{name}: building the hardware in Amaranth")
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
-    text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
+    text = convert(component, top_name(name), config, memories=memories, every_name=every_name, shown=shown)
     descriptions = {".rdl": systemrdl(config, top_name(name)), ".svd": svd(config)} if block is None else {}
     header = (c_header() + (dma_c_header() if config.dma_bits else "")) if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
