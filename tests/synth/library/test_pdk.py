@@ -61,5 +61,7 @@ def test_packed_and_unpacked_are_one_file(tiny_file, tmp_path, monkeypatch):
 
 def test_what_is_missing_is_said_with_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(pdk, "_folders", lambda: [tmp_path, tmp_path, tmp_path])
-    with pytest.raises(MissingToolError, match=r"the cell library sky130hd is not installed: add it with `cdu pdk fetch sky130hd`"):
+    with pytest.raises(
+        MissingToolError, match=r"the cell library sky130hd is not installed: add it with `cdu pdk fetch sky130hd`"
+    ):
         pdk.find("sky130hd")

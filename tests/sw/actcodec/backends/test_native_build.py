@@ -110,7 +110,10 @@ def test_another_source_is_another_library(monkeypatch, tmp_path):
 
 def test_missing_compiler(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(MissingToolError, match=r"no-such-compiler of \$CXX, which .* needs, is not installed: add it with .*`apt-get install g\+\+`"):
+    with pytest.raises(
+        MissingToolError,
+        match=r"no-such-compiler of \$CXX, which .* needs, is not installed: add it with .*`apt-get install g\+\+`",
+    ):
         build.library()
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "")
