@@ -17,7 +17,7 @@ from cdu_tools.errors import MissingToolError, not_installed
 _OPERATORS = ("nms", "qnms")
 #: The command that adds each library.
 _ADDING = {
-    "torchvision": "the package index that torch came from",
+    "torchvision": "the build of the package index that torch came from",
     "timm": "`pip install timm`, once torchvision is here",
     "transformers": adding("models"),
     "lightning": adding("frameworks"),
