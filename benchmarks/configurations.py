@@ -105,7 +105,7 @@ def page(figures: dict[str, Any]) -> str:
     lines = [
         "# Named configurations",
         "",
-        "What each named configuration costs, how fast it is and how many tests it passes; `cdu list` shows the same figures.",
+        "What each named configuration costs, how fast it is and how many tests it passes; `cdu list --all` shows the same.",
         f"`{COMMAND}`: per configuration and kind of duplex",
         f"`cdu synth --config NAME --set duplex=KIND --block array --yosys {YOSYS} --recipe {RECIPE}`, and",
         "`cdu verify --config NAME --block array` with nothing varied but the modes.",

