@@ -1,4 +1,4 @@
-"""Measures the named configurations: area, clock, rate, verification. Writes what `cdu list` shows and its page.
+"""Measures the named configurations: area, clock, rate, verification. Writes what `cdu list --all` shows and its page.
 
     python benchmarks/configurations.py [--only NAME ...]
 
@@ -105,7 +105,7 @@ def page(figures: dict[str, Any]) -> str:
     lines = [
         "# Named configurations",
         "",
-        "Choose a configuration by its area, speed and number of CDUs; `cdu list` shows the same figures, and",
+        "Choose a configuration by its area, speed and number of CDUs; `cdu list --all` shows the same figures, and",
         f"`{COMMAND}` measures them with `cdu synth --config NAME --set duplex=KIND --block array --yosys {YOSYS} --recipe",
         f"{RECIPE}` and `cdu verify --config NAME --block array`.",
         "",

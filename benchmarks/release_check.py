@@ -129,7 +129,7 @@ def use(programs: Path, work: Path, name: str) -> dict[str, str]:
 def use_extras(programs: Path, work: Path, name: str) -> None:
     """Use what the extra ``train`` adds."""
     listed = run(f"{name}: cdu list", [programs / "cdu", "list"], work)
-    if CONFIGURATION not in listed or "missing: No module" in listed:
+    if CONFIGURATION not in listed or "torch is not installed" in listed:
         raise ReleaseError(f"`cdu list` of {name} does not know {CONFIGURATION}, or misses a module.")
     print(run(f"{name}: actcodec", [programs / "python", "-c", COMPRESSION], work).strip())
 

@@ -59,3 +59,12 @@ def test_what_needs_an_extra_names_it_in_one_line(tmp_path, words, extra):
     assert line.startswith("cdu: error: ")
     assert line.endswith(f"is not installed: add it with `pip install 'actcodec[{extra}]'`")
     assert not list(tmp_path.iterdir())
+
+
+def test_actcodec_without_torch_says_what_to_install(tmp_path):
+    program = WITHOUT_EXTRAS.replace("from cdu_cli.main import main\n\nmain()", "import actcodec")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: torch is not installed: add it with `pip install 'actcodec[train]'`"
+    )
+    assert "During handling" not in done.stderr

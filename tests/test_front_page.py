@@ -49,7 +49,7 @@ def test_figures_are_those_that_were_measured(writers):
 def test_figures_are_those_of_the_present_register_map(writers):
     """The front page and `cdu list` give no figure of a unit that was measured with another register map."""
     _, configurations = writers
-    listed = CliRunner().invoke(app, ["list"]).output
+    listed = CliRunner().invoke(app, ["list", "--all"]).output
     for name, found in json.loads(configurations.DATA.read_text(encoding="utf-8")).items():
         present = found["registers"] == REGISTERS
         for page in (README, (DOCS / "index.md").read_text(encoding="utf-8")):
@@ -62,7 +62,7 @@ def test_figures_are_those_of_the_present_register_map(writers):
 
 def test_tests_are_counted_alike_everywhere(writers):
     _, configurations = writers
-    listed = CliRunner().invoke(app, ["list"]).output
+    listed = CliRunner().invoke(app, ["list", "--all"]).output
     for name, found in json.loads(configurations.DATA.read_text(encoding="utf-8")).items():
         tests = found["tests"]
         said = f"{tests['tests'] - tests['skipped'] - tests['failures']} of {tests['tests']}, {tests['skipped']} skipped"

@@ -8,9 +8,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from actcodec.codecs import Compressed, codec, decompress, from_bytes
-from actcodec.study import check
-from actcodec.training import ActivationCompression, Policy, Rule, Statistics, compress_activations, from_toml
+from cdu_tools.distribution import missing_module
+
+try:
+    from actcodec.codecs import Compressed, codec, decompress, from_bytes
+    from actcodec.study import check
+    from actcodec.training import ActivationCompression, Policy, Rule, Statistics, compress_activations, from_toml
+except ModuleNotFoundError as error:
+    raise missing_module(error) from None
 
 if TYPE_CHECKING:
     from actcodec.graph.compiled import Compiled, compiled

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, unreadable
 
 from cdu_cli.options import JsonOption, ThreadsOption, write_json
 from cdu_cli.shown import Shown
@@ -48,14 +48,14 @@ def _defined(script: Path) -> tuple[Any, Any]:
     from torch import nn
 
     if not script.is_file():
-        raise UserError(f"cannot read {script}: give a Python file that defines model and step()")
+        raise UserError(f"{unreadable(script)}; give a Python file that defines model and step()")
     try:
         names = runpy.run_path(str(script))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        raise UserError(
-            f"{script} does not run: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
-        ) from None
+        # The text of an error of syntax names its place.
+        place = "" if isinstance(error, SyntaxError) else f" ({where.filename}, line {where.lineno})"
+        raise UserError(f"{script} does not run: {type(error).__name__}: {error}{place}") from None
     if not isinstance(names.get("model"), nn.Module) or not callable(names.get("step")):
         raise UserError(
             f"{script} does not define what is to be checked: let model be a torch.nn.Module, and step() return the loss"

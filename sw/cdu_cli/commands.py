@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from cdu_tools.errors import UserError
+from typer.core import TyperCommand, TyperGroup
 
 from cdu_cli.names import with_names
 from cdu_cli.outputs import check_outputs
+from cdu_cli.usage import unknown_command
 
 
 class _Command(TyperCommand):
@@ -28,8 +30,21 @@ class _Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+class _Group(TyperGroup):
+    """A group of these commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names; UserError for none, with the near ones."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise UserError(unknown_command(args[0], ctx))
+        return super().resolve_command(ctx, args)
+
+
 class Commands(typer.Typer):
     """Implement :class:`typer.Typer`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": _Group, **settings})
 
     def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
         """Implement :class:`typer.Typer`."""

@@ -9,7 +9,7 @@ import typer
 from cdu_synth.area.recipes import CLOCK_NS
 from cdu_tools.distinct import check_distinct
 from cdu_tools.distribution import require
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, unreadable
 
 from cdu_cli.mapping import (
     BlocksOption,
@@ -81,7 +81,7 @@ def compare(
         raise UserError("there is nothing to compare with: give --peers FOLDER (see --recipes) or --verilog FILE")
     given = _given(verilog, top, samples_per_cycle, include, define, parameter)
     if peers is not None and not peers.is_dir():
-        raise UserError(f"--peers {peers} is no folder: clone the open cores as --recipes says")
+        raise UserError(f"{unreadable(peers, folder=True)}; clone the open cores as --recipes says")
     chosen, blocks = configuration(config, settings), distinct("--block", block)
     require("matplotlib")
     from cdu_synth.peers.compare_designs import BLOCKS, ComparisonSettings, compare_designs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec.affine import MAX_SEED
-from cdu_spec.bitstream import STREAM_NAMES, Dtype
+from cdu_spec.bitstream import STREAM_NAMES
 from cdu_spec.dqt import DQT_HELP
 from cdu_tools.errors import UserError
 from cdu_tools.files import check_target, write_parts
@@ -33,7 +33,7 @@ from cdu_cli.options import (
 )
 from cdu_cli.restored_files import check_format, write_tensors
 from cdu_cli.shown import Shown
-from cdu_cli.tensor_compression import CASTS, TensorCompression, dtype_name
+from cdu_cli.tensor_compression import CASTS, TensorCompression, stored_dtype
 from cdu_cli.tensor_files import Tensors, read_tensors
 
 if TYPE_CHECKING:
@@ -207,11 +207,10 @@ def decompress(
         shown.begin(f"decompressing {source}", len(packed.streams))
         for name, entry in packed.tensors().items():
             tensors[name] = entry.decompress(chosen)
-            dtype = entry.header.dtype
             about[name] = {
                 "codec": entry.codec,
                 "shape": list(entry.header.shape),
-                "dtype": dtype.label if isinstance(dtype, Dtype) else dtype_name(dtype),
+                "dtype": stored_dtype(entry.header.dtype),
                 "bytes_compressed": entry.nbytes,
             }
             shown.step()

@@ -8,12 +8,13 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from cdu_tools.distribution import extra_of, missing
+from cdu_tools.distribution import missing_module
 from cdu_tools.errors import UserError
 
 #: Exit code of what the user can mend: arguments, files, room.
@@ -58,11 +59,10 @@ def in_one_sentence() -> Iterator[None]:
     except UserError as error:
         _end(str(error), INPUT_ERROR)
     except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        extra = extra_of(module)
-        if extra is None:
+        told = missing_module(error)
+        if told is error:
             raise
-        _end(str(missing(module, extra)), INPUT_ERROR)
+        _end(str(told), INPUT_ERROR)
     except BrokenPipeError:
         _drop_output()
         sys.exit(_NOBODY_READS)
@@ -99,7 +99,8 @@ def _signals_raise() -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    """Print a message as one line, whatever the words that it repeats."""
+    """Print a message as one line, whatever the words that it repeats, and nothing after it: parts left half-made warn."""
+    warnings.simplefilter("ignore")
     line = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...{word[0][-20:]}", " ".join(sentence.split()))
     with suppress(OSError):
         print(f"cdu: error: {line}", file=sys.stderr, flush=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from cdu_tools.files import make_folder
+from cdu_driver.c_files import c_files
+from cdu_tools.files import make_folder, write_whole
 
 from cdu_cli.options import ConfigOption, JsonOption, MemoriesOption, OutputOption, SetOption, bound, configuration, write_json
+from cdu_cli.shown import Shown
 
-BlockOption = Annotated[str | None, typer.Option("--block", help="One block (`cdu list` names them) instead of the unit.")]
+BlockOption = Annotated[str | None, typer.Option("--block", help="A block (`cdu list --all` names them) instead of the unit.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,15 +29,22 @@ def generate(
 ) -> None:
     """Write NAME.v (Verilog-2005), NAME.json (ports, bit fields, registers, checksums), NAME.core (FuseSoC), NAME.vlt (lint).
 
-    For the whole unit also its registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, and NAME_tb.sv, a
-    bench of a page. NAME is the name of the configuration, or of the block with --block. The bytes are the same on every
-    machine and Python; NAME.json records the Python.
+    For the whole unit also its registers, NAME.h in C, NAME.rdl in SystemRDL and NAME.svd for debuggers, NAME_tb.sv, a bench of
+    a page, and the driver in C: cdu_example.c and, if the unit has a DMA engine, cdu_dma.h and cdu_dma.c. NAME is the name of
+    the configuration, or of the block with --block. The bytes are the same on every machine and Python; NAME.json records the
+    Python.
     """
     chosen = configuration(config, settings)
     from cdu.delivery import generator
 
-    result = generator.generate(chosen, block, bound(memories))
+    with Shown() as shown:
+        result = generator.generate(chosen, block, bound(memories), shown=shown)
     folder = make_folder(output)
-    for path in result.write(folder):
+    paths = result.write(folder)
+    if block is None:
+        for name, text in c_files(result.name, bool(chosen.dma_bits)).items():
+            paths.append(folder / name)
+            write_whole(paths[-1], text)
+    for path in paths:
         typer.echo(path)
     write_json(json_file, result.manifest)

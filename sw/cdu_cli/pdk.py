@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from cdu_cli.commands import Commands
 from cdu_cli.options import JsonOption, write_json
@@ -38,8 +39,8 @@ def show(json_file: JsonOption = None) -> None:
             typer.echo(f"  here     {', '.join(here[name])}")
             rows.append(_about(known) | {"here": here[name]})
         else:
-            typer.echo(f"  missing  {pdk.file_hint(name)}")
-            rows.append(_about(known) | {"here": [], "add": pdk.file_hint(name)})
+            typer.echo(f"  missing  add it with {pdk.adding(name)}")
+            rows.append(_about(known) | {"here": [], "add": pdk.adding(name)})
     own = {name: paths for name, paths in here.items() if name not in pdk.KNOWN}
     for name, paths in own.items():
         typer.echo(f"{name}: a library of your own\n  here     {', '.join(paths)}")
@@ -56,8 +57,9 @@ def fetch(names: NamesArgument, json_file: JsonOption = None) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
     check_distinct("NAME", names)
-    if unknown := [name for name in names if name not in pdk.KNOWN]:
-        raise UserError(f"unknown cell library {unknown[0]!r}: use {', '.join(pdk.KNOWN)}")
+    for name in names:
+        if name not in pdk.KNOWN:
+            raise UserError(unknown("cell library", name, pdk.KNOWN))
     folder = pdk.fetched()
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
     results = []

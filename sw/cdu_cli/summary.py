@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError, unreadable
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +26,7 @@ def summary(folder: Annotated[Path, typer.Argument(help="Folder with results of 
     from rich.table import Table
 
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give one with results of other commands in its subfolders")
+        raise UserError(f"{unreadable(folder, folder=True)}; give a folder with results of other commands in its subfolders")
     table = Table("what", "result", "where", title="The unit and what it does to training", title_justify="left")
     for path in sorted(folder.glob("*/*.json")):
         try:

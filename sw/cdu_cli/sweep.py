@@ -11,6 +11,7 @@ from cdu_synth.area.recipes import CLOCK_NS
 from cdu_tools.distinct import check_distinct
 from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from cdu_cli.mapping import ClockOption, PdkOption, RecipeOption, YosysOption, check_period, mapping_recipes
 from cdu_cli.options import (
@@ -138,8 +139,9 @@ def _measured(text: str | None, block: str) -> list[str]:
         return [_AREA, _RATE, _RATIO] if block == _UNIT else [_AREA, _RATIO]
     wanted = [part.strip() for part in text.split(",")]
     check_distinct("--measure", wanted)
-    if unknown := [name for name in wanted if name not in (_AREA, _RATE, _RATIO)]:
-        raise UserError(f"--measure {unknown[0]!r} is not known: use {_AREA}, {_RATE}, {_RATIO}, with commas between them")
+    for name in wanted:
+        if name not in (_AREA, _RATE, _RATIO):
+            raise UserError(unknown("--measure", name, (_AREA, _RATE, _RATIO)))
     if _RATE in wanted and _AREA in wanted and block != _UNIT:
         raise UserError(
             f"the rate is that of the whole unit, not of {block}: use --block {_UNIT}, or leave rate out of --measure"

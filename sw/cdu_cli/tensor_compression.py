@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
+from cdu_tools.texts import extents
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +59,7 @@ class CompressedTensor:
 
     def line(self, name: str) -> str:
         """Return one line of a report."""
-        parts = [f"{self.codec}, {self.dtype} {self.shape}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
+        parts = [f"{self.codec}, {self.dtype} {extents(self.shape)}", f"{self.packed.nbytes} bytes from {self.original_bytes}"]
         parts.append(f"ratio {self.ratio:.2f}")
         parts += [f"--{option} {value}" for option, value in self.found.items()]
         if self.error is not None:
@@ -93,11 +96,13 @@ class TensorCompression:
     report: bool = False
 
     def __post_init__(self) -> None:
-        from actcodec.codecs import codec
+        from actcodec.codecs import CODEC_NAMES, codec
 
+        if self.codec not in CODEC_NAMES:
+            raise UserError(unknown("codec", self.codec, STREAM_NAMES))
         codec(self.codec, backend=self.backend, **self.options)
         if self.cast is not None and self.cast not in CASTS:
-            raise UserError(f"--cast {self.cast} is not known: use {', '.join(CASTS)}")
+            raise UserError(unknown("--cast", self.cast, CASTS))
         if self.goal is not None:
             self.goal.settings(self.codec, self.options)
 
@@ -106,6 +111,7 @@ class TensorCompression:
         from actcodec.codecs import codec
         from actcodec.codecs.exact_copy import ExactCopy
         from actcodec.codecs.option_search import search
+        from actcodec.golden.dtype_names import dtype_name
 
         packed: Packed
         found: Mapping[str, Any] = {}
@@ -141,6 +147,7 @@ class TensorCompression:
         import torch
         from actcodec.backends.job import FORMATS
         from actcodec.codecs.tensor_kinds import kind_of
+        from actcodec.golden.dtype_names import dtype_name
 
         if (kind := kind_of(tensor)) is not None:
             raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
@@ -168,6 +175,9 @@ def printed(name: str) -> str:
     return name if name.isprintable() else ascii(name)
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return the name of a number format in numpy and torch, such as ``float32``."""
-    return str(dtype).removeprefix("torch.")
+def stored_dtype(dtype: Dtype | torch.dtype) -> str:
+    """Return the name of the number format that the header of a stream or of an exact copy states, such as ``float32``."""
+    from actcodec.backends.job import DTYPES
+    from actcodec.golden.dtype_names import dtype_name
+
+    return dtype_name(DTYPES[dtype] if isinstance(dtype, Dtype) else dtype)

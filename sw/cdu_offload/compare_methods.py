@@ -10,6 +10,7 @@ from typing import Any
 
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from cdu_tools.progress import Progress, Silent
 from cdu_tools.report import Report, json_text
 
@@ -60,9 +61,10 @@ class OffloadSettings:
         if self.link_gb_s is not None and not _LINKS[0] <= self.link_gb_s <= _LINKS[1]:
             raise UserError(f"--link-gb-s {self.link_gb_s:g} is not allowed: use {_LINKS[0]} to {_LINKS[1]}")
         if self.placement not in PLACEMENTS:
-            raise UserError(f"--placement {self.placement} is not known: use {' or '.join(PLACEMENTS)}")
-        if unknown := [name for name in self.methods or [] if name not in TITLES]:
-            raise UserError(f"--method {unknown[0]} is not known: use {', '.join(TITLES)}")
+            raise UserError(unknown("--placement", self.placement, PLACEMENTS))
+        for name in self.methods or ():
+            if name not in TITLES:
+                raise UserError(unknown("--method", name, TITLES))
         check_distinct("--method", self.methods)
         check_distinct("--network", self.networks)
         assert self.chosen

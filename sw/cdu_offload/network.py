@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 #: Activations are float32.
 VALUE_BYTES = 4
@@ -139,6 +140,7 @@ def shipped() -> dict[str, OffloadNetwork]:
 def chosen(names: list[str] | None) -> list[OffloadNetwork]:
     """Return some of the shipped networks (all if none is named); UserError for an unknown name."""
     known = shipped()
-    if unknown := [name for name in names or [] if name not in known]:
-        raise UserError(f"--network {unknown[0]} is not known: use {', '.join(known)}")
+    for name in names or ():
+        if name not in known:
+            raise UserError(unknown("--network", name, known))
     return [known[name] for name in names or known]

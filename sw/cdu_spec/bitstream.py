@@ -18,6 +18,8 @@ from math import prod
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
+from cdu_tools.texts import extents
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS, AffineSettings
@@ -56,7 +58,7 @@ class Mode(IntEnum):
         for mode, name in _MODE_LABELS.items():
             if name == label:
                 return mode
-        raise ValueError(f"unknown mode {label!r}: use {', '.join(_MODE_LABELS.values())}")
+        raise ValueError(unknown("mode", label, _MODE_LABELS.values()))
 
     @property
     def has_zvc(self) -> bool:
@@ -180,7 +182,7 @@ class Dtype(IntEnum):
         try:
             return cls[label.upper()]
         except KeyError:
-            raise ValueError(f"unknown number format {label!r}: use {', '.join(d.label for d in cls)}") from None
+            raise ValueError(unknown("number format", label, [d.label for d in cls])) from None
 
     @property
     def bits(self) -> int:
@@ -240,7 +242,7 @@ class MatrixView:
         if mode.in_tiles:
             if len(shape) != 4:
                 other = Mode.ACTNN if mode.is_affine else Mode.SFPR
-                raise ValueError(f"{mode.label} takes tensors of shape (N, C, H, W), not {tuple(shape)}: use {other.label}")
+                raise ValueError(f"{mode.label} takes tensors of shape (N, C, H, W), not {extents(shape)}: use {other.label}")
             n, c, h, w = shape
             return cls(n * c * h, w, c, h, mode)
         inner = prod(shape[2:])
@@ -399,9 +401,9 @@ class Header:
         if not 1 <= len(self.shape) <= MAX_RANK:
             raise BitstreamError(f"a tensor of rank {len(self.shape)} does not fit the format: ranks 1 to {MAX_RANK} do")
         if not all(1 <= extent < 1 << 32 for extent in self.shape):
-            raise BitstreamError(f"shape {self.shape} does not fit the format: extents 1 to 2**32 - 1 do")
+            raise BitstreamError(f"shape {extents(self.shape)} does not fit the format: extents 1 to 2**32 - 1 do")
         if self.mode.in_tiles and self.mode is not Mode.ACTNN and len(self.shape) != 4:
-            raise BitstreamError(f"shape {self.shape} is not allowed in mode {self.mode.label}: it needs rank 4")
+            raise BitstreamError(f"shape {extents(self.shape)} is not allowed in mode {self.mode.label}: it needs rank 4")
         if self.mode.has_dct:
             if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
                 raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
@@ -421,7 +423,7 @@ class Header:
         least, most = self.view.payload_bounds(self.dtype, self.settings, self.coder, self.mx)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
-                f"{self.payload_bytes} payload bytes cannot hold shape {self.shape} in mode {self.mode.label}: "
+                f"{self.payload_bytes} payload bytes cannot hold shape {extents(self.shape)} in mode {self.mode.label}: "
                 f"{least} to {most} bytes can"
             )
 

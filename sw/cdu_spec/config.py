@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
+from cdu_tools.near_names import advice, unknown
 from cdu_tools.numbers import is_whole
+from cdu_tools.texts import read_text
 
 from cdu_spec import gmc
 from cdu_spec.affine import BASE_BITS
@@ -172,7 +174,7 @@ class CduConfig:
         text = isinstance(self.name, str) and self.name.isidentifier() and self.name.isascii()
         if not text or len(self.name) > _LONGEST_NAME:
             raise ConfigError(
-                f"name = {reprlib.repr(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
+                f"name = {_written(self.name)} is not allowed: use letters, digits and _, not starting with a digit, "
                 f"{_LONGEST_NAME} at most"
             )
         self._one_of("value_format", [dtype.label for dtype in Dtype])
@@ -235,14 +237,14 @@ class CduConfig:
         if value not in allowed:
             span = isinstance(allowed, range)
             choice = f"{allowed.start} to {allowed.stop - 1}" if span else ", ".join(map(str, allowed))
-            raise ConfigError(f"{name} = {value!r} is not allowed: use {choice}")
+            raise ConfigError(f"{name} = {_written(value)} is not allowed: use {choice}")
 
     def _each_once(self, name: str, allowed: Sequence[str]) -> None:
         """Check that a parameter lists some of the allowed labels once each, and bring them into their order."""
         value = getattr(self, name)
         listed = isinstance(value, (tuple, list)) and all(label in allowed for label in value)
         if not listed or not value or len(set(value)) < len(value):
-            raise ConfigError(f"{name} = {value!r} is not allowed: use one or more of {', '.join(allowed)}, each once")
+            raise ConfigError(f"{name} = {_written(value)} is not allowed: use one or more of {', '.join(allowed)}, each once")
         object.__setattr__(self, name, tuple(label for label in allowed if label in value))
 
     @property
@@ -427,7 +429,7 @@ class CduConfig:
         known = {"precision", *(field.name for field in fields(self))}
         for name in values:
             if name not in known:
-                raise ConfigError(f"{name!r} is not a parameter of a configuration: use {', '.join(sorted(known))}")
+                raise ConfigError(f"{name!r} is not a parameter of a configuration: {advice(name, sorted(known))}")
         if "precision" in values:
             values = _precision(values.pop("precision")) | values
         return replace(self, **values)
@@ -441,7 +443,7 @@ class CduConfig:
                 try:
                     values[name] = int(text)
                 except ValueError:
-                    raise ConfigError(f"{name} = {reprlib.repr(text)} is not allowed: use a whole number") from None
+                    raise ConfigError(f"{name} = {_written(text)} is not allowed: use a whole number") from None
             elif default == () and text == NOTHING:
                 values[name] = ()
             elif isinstance(default, tuple):
@@ -451,10 +453,18 @@ class CduConfig:
         return self.override(**values)
 
 
+def _written(value: Any) -> str:
+    """Return a value as a command line or a TOML file has it: items of lists with commas, texts with quotes, none too long."""
+    if not isinstance(value, (tuple, list)):
+        return reprlib.repr(value)
+    plain = all(isinstance(item, str) for item in value)
+    return (",".join(value) if plain else json.dumps(value, default=str)) or repr("")
+
+
 def _precision(name: Any) -> dict[str, int]:
     """Return the parameters that a named precision sets."""
     if not isinstance(name, str) or name not in PRECISIONS:
-        raise ConfigError(f"precision = {reprlib.repr(name)} is not allowed: use {', '.join(PRECISIONS)}")
+        raise ConfigError(f"precision = {_written(name)} is not allowed: use {', '.join(PRECISIONS)}")
     return PRECISIONS[name]._asdict()
 
 
@@ -479,13 +489,15 @@ def named_config(name_or_file: str) -> CduConfig:
     if name_or_file in CONFIGS:
         return CONFIGS[name_or_file]
     path = Path(name_or_file)
-    if path.suffix != ".toml" or not path.is_file():
+    if path.suffix != ".toml":
         raise ConfigError(
-            f"unknown configuration {name_or_file!r}: use {', '.join(CONFIGS)}, or the path of an existing .toml file"
+            unknown("configuration", name_or_file, CONFIGS, f"use {', '.join(CONFIGS)}, or the path of a .toml file")
         )
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+        values = tomllib.loads(read_text(path))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {reason(error)}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid TOML: {reason(error)}") from None
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return CduConfig(name=path.stem.replace("-", "_")).override(**values)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from math import log2
 
+from cdu_tools.near_names import unknown
 from cdu_tools.numbers import is_whole
 
 from cdu_spec.geometry import BLOCK_VALUES, SHIFT_BITS
@@ -96,7 +97,7 @@ def divisors(which: str | Sequence[int]) -> Table:
         return image_table(int(match[1]))
     if match := _UNIFORM.fullmatch(which):
         return uniform_table(int(match[1]))
-    raise ValueError(f"unknown quantisation table {which!r}: use {DQT_HELP}")
+    raise ValueError(unknown("quantisation table", which, NAMED, f"use {DQT_HELP}"))
 
 
 def shifts(which: str | Sequence[int]) -> Table:

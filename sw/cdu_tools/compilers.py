@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import by_system, not_installed
 
 
 def cpp_compiler(user: str, otherwise: str = "") -> str:
@@ -17,5 +17,5 @@ def cpp_compiler(user: str, otherwise: str = "") -> str:
     found = next((path for name in ([own] if own else ["c++", "g++", "clang++"]) if (path := shutil.which(name))), None)
     if found is None:
         wanted = f"the compiler {own} of $CXX" if own else "a C++ compiler"
-        raise MissingToolError(f"{user} needs {wanted}: add one with `apt-get install g++`{otherwise}")
+        raise not_installed(f"{wanted}, which {user} needs,", f"{by_system('g++')}{otherwise}")
     return found

@@ -7,7 +7,7 @@ import importlib.util
 import re
 from collections import defaultdict
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, not_installed
 
 #: Name on the package index, as in pyproject.toml. The name of the command, ``cdu``, belongs to another project there.
 NAME = "actcodec"
@@ -30,7 +30,7 @@ def adding(extra: str) -> str:
 
 def missing(what: str | None, extra: str) -> MissingToolError:
     """Return the error of a package or program that is not installed, with the command of the extra that adds it."""
-    return MissingToolError(f"{what} is not installed: add it with {adding(extra)}")
+    return not_installed(str(what), adding(extra))
 
 
 def extra_of(module: str) -> str | None:
@@ -41,6 +41,13 @@ def extra_of(module: str) -> str | None:
         if found := re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", requirement):
             extras[found[2]].add(found[1].replace("_", "-").lower())
     return min((extra for extra in extras if wanted in extras[extra]), key=lambda extra: len(extras[extra]), default=None)
+
+
+def missing_module(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return the error of an import with the command of the extra that adds the module; the given one if no extra does."""
+    module = (error.name or "").partition(".")[0]
+    extra = extra_of(module)
+    return error if extra is None else ModuleNotFoundError(str(missing(module, extra)), name=error.name)
 
 
 def require(module: str) -> None:

@@ -1,9 +1,10 @@
-"""Read small text files that a user names."""
+"""Texts: small files that a user names, and shapes in messages."""
 
 from __future__ import annotations
 
 import errno
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -16,3 +17,8 @@ def read_text(path: Path) -> str:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError(errno.EINVAL, "it is no regular file")
     return path.read_text(encoding="utf-8")
+
+
+def extents(shape: Iterable[int]) -> str:
+    """Return a shape for a message, without the comma that Python gives to one extent: ``(64)``, ``(2, 3)``."""
+    return f"({', '.join(map(str, shape))})"

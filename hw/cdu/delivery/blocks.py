@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from amaranth.lib.wiring import Component
 from cdu_spec.bitstream import AFFINE_MODES, RANGED_MODES, Coder, Mode
 from cdu_spec.config import OWN_CLOCKS, CduConfig, ConfigError
+from cdu_tools.near_names import unknown
 
 from cdu.alignment.alignment_buffer import AlignmentBuffer, Direction
 from cdu.alignment.range_finder import RangeFinder
@@ -200,10 +200,8 @@ def check_block(name: str, others: Sequence[str] = ()) -> None:
     """Raise ConfigError if there is no block of that name, and it is not among ``others``."""
     known = (*BLOCKS, *others)
     if name not in known:
-        near = get_close_matches(name, known)
-        allowed = ", ".join(("a block of `cdu list`", *others))
-        said = f"did you mean {' or '.join(near)}?" if near else f"use {allowed}"
-        raise ConfigError(f"unknown block {name!r}: {said}")
+        allowed = ", ".join(("a block of `cdu list --all`", *others))
+        raise ConfigError(unknown("block", name, known, f"use {allowed}"))
 
 
 def top(config: CduConfig) -> Component:

@@ -19,6 +19,9 @@ filesets:
   waivers:
     files: [{name}.vlt]
     file_type: vlt
+  script:
+    files: [{name}_synth.tcl: {{copyto: {name}_synth.tcl}}]
+    file_type: user
 {bench}
 targets:
   default: &default
@@ -37,11 +40,19 @@ targets:
   synth:
     <<: *default
     description: Yosys for an FPGA of the family ECP5, to see that it can be synthesised
+    filesets: [rtl, script]
     flow: generic
     flow_options:
       tool: yosys
       arch: ecp5
       output_format: json
+      yosys_template: {name}_synth.tcl
+"""
+#: Plain commands of Yosys, which builds of it without Tcl run, too, when the first line is left out.
+_SYNTH = """\
+yosys -import
+read_verilog {source}
+synth_ecp5 -top {top} -json {core}.json
 """
 _BENCH = """\
   bench:
@@ -64,6 +75,12 @@ _SIM = """
 def vlnv(name: str, version: str, unit: bool) -> str:
     """Vendor, library, name and version of a core: units and blocks are two libraries."""
     return f"{VENDOR}:{'units' if unit else 'blocks'}:{name}:{version}"
+
+
+def synth_script(name: str, top: str, version: str, unit: bool) -> str:
+    """Text of NAME_synth.tcl, the script of target ``synth``, which runs in the folder that FuseSoC makes for it."""
+    core = vlnv(name, version, unit).replace(":", "_")
+    return _SYNTH.format(source=f"src/{core}/{name}.v", top=top, core=core)
 
 
 def core_file(name: str, top: str, version: str, unit: bool) -> str:

@@ -16,10 +16,11 @@ from cdu_spec.svd import svd
 from cdu_spec.systemrdl import systemrdl
 from cdu_tools import cache
 from cdu_tools.files import write_whole
+from cdu_tools.progress import Progress, Silent
 from cdu_tools.sources import sources_sha256
 
 from cdu.delivery import blocks
-from cdu.delivery.fusesoc import core_file
+from cdu.delivery.fusesoc import core_file, synth_script
 from cdu.delivery.manifest import manifest
 from cdu.delivery.memories import Memories
 from cdu.delivery.smoke_test import smoke_test
@@ -41,6 +42,8 @@ class Generated:
         Content of NAME.json.
     core
         Text of NAME.core.
+    synth
+        Text of NAME_synth.tcl, the script of the core's target ``synth``.
     waivers
         Text of NAME.vlt, which waives Verilator's warnings of single lines of the Verilog.
     header
@@ -55,6 +58,7 @@ class Generated:
     verilog: str
     manifest: dict[str, Any]
     core: str
+    synth: str
     waivers: str
     header: str | None = None
     bench: str | None = None
@@ -68,7 +72,7 @@ class Generated:
     def write(self, folder: Path) -> list[Path]:
         """Write the files into an existing folder, each whole or not at all, and return their paths."""
         description = json.dumps(self.manifest, indent=2) + "\n"
-        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, ".json": description}
+        texts = {".v": self.verilog, ".vlt": self.waivers, ".core": self.core, "_synth.tcl": self.synth, ".json": description}
         paths = []
         for ending, text in (texts | self.descriptions | {".h": self.header, "_tb.sv": self.bench}).items():
             if text is not None:
@@ -84,29 +88,37 @@ _UNITS = (None, *blocks.UNITS, *blocks.HALVES, "jpeg_encoder", "jpeg_decoder")
 
 
 def generate(
-    config: CduConfig, block: str | None = None, memories: Memories | None = None, *, every_name: bool = False
+    config: CduConfig,
+    block: str | None = None,
+    memories: Memories | None = None,
+    *,
+    every_name: bool = False,
+    shown: Progress | None = None,
 ) -> Generated:
     """Generate the unit of a configuration, or one of its blocks, with ``memories`` of registers or bound to macros.
 
-    With ``every_name`` unused names are kept. Raises ConfigError for an unknown block, and for a unit with samples of another
-    width than SFPR's.
+    With ``every_name`` unused names are kept; ``shown`` receives the parts of the work as they begin. Raises ConfigError for an
+    unknown block, and for a unit with samples of another width than SFPR's.
     """
     config = _configured(config, block)
     if config.sample_bits != VALUE_BITS and block in _UNITS:
         raise ConfigError(f"sample_bits = {config.sample_bits} builds no unit: use it with block dct, idct or two_way_dct")
     name = config.unit_name if block is None else block
     # An Amaranth component can be used once only: the manifest describes the one that the Verilog was made from.
+    shown = shown or Silent()
+    shown.begin(f"{name}: building the hardware in Amaranth")
     component = blocks.top(config) if block is None else blocks.BLOCKS[block](config)
     memories = memories or Memories()
-    text = convert(component, top_name(name), config, memories=memories, every_name=every_name)
+    text = convert(component, top_name(name), config, memories=memories, every_name=every_name, shown=shown)
     descriptions = {".rdl": systemrdl(config, top_name(name)), ".svd": svd(config)} if block is None else {}
     header = (c_header() + (dma_c_header() if config.dma_bits else "")) if block is None else None
     files = {f"{name}.v": text} | ({f"{name}.h": header} if header is not None else {})
     files |= {f"{name}{ending}": description for ending, description in descriptions.items()}
     about = manifest(component, name, config, files, memories)
-    core = core_file(name, top_name(name), about["versions"]["cdu"], unit=block is None)
+    named = (name, top_name(name), about["versions"]["cdu"], block is None)
     bench = smoke_test(top_name(name), config, about["ports"], about["registers"]) if block is None else None
-    return Generated(name, text, about, core, waivers(name, top_name(name), text), header, bench, descriptions)
+    core, synth, allowed = core_file(*named), synth_script(*named), waivers(name, top_name(name), text)
+    return Generated(name, text, about, core, synth, allowed, header, bench, descriptions)
 
 
 def kept(

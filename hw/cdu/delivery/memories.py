@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu_spec.config import ConfigError
+from cdu_tools.errors import reason
+from cdu_tools.texts import read_text
 
 from cdu.parts.ram import RAM_MODULE
 
@@ -222,9 +224,9 @@ def read_memories(path: Path) -> Memories:
     if str(path) == LATCHES:
         return Memories(latches=True)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(read_text(path))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the memories of {path}: {error}") from None
+        raise ConfigError(f"cannot read the memories of {path}: {reason(error)}") from None
     listed, latches = tables.get("memory"), tables.pop(LATCHES, False)
     if set(tables) != {"memory"} or not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise ConfigError(f"{path} is no file of memories: use tables [[memory]]")

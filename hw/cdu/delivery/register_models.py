@@ -14,6 +14,7 @@ from cdu_spec.systemrdl import systemrdl
 from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
 from cdu_tools.files import make_folder, write_whole
+from cdu_tools.near_names import unknown
 
 from cdu.delivery.fusesoc import VENDOR
 from cdu.delivery.verilog import top_name, versions
@@ -57,7 +58,7 @@ def write_models(config: CduConfig, formats: Sequence[str], folder: Path) -> lis
     """
     for name in formats:
         if name not in FORMATS:
-            raise UserError(f"unknown format {name!r}: use {', '.join(FORMATS)}")
+            raise UserError(unknown("format", name, FORMATS))
     with tempfile.TemporaryDirectory(prefix="cdu-registers-") as place:
         source, made = Path(place, "source"), Path(place, "made")
         source.mkdir()

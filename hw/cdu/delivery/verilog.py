@@ -29,6 +29,7 @@ from amaranth.lib import wiring
 from cdu_spec.config import CduConfig
 from cdu_tools import yosys
 from cdu_tools.distribution import version
+from cdu_tools.progress import Progress, Silent
 
 from cdu.delivery.full_widths import full_widths
 from cdu.delivery.instance_names import named_by_instances
@@ -86,6 +87,7 @@ def convert(
     build: yosys.Engine | None = None,
     memories: Memories | None = None,
     every_name: bool = False,
+    shown: Progress | None = None,
 ) -> str:
     """Return the Verilog-2005 of a component and everything in it; the top module is called ``name``.
 
@@ -104,8 +106,10 @@ def convert(
         Receives the memories of the component and chooses their implementation; default: registers.
     every_name
         Keep the names that Amaranth gives, even unused ones, for readers of the netlist, which is the same.
+    shown
+        Receives the parts of the work as they begin.
     """
-    platform, memories = Delivery(), memories or Memories()
+    platform, memories, shown = Delivery(), memories or Memories(), shown or Silent()
     built: Any = component
     ports = _directed_ports(component)
     if config is not None and has_own_reset(config):
@@ -113,6 +117,7 @@ def convert(
         ports = built.ports | ports
     whole: Any = Fragment.get(built, platform)  # type: ignore[no-untyped-call]
     design = whole.prepare(ports, hierarchy=(name,))
+    shown.begin(f"{name}: writing the netlist")
     netlist, _ = rtlil.convert_fragment(design, name=name, emit_src=False)
     text, names = plain_names(netlist)
     ram = memories.module(platform.sizes)
@@ -121,6 +126,7 @@ def convert(
         (directory / "design.il").write_text(shared_modules(text), encoding="utf-8")
         (directory / "full_widths.v").write_text(full_widths(), encoding="utf-8")
         (directory / "ram.v").write_text(HEAD + "endmodule\n", encoding="utf-8")
+        shown.begin(f"{name}: writing Verilog with Yosys")
         yosys.run(_SCRIPT.format(name=name, purge="" if every_name else " -purge"), directory, build or yosys.writer())
         body = (directory / "design.v").read_text(encoding="utf-8")
     comments = {names[module]: comment for module, comment in described(design).items() if module in names}

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from cdu_tools.distribution import missing
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from actcodec.backends.auto_backend import AutoBackend
 from actcodec.backends.backend import Backend
@@ -55,8 +56,9 @@ def backend(which: str | Backend) -> Backend:
     name, colon, argument = which.partition(":") if isinstance(which, str) else ("", "", "")
     found = added()
     if name not in found:
-        names = ", ".join(repr(known) for known in (TORCH, NATIVE, TRITON, AUTO, *found))
-        raise UserError(f"unknown backend {which!r}: use {names}, or an object derived from actcodec.codecs.Backend")
+        if not isinstance(which, str):
+            raise UserError(f"a {type(which).__name__} is no backend: use a name, or an object of actcodec.codecs.Backend")
+        raise UserError(unknown("backend", which, (TORCH, NATIVE, TRITON, AUTO, *found)))
     try:
         make = found[name].load()
     except ModuleNotFoundError as error:

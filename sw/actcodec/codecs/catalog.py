@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice, unknown
 
 from actcodec.codecs.acgc.acgc_jpeg_codec import AcgcJpegCodec
 from actcodec.codecs.acgc.acgc_sfpr_codec import AcgcSfprZvcCodec
@@ -66,7 +67,7 @@ CODEC_NAMES = tuple(_CODECS)
 def codec_options(name: str) -> dict[str, Any]:
     """Return names and default values of a codec's options; raise UserError for an unknown codec."""
     if name not in _CODECS:
-        raise UserError(f"unknown codec {name!r}: use {', '.join(_CODECS)}")
+        raise UserError(unknown("codec", name, _CODECS))
     return {option.name: _default(option) for option in fields(_CODECS[name])}  # type: ignore[arg-type]
 
 
@@ -89,6 +90,6 @@ def codec(name: str, **options: Any) -> Codec:
     allowed = codec_options(name)
     for option in options:
         if option not in allowed:
-            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            choice = advice(option, allowed) if allowed else "it has none"
             raise UserError(f"codec {name!r} has no option {option!r}: {choice}")
     return _CODECS[name](**options)

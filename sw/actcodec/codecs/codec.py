@@ -19,6 +19,7 @@ from cdu_spec.reconstruction import STEP_POINTS, point_of
 from cdu_spec.sfpr import DEFAULT_S, GREATEST_S, LEAST_S, PUBLISHED_S
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_real
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -29,6 +30,7 @@ from actcodec.codecs.compressed import Compressed, Packed, RawCopy
 from actcodec.codecs.jpeg.block_codec import BlockCodec
 from actcodec.codecs.tensor_kinds import QUANTISED, kind_of
 from actcodec.golden.blocks import by_channel
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.golden.sfpr import channel_maxima, check_nonfinite_policy, scales_of
 
 
@@ -333,10 +335,9 @@ def check_input(x: Tensor) -> Dtype:
     if kind is not None:
         raise UserError(f"cannot compress {kind.name}: {kind.remedy}")
     if x.dtype not in FORMATS:
-        dtype = str(x.dtype).removeprefix("torch.")
-        raise UserError(f"cannot compress a tensor of dtype {dtype}: use float32, bfloat16 or float16")
+        raise UserError(f"cannot compress a tensor of dtype {dtype_name(x.dtype)}: use float32, bfloat16 or float16")
     if x.numel() == 0:
-        raise UserError(f"cannot compress the empty tensor of shape {tuple(x.shape)}: every extent must be 1 or more")
+        raise UserError(f"cannot compress the empty tensor of shape {extents(x.shape)}: every extent must be 1 or more")
     if not 1 <= x.ndim <= MAX_RANK:
         raise UserError(f"cannot compress a tensor of rank {x.ndim}: reshape it to a rank from 1 to {MAX_RANK}")
     return FORMATS[x.dtype]

@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from cdu_spec.bitstream import STREAM_NAMES, Header
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -127,7 +128,8 @@ def check_size(header: TensorHeader, max_bytes: int) -> int:
     size = header.tensor_bytes
     if size > max_bytes:
         raise OversizeError(
-            f"its tensor of shape {header.shape} has {size} bytes: {max_bytes} are allowed, a greater max_bytes allows more"
+            f"its tensor of shape {extents(header.shape)} has {size} bytes: {max_bytes} are allowed, "
+            "a greater max_bytes allows more"
         )
     return size
 

@@ -11,12 +11,14 @@ from typing import ClassVar
 import torch
 from cdu_spec.bitstream import CRC_BYTES, BitstreamError, Dtype
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
 from actcodec.backends.job import DTYPES
 from actcodec.codecs.tensor_kinds import kind_of
 from actcodec.golden.bitstream import numbers, with_checksum
+from actcodec.golden.dtype_names import dtype_name
 
 MAGIC = b"CDX\x1a"
 VERSION = 1
@@ -49,7 +51,9 @@ class ExactHeader:
 
     def __post_init__(self) -> None:
         if len(self.shape) > _MAX_RANK or self.tensor_bytes >= 1 << 63:
-            raise BitstreamError(f"shape {self.shape} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do")
+            raise BitstreamError(
+                f"shape {extents(self.shape)} does not fit an exact copy: ranks up to {_MAX_RANK} below 2**63 bytes do"
+            )
 
     @property
     def tensor_bytes(self) -> int:
@@ -104,8 +108,8 @@ class ExactCopy:
         if (kind := kind_of(x)) is not None:
             raise UserError(f"cannot keep {kind.name}: {kind.remedy}")
         if x.dtype not in NUMBER_FORMATS:
-            names = ", ".join(str(dtype).removeprefix("torch.") for dtype in NUMBER_FORMATS)
-            raise UserError(f"cannot keep a tensor of dtype {str(x.dtype).removeprefix('torch.')}: use {names}")
+            names = ", ".join(map(dtype_name, NUMBER_FORMATS))
+            raise UserError(f"cannot keep a tensor of dtype {dtype_name(x.dtype)}: use {names}")
         return cls(x.detach().cpu().contiguous().clone())
 
     @property

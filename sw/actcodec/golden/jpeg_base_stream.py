@@ -18,6 +18,7 @@ from cdu_spec.bitstream import CRC_BYTES, RECIPROCAL_BYTES, BitstreamError, Dtyp
 from cdu_spec.geometry import BLOCK_VALUES
 from cdu_spec.huffman import MAX_CODE_BITS, STANDARD, HuffmanTable, HuffmanTables
 from cdu_spec.jpeg import MAX_AC_SIZE, MAX_DC_SIZE
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.golden.bitstream import check_reciprocals, numbers, with_checksum
@@ -51,7 +52,9 @@ class JpegBaseHeader:
 
     def __post_init__(self) -> None:
         if len(self.shape) != 4 or not all(1 <= extent < 1 << 32 for extent in self.shape):
-            raise BitstreamError(f"shape {self.shape} does not fit the format: (N, C, H, W), extents 1 to 2**32 - 1, does")
+            raise BitstreamError(
+                f"shape {extents(self.shape)} does not fit the format: (N, C, H, W), extents 1 to 2**32 - 1, does"
+            )
         if not (8 <= self.const_bits <= 13 and 0 <= self.pass1_bits <= 4):
             raise BitstreamError(f"DCT precision {self.const_bits}/{self.pass1_bits} is not allowed")
         if len(self.divisors) != BLOCK_VALUES or not all(1 <= divisor <= 255 for divisor in self.divisors):
@@ -59,7 +62,7 @@ class JpegBaseHeader:
         least, most = -(-self.view.blocks * _LEAST_BITS // 8), 2 * -(-self.view.blocks * _MOST_BITS // 8)
         if not least <= self.payload_bytes <= most:
             raise BitstreamError(
-                f"{self.payload_bytes} payload bytes cannot hold shape {self.shape}: {least} to {most} bytes can"
+                f"{self.payload_bytes} payload bytes cannot hold shape {extents(self.shape)}: {least} to {most} bytes can"
             )
 
     @property

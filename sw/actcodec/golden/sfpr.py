@@ -68,7 +68,7 @@ def channel_maxima(channels: Tensor, nonfinite: str = "raise") -> Tensor:
             raise NonFiniteError(
                 f"{int(bad.sum())} of {channels.numel()} values are NaN or infinite "
                 f"(channel {first} has {int(bad[first])}): "
-                f'correct the values or use nonfinite="saturate"'
+                "correct the values, or set nonfinite to saturate"
             )
         largest = torch.where(finite, channels, channels.new_zeros(())).abs().amax((0, 2))
     return largest.to(torch.float64).abs()  # the maximum of both zeros may be the negative one

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cdu_spec.mx import MX_FORMATS
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from actcodec.graph.channels import Sfpr
 from actcodec.graph.flags import Bits, Brc
@@ -39,5 +40,5 @@ FORMATS: Mapping[str, Format] = {
 def format_of(name: str) -> Format:
     """Return the format of a name; UserError for a name that none has."""
     if name not in FORMATS:
-        raise UserError(f"format {name!r} is not known: use {', '.join(FORMATS)}")
+        raise UserError(unknown("format", name, FORMATS))
     return FORMATS[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from actcodec.codecs import Codec, codec_options
 from actcodec.policies.auto.policy import AUTO_OPTIONS, auto_policy
@@ -126,4 +127,5 @@ def load_policy(path: str | Path, codec_factory: CodecFactory | None = None) -> 
 
 def _check_name(name: str) -> None:
     if name not in _POLICIES:
-        raise UserError(f"unknown codec {name!r}: use {', '.join(_POLICIES)}, or the path of a .toml or .json file")
+        every = f"use {', '.join(_POLICIES)}, or the path of a .toml or .json file"
+        raise UserError(unknown("codec", name, _POLICIES, every))

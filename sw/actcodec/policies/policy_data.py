@@ -31,17 +31,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 from cdu_tools.files import write_whole
+from cdu_tools.near_names import unknown
 from cdu_tools.texts import read_text
 
 from actcodec import codecs
 from actcodec.codecs import Codec
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecFactory, CodecSpec, Policy, Rule
 
 #: Suffixes of policy files.
 SUFFIXES = (".toml", ".json")
-_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*CODED_DTYPES, torch.float64)}
+_DTYPES = {dtype_name(dtype): dtype for dtype in (*CODED_DTYPES, torch.float64)}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
 
 
@@ -59,9 +61,9 @@ def read_data(path: str | Path, what: str = "policy file") -> dict[str, Any]:
         text = read_text(path)
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
-        raise UserError(f"cannot read {what} {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {what} {path}: {reason(error)}") from None
     except ValueError as error:
-        raise UserError(f"{what} {path} is not valid {path.suffix[1:].upper()}: {error}") from None
+        raise UserError(f"{what} {path} is not valid {path.suffix[1:].upper()}: {reason(error)}") from None
     if not isinstance(content, dict):
         raise UserError(f"{what} {path} holds no table: write rules, or the name of a policy")
     return content
@@ -202,7 +204,7 @@ def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 def _dtype(name: str) -> torch.dtype:
     if name not in _DTYPES:
-        raise UserError(f"unknown number format {name!r} in a policy: use {', '.join(_DTYPES)}")
+        raise UserError(unknown("number format", name, _DTYPES))
     return _DTYPES[name]
 
 

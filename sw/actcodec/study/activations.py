@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from cdu_spec.bitstream import Mode
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 from cdu_tools.files import write_whole
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.golden.block_shapes import BLOCK_SHAPES, has_blocks
@@ -91,7 +92,7 @@ def load_activations(path: Path) -> list[Activation]:
         with arrays:
             found = {name: arrays[name] for name in arrays}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+        raise UserError(f"cannot read {path}: {reason(error)}") from None
     if not found:
         raise UserError(f"{path} holds no array: use float arrays of shape {BLOCK_SHAPES}")
     activations = []
@@ -99,7 +100,8 @@ def load_activations(path: Path) -> list[Activation]:
         native = array.astype(array.dtype.newbyteorder("="))
         if native.dtype not in (np.float32, np.float16) or not has_blocks(array.shape):
             raise UserError(
-                f"array {name!r} of {path} is {array.dtype} {array.shape}: use float32 or float16 of shape {BLOCK_SHAPES}"
+                f"array {name!r} of {path} is {array.dtype} of shape {extents(array.shape)}: "
+                f"use float32 or float16 of shape {BLOCK_SHAPES}"
             )
         activations.append(Activation(name, torch.from_numpy(np.ascontiguousarray(native))))
     return activations

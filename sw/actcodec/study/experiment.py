@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -66,7 +67,7 @@ class Recipe:
 def network(model: str) -> Network:
     """Return a reference network by name; UserError if there is none of that name."""
     if model not in NETWORKS:
-        raise UserError(f"unknown model {model!r}: use {', '.join(NETWORKS)}")
+        raise UserError(unknown("model", model, NETWORKS))
     return NETWORKS[model]
 
 

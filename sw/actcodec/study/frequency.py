@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import torch
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
+from cdu_tools.texts import extents
 from torch import Tensor
+
+from actcodec.golden.dtype_names import dtype_name
 
 #: Default part of each axis that counts as low frequencies.
 DEFAULT_CORNER = 0.25
@@ -99,7 +102,7 @@ def _extents(x: Tensor) -> tuple[int, int]:
 def _matrices(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the transforms of columns and of rows; UserError for a tensor without maps."""
     if x.ndim < _MAP_AXES or x.numel() == 0 or not x.is_floating_point():
-        kind = str(x.dtype).removeprefix("torch.")
-        raise UserError(f"a {kind} tensor of shape {tuple(x.shape)} has no maps to transform: use floats (..., H, W)")
+        kind = dtype_name(x.dtype)
+        raise UserError(f"a {kind} tensor of shape {extents(x.shape)} has no maps to transform: use floats (..., H, W)")
     height, width = _extents(x)
     return dct_matrix(height, x.device), dct_matrix(width, x.device)

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor, fx, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.autograd.graph import saved_tensors_hooks
@@ -67,7 +68,7 @@ def check_policy(name: str, family: str) -> None:
     """Raise UserError for a policy whose bytes are not known."""
     if name not in _PLAIN and (name not in POLICY_NAMES or _ratios(name) is None):
         usual = [one for one in POLICY_NAMES if one != NONE and _ratios(one) is not None]
-        raise UserError(f"unknown policy {name!r}: use {', '.join((*_PLAIN, *usual))}")
+        raise UserError(unknown("policy", name, (*_PLAIN, *usual)))
     if name in POLICY_NAMES and name != NONE and not family:
         raise UserError(
             f"how much policy {name!r} saves depends on the values: name the kind of network with --family, "

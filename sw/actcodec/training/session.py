@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from actcodec.codecs import Codec
 from actcodec.codecs.tensor_kinds import kind_of, part_of, parts_in
+from actcodec.golden.dtype_names import dtype_name
 from actcodec.policies.policy import EXACT, SavedTensor
 from actcodec.saved.attention import RowSums
 from actcodec.saved.cache import CacheHit, CachePlace, TensorCache
@@ -338,7 +339,7 @@ class Session:
             name=tensor.module,
             op=tensor.producer,
             shape=tensor.shape,
-            dtype=str(x.dtype).removeprefix("torch."),
+            dtype=dtype_name(x.dtype),
             codec=kept.codec,
             bytes_original=distinct_bytes(x),
             bytes_compressed=kept.form.nbytes,

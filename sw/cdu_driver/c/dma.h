@@ -1,8 +1,8 @@
 /*
  * Driver of a unit behind its DMA engine (docs/user/dma.md): one ring of descriptors for each direction.
  *
- * CDU_HEADER is the header of the unit, which `cdu generate --config NAME --set dma_bits=BITS` writes: define it where the unit is
- * not called tiny. The five functions below belong to the platform.
+ * CDU_HEADER is the header of the unit, which `cdu generate` writes beside this file; define it to include another unit's. The
+ * five functions below belong to the platform.
  */
 #ifndef CDU_DMA_DRIVER_H
 #define CDU_DMA_DRIVER_H

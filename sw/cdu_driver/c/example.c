@@ -2,8 +2,8 @@
  * Compresses a tensor in mode jpeg-act: programs the job, waits for its end, recovers from errors; in units with completions a
  * job that fails is lost alone.
  *
- * CDU_HEADER is the header of the unit, which `cdu generate` writes: define it where the unit is not called tiny. The three
- * functions below belong to the platform, as do the DMA engines that feed s_axis and empty m_axis: start them between
+ * CDU_HEADER is the header of the unit, which `cdu generate` writes beside this file; define it to include another unit's. The
+ * three functions below belong to the platform, as do the DMA engines that feed s_axis and empty m_axis: start them between
  * cdu_start() and cdu_finish().
  */
 #ifndef CDU_HEADER

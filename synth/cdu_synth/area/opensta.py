@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import UserError, by_system, not_installed
+from cdu_tools.near_names import unknown
 
 from cdu_synth.area.timing import Net, Netlist, Path
 from cdu_synth.library.liberty import Library, contents
@@ -18,8 +19,6 @@ from cdu_synth.library.liberty import Library, contents
 AUTO = "auto"
 #: Choose OpenSTA.
 OPENSTA = "opensta"
-#: Hint on how to install OpenSTA.
-HINT = "`apt-get install opensta` adds it"
 #: Period from which slacks are computed; it does not change any delay.
 _PERIOD_NS = 100.0
 _TCL = """\
@@ -96,7 +95,7 @@ def find() -> OpenSta:
     """
     program = shutil.which("sta")
     if program is None:
-        raise MissingToolError(f"OpenSTA is not installed: {HINT}")
+        raise not_installed("OpenSTA", by_system("opensta"))
     version = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stdout.strip()
     return OpenSta(program, version or "unknown")
 
@@ -107,7 +106,7 @@ def choose(name: str) -> OpenSta | None:
     Raises MissingToolError if OpenSTA is asked for and is not installed, UserError for another name.
     """
     if name not in (AUTO, OPENSTA, "builtin"):
-        raise UserError(f"--sta {name} is not known: use auto, opensta or builtin")
+        raise UserError(unknown("--sta", name, (AUTO, OPENSTA, "builtin")))
     if name == "builtin" or (name == AUTO and shutil.which("sta") is None):
         return None
     return find()

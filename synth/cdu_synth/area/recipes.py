@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cdu_tools.distinct import check_distinct
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 #: Ways to map logic onto gates, from the smallest to the fastest result. ``{period}`` is in picoseconds.
 RECIPES = {
@@ -27,5 +28,6 @@ def check_clock(clock_ns: float, name: str = "clock_ns =") -> float:
 def check_recipes(recipes: Sequence[str], name: str = "recipe") -> None:
     """Raise UserError, naming the origin ``name``, for a recipe that is not in :data:`RECIPES` or is given twice."""
     check_distinct(name, recipes)
-    if unknown := [recipe for recipe in recipes if recipe not in RECIPES]:
-        raise UserError(f"{name} {unknown[0]} is not known: use {', '.join(RECIPES)}")
+    for recipe in recipes:
+        if recipe not in RECIPES:
+            raise UserError(unknown(name, recipe, RECIPES))

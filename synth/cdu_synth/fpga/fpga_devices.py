@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 
 class DeviceError(UserError, ValueError):
@@ -102,4 +103,4 @@ def target(name: str, speed: int | None = None) -> Target:
                 raise DeviceError(f"speed grade {speed} is not one of {family.name}: use {', '.join(map(str, family.speeds))}")
             return Target(family, devices, speed or family.speeds[0])
     known = [*FAMILIES, *(device for family in FAMILIES.values() for device in family.devices)]
-    raise DeviceError(f"unknown FPGA {name!r}: use {', '.join(known)}")
+    raise DeviceError(unknown("FPGA", name, known))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import not_installed
 
 _RUN = "import sys, {module}; sys.exit({module}.run_{program}(sys.argv[1:]))"
 _REPORT = "utilisation.json"
@@ -38,7 +38,7 @@ def version(package: str) -> str:
     Raises MissingToolError if it is not installed.
     """
     if not importlib.util.find_spec(_module(package)):
-        raise MissingToolError(f"{package} is not installed: add it with `pip install {package}`")
+        raise not_installed(package, f"`pip install {package}`")
     return importlib.metadata.version(package)
 
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}();:,]|[^\s{}();:,"]+', re.DOTALL)
 _IGNORED = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
@@ -201,7 +201,7 @@ def contents(path: Path) -> str:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
     except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
-        raise LibertyError(f"cannot read the library {path}: {error}") from None
+        raise LibertyError(f"cannot read the library {path}: {reason(error)}") from None
 
 
 def read(name: str, files: Sequence[Path], dont_use: Sequence[str] = ()) -> Library:

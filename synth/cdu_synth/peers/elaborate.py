@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cdu_tools import yosys
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, unreadable
 
 #: Endings of the files that are copied from a folder searched for `include`.
 HEADER_SUFFIXES = (".v", ".vh", ".sv", ".svh", ".h", ".inc")
@@ -62,10 +62,10 @@ def elaborate(
     """
     for path in files:
         if not path.is_file():
-            raise DesignError(f"the Verilog file {path} does not exist: name files that do")
+            raise DesignError(unreadable(path))
     for path in include:
         if not path.is_dir():
-            raise DesignError(f"the folder {path} to look up includes in does not exist: name one that does")
+            raise DesignError(unreadable(path, folder=True))
     overrides = {_name(name): _value(value) for name, value in (parameters or {}).items()}
     options = [*_OPTIONS, *(f"-D {_name(name)}={_value(value)}" for name, value in (defines or {}).items())]
     with tempfile.TemporaryDirectory(prefix="cdu-elaborate-") as name:

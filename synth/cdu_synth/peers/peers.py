@@ -18,6 +18,7 @@ from typing import Any
 
 from cdu_tools import yosys
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from cdu_synth.peers.elaborate import elaborate
 
@@ -95,8 +96,8 @@ class PeerRecipe:
     def of(cls, name: str, table: Mapping[str, Any]) -> PeerRecipe:
         """Return the recipe of a table of TOML."""
         known = {entry.name for entry in fields(cls)} - {"name"}
-        if unknown := sorted(set(table) - known):
-            raise RecipeError(f"recipe {name}: unknown field {unknown[0]}: use {', '.join(sorted(known))}")
+        for key in sorted(set(table) - known):
+            raise RecipeError(f"recipe {name}: {unknown('field', key, sorted(known))}")
         lists: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
         try:
             return cls(name, **lists)

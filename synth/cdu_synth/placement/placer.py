@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import UserError, not_installed
 
 from cdu_synth.area.timing import Net, Netlist
 from cdu_synth.library.liberty import Library
@@ -59,15 +59,15 @@ def version() -> str:
     try:
         return installed(PACKAGE)
     except PackageNotFoundError:
-        raise MissingToolError(f"cdu place needs the placer Coloquinte, which is not installed: {_remedy()}") from None
+        raise not_installed("the placer Coloquinte", _remedy()) from None
 
 
 def _remedy() -> str:
     """Return a hint on how to install the placer for this Python."""
     if sys.version_info[:2] <= LATEST_PYTHON:
-        return f"`pip install {PACKAGE}=={RELEASE}` adds it"
+        return f"`pip install {PACKAGE}=={RELEASE}`"
     here, latest = (".".join(map(str, python)) for python in (sys.version_info[:2], LATEST_PYTHON))
-    return f"release {RELEASE} has no file for Python {here}; use Python {latest}"
+    return f"Python {latest}: release {RELEASE} has no file for Python {here}"
 
 
 def check_use(use: float) -> None:

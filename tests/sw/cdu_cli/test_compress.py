@@ -231,7 +231,7 @@ def test_files_of_several_tensors_come_back(run, tmp_path, ending, back):
         name: one.nbytes for name, one in expected.items()
     }
     run("decompress", packed, restored, "--json", report)
-    assert json.loads(report.read_text())["tensors"]["bias"]["dtype"] == "fp16"
+    assert json.loads(report.read_text())["tensors"]["bias"]["dtype"] == "float16"
     found = {name: load() for name, load in read_tensors([restored], None).loads.items()}
     assert sorted(found) == sorted(tensors)
     for name, one in expected.items():

@@ -80,7 +80,7 @@ def test_a_report_says_what_was_found_and_measured():
 
 def test_wrong_options_are_seen_before_a_file_is_read():
     for settings, said in (
-        ({"cast": "int8"}, "--cast int8 is not known"),
+        ({"cast": "int8"}, "unknown --cast 'int8': use float32"),
         ({"goal": Goal(ratio=2)}, "no option that --ratio could find"),
         ({"options": {"bits": 2}}, "no option 'bits'"),
     ):

@@ -75,7 +75,18 @@ def soon():
         signal.signal(number, handler)
 
 
+#: Forms of Python that a message must not have: tuples and lists of texts, numbers of errors, codecs, objects, paths, classes.
+PYTHON = re.compile(
+    r"""\(\S+,\)|[(\[]'[^']*'[\],]|\[Errno|codec can't|[(<]?\bobject at 0x|\bPath\(|<(class|frozen|function)|\bNone\b|"""
+    r"""Traceback|No module named|valid integer|unable to parse|='\w+'|="\w+"|\btorch\.[a-z]*\d|\b[A-Z]\w+Error\b"""
+)
+#: The command that runs a program of the user, whose error has a class.
+OF_A_PROGRAM = re.compile(r"does not run: SyntaxError: ")
+
+
 def _is_one_sentence(text, said):
+    form = PYTHON.search(OF_A_PROGRAM.sub("", text))
+    assert not form, f"{form[0]!r} in {text}"
     assert said in text
     assert re.fullmatch(r"cdu: error: [^\n]+\n", text), text
     assert len(text) < 1000

@@ -83,7 +83,7 @@ def test_several_periods_draw_area_against_period(command, tmp_path, nangate45):
 
 
 def test_list_names_what_is_here(command, tmp_path):
-    result = command("list", "--json", tmp_path / "here.json")
+    result = command("list", "--all", "--json", tmp_path / "here.json")
     assert result.exit_code == 0, result.output
     content = json.loads((tmp_path / "here.json").read_text())
     assert "dct" in [row["name"] for row in content["blocks"]]

@@ -111,7 +111,7 @@ def test_opensta_says_what_it_does_not_accept(tiny_file, tmp_path):
 
 def test_choice_of_the_timer(monkeypatch):
     assert opensta.choose("builtin") is None
-    with pytest.raises(UserError, match="--sta primetime is not known"):
+    with pytest.raises(UserError, match="unknown --sta 'primetime': use auto"):
         opensta.choose("primetime")
     monkeypatch.setenv("PATH", "")
     assert opensta.choose("auto") is None

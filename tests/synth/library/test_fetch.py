@@ -265,7 +265,7 @@ def command(library, tmp_path, monkeypatch):
 def test_list_fetch_list(command, library, tmp_path):
     before = command("list", "--json", tmp_path / "list.json")
     assert before.exit_code == 0, before.output
-    assert "missing  `cdu pdk fetch ours` adds ours" in before.output
+    assert "missing  add it with `cdu pdk fetch ours`" in before.output
     row = json.loads((tmp_path / "list.json").read_text())["libraries"][0]
     assert (row["name"], row["corner"], row["licence"], row["source"]) == ("ours", "typical", "Apache-2.0", library.source)
     assert row["here"] == []

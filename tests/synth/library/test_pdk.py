@@ -35,7 +35,7 @@ def test_the_libraries_that_are_here_are_the_published_ones(name):
     """Ties the table to real files; $CDU_PDK_DIR may hold others of the same names."""
     folders = [folder for folder in pdk._folders()[1:] if any(source.name == name for source in pdk._in_folder(folder))]
     if not folders:
-        pytest.skip(pdk.file_hint(name))
+        pytest.skip(pdk.adding(name))
     for published in pdk.KNOWN[name].files:
         path = fetch.present(published, folders[0])
         assert fetch.unpacked_sha256(path, path.suffix == ".gz") == published.sha256
@@ -61,5 +61,7 @@ def test_packed_and_unpacked_are_one_file(tiny_file, tmp_path, monkeypatch):
 
 def test_what_is_missing_is_said_with_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(pdk, "_folders", lambda: [tmp_path, tmp_path, tmp_path])
-    with pytest.raises(MissingToolError, match=r"no cell library 'sky130hd' .*`cdu pdk fetch sky130hd` adds sky130hd"):
+    with pytest.raises(
+        MissingToolError, match=r"the cell library sky130hd is not installed: add it with `cdu pdk fetch sky130hd`"
+    ):
         pdk.find("sky130hd")

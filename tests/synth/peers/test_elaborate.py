@@ -111,9 +111,9 @@ def test_mistakes_are_one_sentence(source, build, text, top, sentence):
 
 def test_files_and_values_are_checked(source, tmp_path):
     path = source("module m; endmodule\n")
-    with pytest.raises(UserError, match=r"no\.v does not exist"):
+    with pytest.raises(UserError, match=r"cannot read .*no\.v: No such file"):
         elaborate([tmp_path / "no.v"], "m")
-    with pytest.raises(UserError, match="to look up includes in does not exist"):
+    with pytest.raises(UserError, match=r"cannot read .*: No such file or directory"):
         elaborate([path], "m", [tmp_path / "no"])
     with pytest.raises(UserError, match="value '1; exec' is not allowed"):
         elaborate([path], "m", defines={"A": "1; exec"})

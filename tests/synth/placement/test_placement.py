@@ -246,11 +246,11 @@ def test_cells_that_meet_are_put_apart(seed):
 
 def test_without_the_placer_one_sentence_says_so(netlist, nangate45, monkeypatch):
     monkeypatch.setattr(placer, "PACKAGE", "no_such_placer")
-    said = r"cdu place needs the placer Coloquinte, which is not installed: "
+    said = r"the placer Coloquinte is not installed: add it with "
     here = "{}.{}".format(*sys.version_info)
     monkeypatch.setattr(placer, "LATEST_PYTHON", sys.version_info[:2])
-    with pytest.raises(MissingToolError, match=said + "`pip install no_such_placer==0.4.1` adds it$"):
+    with pytest.raises(MissingToolError, match=said + "`pip install no_such_placer==0.4.1`$"):
         place(netlist, nangate45, rows.rows_of(nangate45), 0.7)
     monkeypatch.setattr(placer, "LATEST_PYTHON", (3, 10))
-    with pytest.raises(MissingToolError, match=said + rf"release 0.4.1 has no file for Python {here}; use Python 3.10$"):
+    with pytest.raises(MissingToolError, match=said + rf"Python 3.10: release 0.4.1 has no file for Python {here}$"):
         place(netlist, nangate45, rows.rows_of(nangate45), 0.7)

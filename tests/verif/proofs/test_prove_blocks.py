@@ -317,5 +317,5 @@ def test_statements_fit_in_cells_of_a_table():
 def test_unknown_names_are_refused():
     with pytest.raises(ConfigError, match="unknown block 'dtc'"):
         catalog.properties(CduConfig(), ["dtc"])
-    with pytest.raises(ConfigError, match="unknown property 'hodl': use hold"):
+    with pytest.raises(ConfigError, match="unknown property 'hodl': did you mean hold"):
         catalog.properties(CduConfig(), ["dct"], "hodl")

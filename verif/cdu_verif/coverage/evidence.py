@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 from cdu_tools.report import Table
 
 from cdu_verif.mutation.campaign import EQUIVALENT, KILLED, SURVIVED
@@ -36,7 +36,7 @@ def killed(path: Path) -> dict[str, float]:
             raise ValueError("it has no columns block and outcome")
         outcomes = [(row["block"], row["outcome"]) for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no report of `cdu mutate`: {error}") from None
+        raise UserError(f"{path} is no report of `cdu mutate`: {reason(error)}") from None
     if strange := {outcome for _, outcome in outcomes} - {KILLED, SURVIVED, EQUIVALENT}:
         raise UserError(f"{path} is no report of `cdu mutate`: a mutant is {min(strange)!r}")
     counts = Counter(outcomes)
@@ -72,7 +72,7 @@ def python_table(path: Path) -> Table:
             if room in counts:
                 counts[room].update({name: int(part["summary"][name]) for name in _COUNTED})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no report of coverage.py with branches: {error}") from None
+        raise UserError(f"{path} is no report of coverage.py with branches: {reason(error)}") from None
     if empty := [name for name, found in counts.items() if not found["num_statements"]]:
         raise UserError(f"{path} says nothing of actcodec.{empty[0]}: run the tests with --cov=actcodec")
     whole: Counter[str] = Counter()

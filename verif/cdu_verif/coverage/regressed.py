@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from cdu.delivery.verilog import top_name
 from cdu_tools import verilator
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
 from cdu_tools.parallel import largest_first
 from cdu_tools.progress import Progress
 
@@ -57,7 +57,9 @@ def read(folder: Path, shown: Progress, constants_of: Collection[str] = ()) -> R
         content = json.loads(path.read_text(encoding="utf-8"))
         command, runs, results = content["command"], content["runs"], content["results"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no report of `cdu verify` ({error}): run `cdu verify --coverage -o {folder}`") from None
+        raise UserError(
+            f"{path} is no report of `cdu verify` ({reason(error)}): run `cdu verify --coverage -o {folder}`"
+        ) from None
     shown.begin("coverage", len(runs))
 
     def looked_at(run: dict[str, Any]) -> _Tools:
@@ -98,7 +100,9 @@ def _present(label: str, read: Callable[[Path], _Found], path: Path) -> _Found:
     try:
         return read(path)
     except FileNotFoundError as error:
-        raise UserError(f"{label}: no counts in {path} ({error}): run `cdu verify --coverage` for all its blocks") from None
+        raise UserError(
+            f"{label}: no counts in {path} ({reason(error)}): run `cdu verify --coverage` for all its blocks"
+        ) from None
 
 
 def _add_run(

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdu_tools.errors import UserError
+from cdu_tools.errors import UserError, reason
+from cdu_tools.near_names import unknown
 
 from cdu_verif.coverage.points import CoverPoint, Merged
 from cdu_verif.simulation.coverage import KINDS
@@ -38,7 +39,7 @@ def read(path: Path = FILE, known: Collection[str] | None = None) -> list[Waiver
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+        raise UserError(f"cannot read {path}: {reason(error)}") from None
     return [_waiver(entry, f"{path}, waiver {number}", known) for number, entry in enumerate(entries, 1)]
 
 
@@ -54,9 +55,9 @@ def _waiver(entry: Mapping[str, object], where: str, known: Collection[str] | No
     if not (isinstance(blocks, list) and blocks and all(isinstance(block, str) for block in blocks)):
         raise UserError(f"{where}: blocks = {blocks!r} is no list of names")
     if known is not None and (strange := set(blocks) - set(known)):
-        raise UserError(f"{where}: unknown block {min(strange)!r}: use {', '.join(known)}")
+        raise UserError(f"{where}: {unknown('block', min(strange), known)}")
     if kind not in KINDS:
-        raise UserError(f"{where}: unknown kind {kind!r}: use {', '.join(KINDS)}")
+        raise UserError(f"{where}: {unknown('kind', str(kind), KINDS)}")
     if not (isinstance(reason, str) and reason.strip().endswith(".")):
         raise UserError(f"{where}: the reason is no sentence")
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cdu.delivery.blocks import BLOCKS, check_block
 from cdu_spec.config import CduConfig, ConfigError
+from cdu_tools.near_names import unknown
 
 from cdu_verif import blocks as records
 from cdu_verif.formal.proof import Property
@@ -29,8 +30,7 @@ def properties(config: CduConfig, blocks: Sequence[str] = (), name: str | None =
         return found
     chosen = [one for one in found if one.name == name]
     if not chosen:
-        known = ", ".join(dict.fromkeys(one.name for one in found))
-        raise ConfigError(f"unknown property {name!r}: use {known}")
+        raise ConfigError(unknown("property", name, [one.name for one in found]))
     return chosen
 
 

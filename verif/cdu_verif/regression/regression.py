@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cdu.delivery import generator
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from cdu_tools.parallel import processes
 
 from cdu_verif import blocks
@@ -46,9 +46,9 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
-            raise UserError(f"unknown level {self.level!r}: use {' or '.join(LEVELS)}")
-        if self.waves not in (None, *simulators.WAVES):
-            raise UserError(f"unknown format of waveforms {self.waves!r}: use {' or '.join(simulators.WAVES)}")
+            raise UserError(unknown("level", self.level, LEVELS))
+        if self.waves is not None and self.waves not in simulators.WAVES:
+            raise UserError(unknown("format of waveforms", self.waves, simulators.WAVES))
         if (self.waves or self.coverage) and self.simulator != "verilator":
             raise UserError("--waves and --coverage need --sim verilator")
         simulators.check(self.simulator)
@@ -83,8 +83,8 @@ def check_tests(runs: Sequence[PlannedRun], tests: Sequence[str]) -> None:
     known = set().union(*(test_names.names(run.block, run.config, record(run.block).modules) for run in runs))
     for name in tests:
         if name not in known:
-            near = get_close_matches(name, known, n=3) or sorted(known)[:3]
-            raise UserError(f"no test is called {name or repr(name)}: use one that report.md lists, such as {', '.join(near)}")
+            some = f"use one that report.md lists, such as {', '.join(sorted(known)[:3])}"
+            raise UserError(unknown("test", name, sorted(known), some))
 
 
 @contextmanager

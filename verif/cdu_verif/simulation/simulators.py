@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cdu_tools import verilator
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import UserError, by_system, not_installed
+from cdu_tools.near_names import unknown
 from cocotb_tools.runner import Runner, Verilator, get_runner
 from find_libpython import find_libpython
 
@@ -72,13 +73,13 @@ def waves_file(waves: str) -> str:
 def check(simulator: str) -> None:
     """Raise UserError for an unknown simulator, MissingToolError for one, or for a Python package, that is not installed."""
     if simulator not in SIMULATORS:
-        raise UserError(f"unknown simulator {simulator!r}: use {' or '.join(SIMULATORS)}")
+        raise UserError(unknown("simulator", simulator, SIMULATORS))
     if simulator == "verilator":
         verilator.find()
     elif shutil.which("iverilog") is None or shutil.which("vvp") is None:
-        raise MissingToolError("Icarus Verilog is not installed: add it with `apt-get install iverilog`")
+        raise not_installed("Icarus Verilog", by_system("iverilog"))
     if find_libpython() is None:
-        raise MissingToolError("cocotb needs Python as a shared library: add it with `apt install python3-dev`")
+        raise not_installed("Python as a shared library, which cocotb needs,", by_system("python3-dev"))
 
 
 class Simulation:

@@ -10,7 +10,7 @@ from pathlib import Path
 import cdu_driver
 from cdu_spec.dma_documents import dma_c_header
 from cdu_spec.register_documents import c_header
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import by_system, not_installed
 
 from cdu_verif.soc import tasks
 
@@ -28,7 +28,7 @@ def compiler() -> str:
     """Return the compiler for RISC-V; MissingToolError if it is missing."""
     found = shutil.which(f"{_TOOLS}gcc")
     if found is None or shutil.which(f"{_TOOLS}objcopy") is None:
-        raise MissingToolError("there is no compiler for RISC-V: add it with `apt-get install gcc-riscv64-unknown-elf`")
+        raise not_installed("a compiler for RISC-V", by_system("gcc-riscv64-unknown-elf"))
     return found
 
 

@@ -14,6 +14,7 @@ from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_VALUES, LANES
 from cdu_spec.port_fields import pack
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice
 from torch import Tensor
 
 from cdu_verif import blocks as records
@@ -61,11 +62,11 @@ def check(top: str, codecs: Sequence[str], config: CduConfig) -> None:
     by none of the codecs.
     """
     if top not in TOPS:
-        raise UserError(f"block {top!r} cannot be played to: use {', '.join(TOPS)}")
+        raise UserError(f"block {top!r} cannot be played to: {advice(top, TOPS)}")
     for name in codecs:
         if name not in CODECS:
             raise UserError(
-                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: use {', '.join(CODECS)}"
+                f"codec {name!r} has no tensors in JPEG-ACT's table that power is measured with: {advice(name, CODECS)}"
             )
         mode, coder = CODECS[name]
         if mode not in config.built_modes:

@@ -10,6 +10,7 @@ from cdu_spec.bitstream import MatrixView, Mode
 from cdu_spec.config import CduConfig
 from cdu_spec.geometry import BLOCK_SIDE
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -95,7 +96,7 @@ class AcgcJpegCodec(ErrorBoundedCodec):
         """Implement :class:`ErrorBoundedCodec`. Without ``verify`` the error is a prediction."""
         check_input(x)
         if not takes(x.shape):
-            raise UserError(f"{self.name} does not take shape {tuple(x.shape)}: use sfpr, or (N, C, H, W) with H and W >= 8")
+            raise UserError(f"{self.name} does not take shape {extents(x.shape)}: use sfpr, or (N, C, H, W) with H and W >= 8")
         error = checked_error(x, error)
         place = self._coarsest(self.predicted(x), error)
         if not self.verify:

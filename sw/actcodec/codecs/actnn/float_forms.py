@@ -15,6 +15,7 @@ import torch
 from cdu_spec.affine import CODE_BITS, GROUP_VALUES
 from cdu_spec.bitstream import Mode
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -94,7 +95,7 @@ class FloatCodec(RandomCodec):
         """Return the values of a tensor that the codec takes, contiguous; raise UserError for any other."""
         check_input(x)
         if not self.takes(x.shape):
-            raise UserError(f"{self.name} does not take a tensor of shape {tuple(x.shape)}: use actnn-float")
+            raise UserError(f"{self.name} does not take a tensor of shape {extents(x.shape)}: use actnn-float")
         check_finite(x, self._backend)
         return x.detach().contiguous()
 

@@ -19,6 +19,7 @@ from cdu_spec.bitstream import Mode
 from cdu_spec.geometry import LANES
 from cdu_tools.errors import UserError
 from cdu_tools.numbers import is_whole
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -146,7 +147,7 @@ class ActnnSampleCodec(RandomCodec):
         elif self.bits.numel() == samples:
             bits = self.bits.to(x.device, torch.uint8)
         else:
-            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {tuple(x.shape)}: give {samples}")
+            raise UserError(f"bits for {self.bits.numel()} samples do not go with shape {extents(x.shape)}: give {samples}")
         return self.compress_with(x, lambda _: bits)
 
     def compress_with(self, x: Tensor, allocate: Allocator) -> SampleForm:

@@ -12,6 +12,7 @@ from cdu_spec.affine import BASE_BITS, CODE_BITS, RECIPROCAL_EXPONENT_LIMIT, Aff
 from cdu_spec.bitstream import Header, MatrixView, Mode, check_settings
 from cdu_spec.config import CduConfig
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.backends.backend import Backend
@@ -104,7 +105,7 @@ class AffineCodec(RandomCodec):
         """Return scales and settings for a finite tensor; ``largest`` is the largest magnitude of each channel, float64."""
 
     def _misfit(self, shape: Sequence[int]) -> str:
-        return f"{self.mode.label} does not take a tensor of shape {tuple(shape)}"
+        return f"{self.mode.label} does not take a tensor of shape {extents(shape)}"
 
     def _down(self, exact: Tensor) -> Tensor:
         """Return multipliers rounded to ``scale_bits``, none greater than the given ones."""
@@ -188,7 +189,7 @@ class DivisionCodec(AffineCodec):
         return self.takes(shape) and shape[3] >= _LEAST_SIDE and prod(shape[:3]) >= _LEAST_SIDE
 
     def _misfit(self, shape: Sequence[int]) -> str:
-        return f"division does not take a tensor of shape {tuple(shape)}: use actnn, or shape (N, C, H, W)"
+        return f"division does not take a tensor of shape {extents(shape)}: use actnn, or shape (N, C, H, W)"
 
     def _settings(self) -> AffineSettings:
         if self.range == RangeKind.BLOCK.value:

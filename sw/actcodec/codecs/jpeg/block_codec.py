@@ -10,6 +10,8 @@ from typing import Any
 from cdu_spec import dqt as tables
 from cdu_spec.dqt_file import SUFFIX, read_table
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
+from cdu_tools.texts import extents
 
 from actcodec.golden.block_shapes import has_blocks
 
@@ -39,7 +41,8 @@ class BlockCodec:
         except ValueError as error:
             if isinstance(self.dqt, (list, tuple)):
                 raise UserError(str(error)) from None
-            raise UserError(f"unknown quantisation table {self.dqt!r}: use {OPT_LH}, {tables.DQT_HELP}") from None
+            known, every = (OPT_LH, *tables.NAMED), f"use {OPT_LH}, {tables.DQT_HELP}"
+            raise UserError(unknown("quantisation table", str(self.dqt), known, every)) from None
         return self.dqt if isinstance(self.dqt, str) else found
 
     def set_epoch(self, epoch: int) -> None:
@@ -71,4 +74,4 @@ class BlockCodec:
 
     def _check_shape(self, shape: Sequence[int]) -> None:
         if not self.takes(shape):
-            raise UserError(f"{self.name} does not take a tensor of shape {tuple(shape)}: use sfpr, or shape (N, C, H, W)")
+            raise UserError(f"{self.name} does not take a tensor of shape {extents(shape)}: use sfpr, or shape (N, C, H, W)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.texts import extents
 from torch import Tensor
 
 from actcodec.codecs import Codec
@@ -52,7 +53,7 @@ class Measurement:
             nbytes.append(packed.nbytes)
             errors.append((exact - candidate.decompress(packed).to(torch.float64).reshape(samples, -1)).square().sum(1))
         if all(map(math.isinf, nbytes)):
-            none = UserError(f"no candidate takes a tensor of shape {tuple(x.shape)}: add sfpr to them")
+            none = UserError(f"no candidate takes a tensor of shape {extents(x.shape)}: add sfpr to them")
             raise next(iter(refused), none)
         norm = float(exact.square().sum())
         return cls(nbytes, torch.stack(errors), norm, sample_size(x.shape), exact.new_zeros(len(nbytes)))

@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice
 from cdu_tools.numbers import is_real, is_whole
 
 from actcodec import codecs
@@ -323,5 +324,5 @@ def auto_policy(codec_factory: CodecFactory | None = None, **options: Any) -> Au
     """Return policy ``auto`` with the options of :class:`AutoPolicy`; UserError for other options."""
     for option in options:
         if option not in AUTO_OPTIONS:
-            raise UserError(f"codec 'auto' has no option {option!r}: use {', '.join(AUTO_OPTIONS)}")
+            raise UserError(f"codec 'auto' has no option {option!r}: {advice(option, AUTO_OPTIONS)}")
     return AutoPolicy(codec_factory=codec_factory, **options)

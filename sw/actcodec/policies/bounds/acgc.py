@@ -26,6 +26,7 @@ from dataclasses import fields
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice
 
 from actcodec.codecs import codec_options
 from actcodec.codecs.acgc.steered_codec import SteeredCodec
@@ -75,7 +76,7 @@ def error_bound_policy(
     allowed = error_bound_options(codec, sparse, unfit)
     for option in options:
         if option not in allowed:
-            raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: use {', '.join(allowed)}")
+            raise UserError(f"codec {codec!r} with an error bound has no option {option!r}: {advice(option, allowed)}")
     strictness, mine = _taken(options)
     rules = [
         Rule(
@@ -127,7 +128,7 @@ def acgc_policy(name: str, codec_factory: CodecFactory | None = None, **options:
     """
     for option in options:
         if option not in ACGC[name]:
-            raise UserError(f"codec {name!r} has no option {option!r}: use {', '.join(ACGC[name])}")
+            raise UserError(f"codec {name!r} has no option {option!r}: {advice(option, ACGC[name])}")
     if name == "gridquantz":
         rules = (*first_rules({}), Rule(CodecSpec(_GRID, options), dtypes=CODED_DTYPES))
         return Policy(rules, EXACT, codec_factory, keep_signs=True)

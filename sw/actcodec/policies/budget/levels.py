@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.near_names import advice, unknown
 
 from actcodec.codecs.actnn.sample_groups import ActnnSampleCodec
 from actcodec.offload.host_swap import HostSwap
@@ -56,10 +57,10 @@ def level_policy(level: str, codec_factory: CodecFactory | None = None, **option
     use of CUDA's allocator.
     """
     if level not in LEVELS:
-        raise UserError(f"unknown level {level!r}: use {', '.join(LEVELS)}")
+        raise UserError(unknown("level", level, LEVELS))
     for option in options:
         if option not in LEVELS[level]:
-            choice = f"use {', '.join(LEVELS[level])}" if LEVELS[level] else "it has none"
+            choice = advice(option, LEVELS[level]) if LEVELS[level] else "it has none"
             raise UserError(f"codec {level!r} has no option {option!r}: {choice}")
     if level == "actnn-L0":
         return exact_policy(codec_factory)

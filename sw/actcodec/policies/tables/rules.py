@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import advice
 
 from actcodec import codecs
 from actcodec.policies.policy import CODED_DTYPES, EXACT, CodecSpec, Rule
@@ -34,5 +35,5 @@ def check_options(codec: str, options: dict[str, Any]) -> None:
     allowed = codecs.codec_options(codec)
     for option in options:
         if option not in allowed:
-            choice = f"use {', '.join(allowed)}" if allowed else "it has none"
+            choice = advice(option, allowed) if allowed else "it has none"
             raise UserError(f"codec {codec!r} has no option {option!r}: {choice}")

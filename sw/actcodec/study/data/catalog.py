@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 
 from actcodec.study.data import cifar10, fashion_mnist, shipped
 from actcodec.study.data.dataset import Dataset
@@ -40,5 +41,5 @@ def load(name: str, data: Path | None = None, limit: int | None = None) -> Datas
             raise UserError(f"--data is for {' and '.join(_ON_DISK)}: data set {name} comes with scikit-learn, leave it out")
         dataset = shipped.LOADERS[name]()
     else:
-        raise UserError(f"unknown data set {name!r}: use {', '.join(DATASET_NAMES)}")
+        raise UserError(unknown("data set", name, DATASET_NAMES))
     return dataset if limit is None else dataset.first(limit)

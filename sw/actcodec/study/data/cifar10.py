@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError, reason
 
 from actcodec.study.data.dataset import Dataset, classification
 
@@ -106,7 +106,7 @@ def _npz(file: Path) -> Dataset:
                 raise UserError(f"{file} has no array {missing[0]}: it needs {', '.join(_NPZ_KEYS)}")
             train_images, train_labels, test_images, test_labels = (arrays[key] for key in _NPZ_KEYS)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"cannot read {file}: {error}") from None
+        raise UserError(f"cannot read {file}: {reason(error)}") from None
     train, test = (train_images, train_labels.reshape(-1)), (test_images, test_labels.reshape(-1))
     note = f"{len(train_images)} training and {len(test_images)} test images of CIFAR-10 from {file.name}"
     return classification("cifar10", note, train, test)

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from cdu_tools.errors import MissingToolError, UserError
+from cdu_tools.errors import MissingToolError, UserError, reason
 
 from actcodec.study.data.dataset import Dataset, classification
 
@@ -48,7 +48,7 @@ def _idx(file: Path, rank: int) -> np.ndarray:
         if file.suffix == ".gz":
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {file}: {error}") from None
+        raise UserError(f"cannot read {file}: {reason(error)}") from None
     start = 4 + 4 * rank
     if len(content) < start or content[:4] != bytes((0, 0, _UINT8, rank)):
         raise UserError(f"{file} is not an IDX file of rank {rank} with unsigned bytes")

@@ -12,6 +12,7 @@ import torch
 from cdu_spec.bitstream import MASK_BYTES
 from cdu_spec.geometry import BLOCK_VALUES, VALUE_BITS
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor
 
 from actcodec.study.dqt.coefficients import COEFFICIENT_VALUES
@@ -39,7 +40,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
-            raise UserError(f"unknown rate {self.rate!r}: use {' or '.join(RATES)}")
+            raise UserError(unknown("rate", self.rate, RATES))
         if self.rate == ZVC and self.quantizer.kind != SHIFT:
             raise UserError("rate 'zvc' goes with kind 'shift': jpeg-base, which divides, writes no ZVC; use rate 'entropy'")
 

@@ -11,6 +11,7 @@ from cdu_spec.dqt import DC_DIVISOR, LEAST_SHIFT, MAX_DIVISOR, MAX_SHIFT, Table,
 from cdu_spec.dqt import shifts as shifts_of
 from cdu_spec.rounding import DEFAULT_ROUNDING, Rounding
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor
 
 from actcodec.golden import div_quantizer, shift_quantizer
@@ -35,7 +36,7 @@ class TableQuantizer:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UserError(f"unknown kind of table {self.kind!r}: use {' or '.join(KINDS)}")
+            raise UserError(unknown("kind of table", self.kind, KINDS))
         if self.kind != SHIFT and self.coder is Coder.GMC:
             raise UserError("rate 'gmc' goes with kind 'shift': jpeg-base, which divides, writes no GMC; use rate 'entropy'")
         if self.kind != SHIFT and self.point:

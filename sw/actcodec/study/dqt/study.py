@@ -13,6 +13,7 @@ from cdu_spec.reconstruction import point_of
 from cdu_spec.rounding import Rounding
 from cdu_spec.sfpr import PUBLISHED_S
 from cdu_tools.errors import UserError
+from cdu_tools.near_names import unknown
 from torch import Tensor
 
 from actcodec.codecs.codec import JpegActCodec, JpegGmcCodec, check_s
@@ -72,12 +73,12 @@ class DqtSettings:
         check_alpha(self.alpha)
         check_s(self.S)
         if self.optimizer not in OPTIMIZERS:
-            raise UserError(f"unknown optimizer {self.optimizer!r}: use {' or '.join(OPTIMIZERS)}")
+            raise UserError(unknown("optimizer", self.optimizer, OPTIMIZERS))
         allowed = [rule.value for rule in Rounding]
         if self.rounding not in (None, *allowed):
             raise UserError(f"rounding = {self.rounding!r} is not allowed: use {' or '.join(allowed)}")
         if self.rate not in (*RATES, GMC):
-            raise UserError(f"unknown rate {self.rate!r}: use {', '.join(RATES)} or {GMC}")
+            raise UserError(unknown("rate", self.rate, (*RATES, GMC)))
         if self.rate == GMC and self.optimizer != SEARCH:
             raise UserError(f"optimizer {self.optimizer!r} does not go with rate 'gmc', which has no slopes: use {SEARCH}")
         quantizer = self.quantizer  # refuses settings that exclude each other, as Measure does

@@ -11,17 +11,17 @@ from types import ModuleType
 
 import torch
 from cdu_tools.distribution import adding
-from cdu_tools.errors import MissingToolError
+from cdu_tools.errors import MissingToolError, not_installed
 
 #: Compiled operators for detection; torchvision cannot be imported unless their names are declared.
 _OPERATORS = ("nms", "qnms")
 #: The command that adds each library.
 _ADDING = {
-    "torchvision": "take it from the package index that torch came from",
-    "timm": "`pip install timm` adds it, once torchvision is here",
-    "transformers": f"{adding('models')} adds it",
-    "lightning": f"{adding('frameworks')} adds it",
-    "pytorch_lightning": f"{adding('frameworks')} adds it",
+    "torchvision": "the build of the package index that torch came from",
+    "timm": "`pip install timm`, once torchvision is here",
+    "transformers": adding("models"),
+    "lightning": adding("frameworks"),
+    "pytorch_lightning": adding("frameworks"),
 }
 
 
@@ -33,7 +33,7 @@ def torchvision() -> ModuleType:
     """
     spec = find_spec("torchvision")
     if spec is None or spec.origin is None:
-        raise MissingToolError(f"needs torchvision: {_ADDING['torchvision']}")
+        raise not_installed("torchvision", _ADDING["torchvision"])
     for library in Path(spec.origin).parent.glob("_C*.so"):
         with suppress(OSError):
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
@@ -55,7 +55,7 @@ def transformers() -> ModuleType:
 
 def _beside_torchvision(name: str) -> ModuleType:
     if find_spec(name) is None:
-        raise MissingToolError(f"needs {name}: {_ADDING[name]}")
+        raise not_installed(name, _ADDING[name])
     if name == "timm" or find_spec("torchvision") is not None:
         torchvision()
     return import_module(name)
@@ -68,7 +68,7 @@ def version(name: str) -> str:
     torchvision is of another build than torch; the others import it.
     """
     if find_spec(name) is None:
-        raise MissingToolError(f"{_ADDING[name]} (optional)")
+        raise not_installed(name, _ADDING[name])
     if find_spec("torchvision") is not None:
         try:
             import_module("torchvision")

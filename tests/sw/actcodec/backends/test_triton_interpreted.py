@@ -86,7 +86,7 @@ def test_list_says_whether_it_is_here(monkeypatch):
 def listed():
     app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
     inventory.register(app)
-    return CliRunner().invoke(app, []).output
+    return CliRunner().invoke(app, ["--all"]).output
 
 
 def test_without_triton_an_error_says_what_to_add(monkeypatch):

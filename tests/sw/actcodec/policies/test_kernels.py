@@ -71,7 +71,7 @@ def test_codecs_with_kernels_use_no_function_that_the_triton_backend_leaves_to_t
 )
 def test_where_policies_have_kernels(name, where):
     assert kernels_of(name) == where
-    part = CliRunner().invoke(app, ["list"]).output
+    part = CliRunner().invoke(app, ["list", "--all"]).output
     (line,) = [one for one in part[part.index("\npolicies:") : part.index("\nbackends:")].splitlines() if f"  {name} " in one]
     assert ("kernels " + " ".join(where) in line) if where else ("kernels" not in line)
 

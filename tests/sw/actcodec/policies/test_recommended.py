@@ -121,7 +121,7 @@ def test_verdicts():
 
 
 def test_the_list_tells_them_apart():
-    text = CliRunner().invoke(app, ["list"]).output
+    text = CliRunner().invoke(app, ["list", "--all"]).output
     part = text[text.index("\npolicies:") : text.index("\nbackends:")]
     for name in POLICY_NAMES:
         (line,) = re.findall(rf"^  {re.escape(name)} +(.*)$", part, re.MULTILINE)

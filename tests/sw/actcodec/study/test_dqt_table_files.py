@@ -86,5 +86,5 @@ def test_what_is_no_table(tmp_path):
         actcodec.codec("jpeg-act", dqt=[1, 2, 3])
     with pytest.raises(UserError, match=r"unknown quantisation table 'table.txt': use optLH, optL, .* or a \.json file"):
         actcodec.codec("jpeg-base", dqt="table.txt")
-    with pytest.raises(UserError, match="unknown quantisation table None"):
+    with pytest.raises(UserError, match="unknown quantisation table 'None'"):
         actcodec.codec("jpeg-base", dqt=None)

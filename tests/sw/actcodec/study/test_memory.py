@@ -128,7 +128,7 @@ def test_a_policy_keeps_its_measured_part():
 
 
 def test_policies_without_bytes_or_a_family_are_refused():
-    with pytest.raises(UserError, match="unknown policy 'sparr': use none, checkpoint, compiled"):
+    with pytest.raises(UserError, match="unknown policy 'sparr': did you mean sfpr"):
         check_policy("sparr", "CNN")
     with pytest.raises(UserError, match="name the kind of network with --family, CNN"):
         check_policy("sfpr", "")

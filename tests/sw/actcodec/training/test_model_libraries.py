@@ -61,5 +61,5 @@ def test_what_is_missing_is_named_with_what_adds_it(monkeypatch, name, add):
     monkeypatch.setattr(library, "find_spec", lambda _: None)
     with pytest.raises(MissingToolError, match=add):
         library.version(name)
-    with pytest.raises(MissingToolError, match=f"needs {name}: .*{add}"):
+    with pytest.raises(MissingToolError, match=f"{name} is not installed: add it with .*{add}"):
         getattr(library, name)()

@@ -5,6 +5,7 @@ import warnings
 import actcodec
 import pytest
 import torch
+from actcodec.golden.dtype_names import dtype_name
 from codecs_for_tests import ExactCodec
 from torch import nn
 from torch.nn import functional as F
@@ -41,7 +42,7 @@ def test_autocast(dtype, inside, which, options, bound):
         with torch.autocast("cpu", dtype):
             step = compressed_step(model, images_loss, which, **options)
     rows = step.stats.tensors
-    assert {row["dtype"] for row in rows if row["op"] == "conv"} == {str(dtype).removeprefix("torch.")}
+    assert {row["dtype"] for row in rows if row["op"] == "conv"} == {dtype_name(dtype)}
     assert not any(row["shape"] in ([8, 3, 3, 3], [4, 8, 3, 3], [5, 144], [144, 5]) for row in rows)
     # 16-bit arithmetic alone is off by up to a hundredth.
     assert gradient_error(step, reference) < bound + 0.01

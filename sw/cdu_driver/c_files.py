@@ -1,0 +1,32 @@
+"""The driver in C as files beside a generated unit, whose header they include."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Folder of the sources. They include the header of the unit ``tiny``, and each other by the names on the left.
+SOURCES = Path(__file__).parent / "c"
+_DELIVERED = {"dma.h": "cdu_dma.h", "dma.c": "cdu_dma.c", "example.c": "cdu_example.c"}
+_HEADER = "tiny.h"
+
+
+def c_files(unit: str, dma: bool) -> dict[str, str]:
+    """Return the text of each file by its name; all of them include ``UNIT.h``.
+
+    Parameters
+    ----------
+    unit
+        Name of the generated files.
+    dma
+        Whether the unit has a DMA engine: its driver, ``cdu_dma.h`` and ``cdu_dma.c``, is left out without one. The example of
+        a job without the engine, ``cdu_example.c``, is always there.
+    """
+    names = _DELIVERED if dma else {"example.c": _DELIVERED["example.c"]}
+    replaced = {_HEADER: f"{unit}.h"} | names
+    files = {}
+    for source, delivered in names.items():
+        text = (SOURCES / source).read_text(encoding="utf-8")
+        for old, new in replaced.items():
+            text = text.replace(f'"{old}"', f'"{new}"')
+        files[delivered] = text.replace("see dma.h", "see cdu_dma.h")
+    return files
