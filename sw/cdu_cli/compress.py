@@ -12,7 +12,8 @@ from cdu_spec.affine import MAX_SEED
 from cdu_spec.bitstream import STREAM_NAMES, Dtype
 from cdu_spec.dqt import DQT_HELP
 from cdu_tools.errors import UserError
-from cdu_tools.files import check_target, write_parts
+from cdu_tools.files import check_target, scratch_folder, write_parts
+from cdu_tools.mapped import MappedFiles
 
 from cdu_cli.inputs import naming, read_packed
 from cdu_cli.options import (
@@ -26,6 +27,7 @@ from cdu_cli.options import (
     SOption,
     codec_backend,
     given,
+    in_pieces_where_it_can,
     source_argument,
     target_argument,
     whole,
@@ -37,7 +39,10 @@ from cdu_cli.tensor_compression import CASTS, TensorCompression, dtype_name
 from cdu_cli.tensor_files import Tensors, read_tensors
 
 if TYPE_CHECKING:
+    from actcodec.backends.backend import Backend
     from actcodec.codecs import Packed
+    from actcodec.codecs.container import Entry
+    from torch import Tensor
 
 _FILE_CODECS = ", ".join(STREAM_NAMES)
 
@@ -104,7 +109,7 @@ def compress(
     cdu compress model.safetensors model.cdu --codec sfpr --report
     """
     from actcodec.codecs import CODEC_NAMES
-    from actcodec.codecs.container import serialise
+    from actcodec.codecs.container import serialise, stream_parts
     from actcodec.codecs.option_search import Goal
 
     check_target(target)
@@ -122,16 +127,18 @@ def compress(
         nonfinite=nonfinite,
     )
     goal = None if max_error is None and ratio is None else Goal(max_error, ratio)
-    each = TensorCompression(codec, options, codec_backend(backend, check), cast, keep, goal, report)
-    tensors = read_tensors(sources, max_bytes)
+    files, shown = MappedFiles(scratch_folder(target)), Shown()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    each = TensorCompression(codec, options, chosen, cast, keep, goal, report)
+    tensors = read_tensors(sources, max_bytes, files)
     if any(target.exists() and target.samefile(path) for path in tensors.files if path.is_file()):
         raise UserError(f"{target} is read and written: write another file")
     if keep and not tensors.named:
         raise UserError(f"--keep needs a container: {sources[0]} holds one tensor without a name, which becomes a stream")
-    with Shown() as shown:
+    with shown:
         compressed = _Compressed(tensors, each, shown)
         shown.begin(f"compressing {', '.join(map(str, sources))}", len(compressed))
-        parts = serialise(compressed) if tensors.named else (one.to_bytes() for one in compressed.values())
+        parts = serialise(compressed) if tensors.named else (part for one in compressed.values() for part in stream_parts(one))
         write_parts(target, compressed.counted(parts))
     original = sum(about["bytes_original"] for about in compressed.about.values())
     if report or goal:
@@ -176,11 +183,12 @@ class _Compressed(Mapping[str, "Packed"]):
         """Return the number of tensors."""
         return len(self._tensors.loads)
 
-    def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield parts of the output and count their bytes."""
+    def counted(self, parts: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+        """Yield parts of the output and count their bytes; what was read of mapped files leaves the memory after each."""
         for part in parts:
             self.size += len(part)
             yield part
+            self._each.backend.release()
 
 
 def decompress(
@@ -198,22 +206,46 @@ def decompress(
     Example: cdu decompress activations.cdu activations.npy
     """
     check_target(target)
-    chosen = codec_backend(backend, check)
-    packed = read_packed(source, max_bytes)
+    files, shown = MappedFiles(scratch_folder(target)), Shown()
+    chosen = in_pieces_where_it_can(codec_backend(backend, check), backend, files, Shown(shown))
+    packed = read_packed(source, max_bytes, files)
     check_format(target, packed.container)
-    tensors = {}
-    about: dict[str, Any] = {}
-    with Shown() as shown, naming(source):
+    with shown, naming(source):
         shown.begin(f"decompressing {source}", len(packed.streams))
-        for name, entry in packed.tensors().items():
-            tensors[name] = entry.decompress(chosen)
-            dtype = entry.header.dtype
-            about[name] = {
-                "codec": entry.codec,
-                "shape": list(entry.header.shape),
-                "dtype": dtype.label if isinstance(dtype, Dtype) else dtype_name(dtype),
-                "bytes_compressed": entry.nbytes,
-            }
-            shown.step()
-        write_tensors(target, tensors, packed.container)
+        restored = _Restored(packed.tensors(), chosen, shown)
+        write_tensors(target, restored, packed.container, files)
+    about = {name: _about(entry) for name, entry in restored.entries.items()}
     write_json(json_file, {"tensors": about} if packed.container else about[""])
+
+
+class _Restored(Mapping[str, "Tensor"]):
+    """Tensors that are decompressed on access, so that one is in memory at a time."""
+
+    def __init__(self, entries: Mapping[str, Entry], backend: Backend, shown: Shown) -> None:
+        self.entries = entries
+        self._backend, self._shown = backend, shown
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Decompress a tensor."""
+        tensor = self.entries[name].decompress(self._backend)
+        self._shown.step()
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over names."""
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        """Return the number of tensors."""
+        return len(self.entries)
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    """Return the description of a restored tensor, as --json writes it."""
+    dtype = entry.header.dtype
+    return {
+        "codec": entry.codec,
+        "shape": list(entry.header.shape),
+        "dtype": dtype.label if isinstance(dtype, Dtype) else dtype_name(dtype),
+        "bytes_compressed": entry.nbytes,
+    }

@@ -69,9 +69,9 @@ class AutoBackend(TorchBackend):
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         return fastest(channels).channel_edges(channels)
 
-    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    def channel_sums(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
-        return fastest(channels).channel_moments(channels, least, greatest)
+        return fastest(channels).channel_sums(channels, least, greatest)
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""

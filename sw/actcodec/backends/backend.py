@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
@@ -82,11 +82,23 @@ class Backend(ABC):
 
     def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance of each channel; see :func:`actcodec.golden.channel_statistics.channel_moments`."""
-        return channel_statistics.channel_moments(channels, least, greatest)
+        sums = self.channel_sums(channels, least, greatest)
+        return channel_statistics.moments_of(*sums, channels[:, 0].numel(), least, greatest)
+
+    def channel_sums(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the sums of which moments follow; see :func:`actcodec.golden.channel_statistics.channel_sums`."""
+        return channel_statistics.channel_sums(channels, least, greatest)
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
         """Return the squared rounding error of each channel; see :func:`actcodec.golden.channel_statistics.squared_errors`."""
         return channel_statistics.squared_errors(channels, steps)
+
+    def converted(self, x: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a tensor whose values a function has converted one by one, for instance to another number format."""
+        return convert(x)
+
+    def release(self) -> None:  # noqa: B027
+        """Give memory back that can be read again from files; called between pieces of a large tensor."""
 
     def entropy_coder(self) -> EntropyCoder:
         """Return the entropy coder of JPEG-BASE's blocks; no hardware has one."""

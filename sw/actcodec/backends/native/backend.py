@@ -21,7 +21,7 @@ from actcodec.backends.native.row_quantizer import NativeRowQuantizer
 from actcodec.backends.native.sign_arithmetic import NativeSignArithmetic
 from actcodec.backends.native.step_quantizer import NativeStepQuantizer
 from actcodec.backends.torch_backend import TorchBackend
-from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, moments_of, place_factors
+from actcodec.golden.channel_statistics import DROPPED_BITS, ERROR_BITS, place_factors
 from actcodec.golden.sfpr import check_nonfinite_policy
 
 
@@ -61,13 +61,13 @@ class NativeBackend(TorchBackend):
         self._kernels("channel_edges", x, FORMATS[x.dtype], *x.shape, least, greatest)
         return least.to(torch.float64), greatest.to(torch.float64)
 
-    def channel_moments(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
+    def channel_sums(self, channels: Tensor, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
         x = host(channels)
         values, squares = torch.empty(2, x.shape[1], dtype=torch.int64)
         scale = (least, place_factors(least, greatest), DROPPED_BITS)
         self._kernels("channel_moments", x, FORMATS[x.dtype], *x.shape, *scale, values, squares)
-        return moments_of(values, squares, x[:, 0].numel(), least, greatest)
+        return values, squares
 
     def squared_errors(self, channels: Tensor, steps: Tensor) -> Tensor:
         """Implement :class:`~actcodec.backends.backend.Backend`."""
