@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def summary(
     folder: Annotated[Path, typer.Argument(help="Folder with results of other commands in its subfolders.")],
     page: Annotated[
-        bool, typer.Option("--page", help="Also write FOLDER/index.html: a picture of the unit, tables and plots.")
+        bool, typer.Option("--page", help="Write FOLDER/index.html, too: a picture of the unit, tables and plots.")
     ] = False,
 ) -> None:
     """Print what generate, verify, synth and train found, a line each.

@@ -80,7 +80,7 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None, mapped: MappedF
 
     Raises UserError for files of other formats, for a name that two tensors have, and if there is no tensor.
     """
-    files = list(_files(sources))
+    files = list(files_of(sources, SUFFIXES))
     limit = tensor_bytes() if max_bytes is None else max_bytes
     if len(files) == 1 and not sources[0].is_dir():
         ((path, _),) = files
@@ -100,15 +100,15 @@ def read_tensors(sources: Sequence[Path], max_bytes: int | None, mapped: MappedF
     return Tensors(merged, True, [path for path, _ in files])
 
 
-def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield files and the names that represent them."""
+def files_of(sources: Sequence[Path], suffixes: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield files, those of folders by their endings, and names for them: paths below the folder without the ending."""
     for source in sources:
         if not source.is_dir():
             yield source, source.stem
             continue
-        inside = sorted(path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        inside = sorted(path for path in source.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
         if not inside:
-            raise UserError(f"the folder {source} has no file that ends with {', '.join(SUFFIXES)}")
+            raise UserError(f"the folder {source} has no file that ends with {', '.join(suffixes)}")
         for path in inside:
             yield path, path.relative_to(source).with_suffix("").as_posix()
 
