@@ -16,7 +16,7 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #1d2733; }
 table { border-collapse: collapse; margin: 1rem 0; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #d5dde5; text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 svg, img { max-width: 100%; height: auto; }
 figcaption, footer { color: #52606d; font-size: .9rem; }
 """
@@ -195,12 +195,12 @@ def _figure(picture: str, caption: str) -> str:
 def _html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table; columns of numbers are aligned right."""
     numeric = Table(header, rows).numeric()
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    head = "".join(_cell(cell, right, "th") for cell, right in zip(header, numeric, strict=True))
     body = "".join(
         f"<tr>{''.join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True))}</tr>\n" for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
 
 
-def _cell(cell: str, right: bool) -> str:
-    return f"<td{' class=n' if right else ''}>{cell if isinstance(cell, _Markup) else escape(cell)}</td>"
+def _cell(cell: str, right: bool, tag: str = "td") -> str:
+    return f"<{tag}{' class=n' if right else ''}>{cell if isinstance(cell, _Markup) else escape(cell)}</{tag}>"
